@@ -20,9 +20,17 @@ from svcserver.kernel.alert_channels import is_name
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import BadSetting, parse_env_file
 from svcserver.kernel.system import token_hex
-from svcserver.stack.alerts.channels import FORMS, MAIL, Channel, all_of, of_lines, path_of, read
-from svcserver.stack.alerts.delivering import Courier, NotDelivered
-from svcserver.stack.alerts.rules import Alert, What
+from svcserver.stack.alerts.channels import (
+    FORMS,
+    MAIL,
+    Channel,
+    parse_channel,
+    path_of,
+    read_channel,
+    read_channels,
+)
+from svcserver.stack.alerts.delivering import AlertClient, NotDelivered
+from svcserver.stack.alerts.rules import Alert, AlertKind
 
 MOST_LINES = 64 * 1024  # bytes of a channel's lines
 SECRET_LINES = {"TOKEN", "SIGNING_SECRET"}
@@ -38,7 +46,7 @@ def alerts() -> None:
 @about_a_host
 def show(host: Host, out: Out) -> None:
     """List the channels with form, topics and quiet hours."""
-    channels, wrong = all_of(_folder(host))
+    channels, wrong = read_channels(_folder(host))
     rows = []
     for entry in channels:
         channel = entry.channel
@@ -140,7 +148,7 @@ def _write(folder: Path, name: str, text: str) -> None:
     if not is_name(name):
         fail(f"{name[:40]!r} is no name: small letters, digits and -, at most 32")
     try:
-        of_lines(text)
+        parse_channel(text)
         text.encode()  # of words on the command line that are no UTF-8
         write_private(path_of(folder, name), text)
     except BadSetting as why:
@@ -161,7 +169,7 @@ def test(host: Host, out: Out, name: str, reason: str) -> None:
     """Send a test alert to a channel, even in quiet hours."""
     from svcserver.ctl.noting import noted  # the database: no alert on its way waits for it
 
-    alert = Alert(What.TEST, "svcctl's", "It arrives: this channel works.", time.time())
+    alert = Alert(AlertKind.TEST, "svcctl's", "It arrives: this channel works.", time.time())
     began = time.monotonic()
     with noted(host, "test alerts", name[:40], reason=reason):
         channel, sender = _channel(host, name), _name_of(host)
@@ -184,7 +192,7 @@ def _channel(host: Host, name: str) -> Channel:
     if not is_name(name):
         fail(f"{name[:40]!r} is no channel's name")
     try:
-        return read(path_of(_folder(host), name))
+        return read_channel(path_of(_folder(host), name))
     except BadSetting as why:
         fail(str(why))
 
@@ -200,7 +208,7 @@ def deliver(channel: Channel, alert: Alert, sender: str) -> None:
 
     async def send(reactor: Any) -> None:
         try:
-            await Courier.of(reactor, sender).deliver(channel, alert, token_hex(16))
+            await AlertClient.with_resolver(reactor, sender).deliver(channel, alert, token_hex(16))
         except NotDelivered as error:  # raised below: the reactor would only log it
             refusals.append(error)
 

@@ -153,7 +153,7 @@ def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
     acts_since: float | None = None
     while True:
         time.sleep(LOOK_S)
-        now, state = rolling.read(folder), _standing(owner)
+        now, state = rolling.read_state(folder), _standing(owner)
         if now is not None and now.begun > begun and state is not None:
             return
         if (

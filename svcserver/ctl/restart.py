@@ -21,10 +21,10 @@ PATIENCE_S = 600.0
 LOOK_S = 0.2
 
 
-def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.Running]:
+def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]:
     """Return the host's folder and its stack; without one fails with ``otherwise`` as the cure."""
     folder = host.folder or Path()
-    running = rolling.read(folder)
+    running = rolling.read_state(folder)
     if running is None:
         fail(f"no svc-stack runs in {folder.absolute()}; {otherwise}")
     return folder, running
@@ -60,7 +60,7 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
     os.kill(before.pid, signal.SIGHUP)
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        after = rolling.read(folder)
+        after = rolling.read_state(folder)
         if after is None:
             fail("the stack ended during the restart; look at its lines")
         if after.rolled > before.rolled:

@@ -141,7 +141,7 @@ def _systemctl(unit: str) -> None:
 
 def _user(host: Host, url: URL) -> DatabaseUser | None:
     """Return the stack of the host's folder, else a user of its database."""
-    stack = rolling.read(host.folder or Path())
+    stack = rolling.read_state(host.folder or Path())
     if stack is not None:
         return DatabaseUser(STACK, stack.pid)
     if (file := database.file_of(url)) is not None:

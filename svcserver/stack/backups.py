@@ -1,4 +1,4 @@
-"""The nightly backup: ``svcctl backup nightly`` as a process of its own, at BACKUP_AT."""
+"""The nightly backup: ``svcctl backup nightly`` in its own process, at BACKUP_AT."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,20 @@ from svcserver.stack.children import describe
 from svcserver.stack.lines import LinesAndEnd
 
 log = Logger()
-LOOK_S = 60.0
-SETTLE_S = 600.0  # after the stack's start, where the night's backup was missed
+CHECK_S = 60.0
+SETTLE_S = 600.0  # after the stack's start, if the night's backup was missed
 OFF = "off"
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
 
 
 def time_of_day(text: str) -> time | None:
-    """``04:00``, local time; None for ``off``."""
+    """Parse ``04:00``, local time; return None for ``off``."""
     plain = text.strip().lower()
     if plain == OFF:
         return None
-    found = _TIME.match(plain)
-    if found is not None:
-        return time(int(found[1]), int(found[2]))
+    match = _TIME.match(plain)
+    if match is not None:
+        return time(int(match[1]), int(match[2]))
     raise ValueError("must be a time of day such as 04:00, or off")
 
 
@@ -59,8 +60,8 @@ class BackupSettings:
     nice: int = env("BACKUP_NICE", whole(0, 19), default=15)
 
 
-def due(now: datetime, at: time, tried: datetime | None) -> bool:
-    """Whether the last moment at which a backup was to be made has passed without a try."""
+def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
+    """Return whether no backup was tried since the last time of day ``at``."""
     last = datetime.combine(now.date(), at)
     if last > now:
         last -= timedelta(days=1)
@@ -69,94 +70,93 @@ def due(now: datetime, at: time, tried: datetime | None) -> bool:
 
 @define(eq=False, slots=False)
 class Nightly(Service):
-    """Starts the backup when it is due; one that dies before it made any is a fault, too."""
+    """Starts the backup when it is due; a crash before it writes its state is a fault, too."""
 
     reactor: Any
     folder: Path  # of the host's settings
-    data: Path  # where the components run, and the state of the backups is kept
+    data: Path  # where the components run and the state of the backups is written
     at: time
     environ: Mapping[str, str]
     write: Callable[[str, str], object]
     _rounds: Every = field(init=False)
-    _began: float = 0.0
+    _started_at: float = 0.0
     _running: Any = None
-    _insist: Any = None
-    _gone: Deferred[None] | None = None
-    _last: datetime | None = None
+    _kill_timer: Any = None
+    _stopping: Deferred[None] | None = None
+    _last_try: datetime | None = None
 
     def __attrs_post_init__(self) -> None:
-        self._rounds = Every(self.reactor, LOOK_S, self.look, "the look at the nightly backup")
+        self._rounds = Every(self.reactor, CHECK_S, self.check, "the check for the nightly backup")
 
     def startService(self) -> None:
         Service.startService(self)
-        self._began = self.reactor.seconds()
+        self._started_at = self.reactor.seconds()
         self._rounds.startService()
 
     def stopService(self) -> Deferred[None] | None:
-        """End a backup that runs: what it has half written it removes, or the next one does."""
+        """End a running backup: it removes its partial files, or the next one does."""
         Service.stopService(self)
         self._rounds.stopService()
         if self._running is None:
             return None
-        self._gone = Deferred()
+        self._stopping = Deferred()
         self._signal("TERM")
-        if self._insist is not None and self._insist.active():
-            self._insist.reset(10.0)
-        return self._gone
+        if self._kill_timer is not None and self._kill_timer.active():
+            self._kill_timer.reset(10.0)
+        return self._stopping
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Start the backup if it is due."""
-        if self._running is not None or self.reactor.seconds() - self._began < SETTLE_S:
+        if self._running is not None or self.reactor.seconds() - self._started_at < SETTLE_S:
             return
         now, state = datetime.fromtimestamp(epoch()), backups.read(self.data)
-        known = state.tried if state is not None else None
-        tried = datetime.fromtimestamp(known) if known is not None else None
-        tried = max(filter(None, (tried, self._last)), default=None)
-        if due(now, self.at, tried):
-            self._last = now  # also where it dies before it can write its file
+        recorded = state.tried if state is not None else None
+        tried = datetime.fromtimestamp(recorded) if recorded is not None else None
+        tried = max(filter(None, (tried, self._last_try)), default=None)
+        if is_due(now, self.at, tried):
+            self._last_try = now  # even if it crashes before it can write its file
             self._start()
 
     def _start(self) -> None:
         words = ["backup", "nightly", "--config", str(self.folder)]
         command = [sys.executable, "-m", "svcserver.ctl.main", *words]
-        run = LinesAndEnd(self._said, self._over)
+        run = LinesAndEnd(partial(self.write, "backup"), self._on_end)
         log.info("the nightly backup begins")
         try:
             self._running = self.reactor.spawnProcess(
                 run, command[0], command, env=dict(self.environ), path=str(self.folder)
             )
-        except OSError as why:
-            self._note(f"the nightly backup cannot be started: {why.strerror}")
+        except OSError as error:
+            self._record_fault(f"the nightly backup cannot be started: {error.strerror}")
             return
-        self._insist = self.reactor.callLater(backups.LONGEST_S, self._signal, "KILL")
+        self._kill_timer = self.reactor.callLater(backups.LONGEST_S, self._signal, "KILL")
 
-    def _said(self, line: str) -> None:
-        self.write("backup", line)
-
-    def _over(self, reason: Failure) -> None:
+    def _on_end(self, reason: Failure) -> None:
         self._running = None
-        if self._insist is not None and self._insist.active():
-            self._insist.cancel()
-        if self._gone is not None:
-            gone, self._gone = self._gone, None
-            gone.callback(None)
+        if self._kill_timer is not None and self._kill_timer.active():
+            self._kill_timer.cancel()
+        if self._stopping is not None:
+            stopping, self._stopping = self._stopping, None
+            stopping.callback(None)
             return
         state = backups.read(self.data)
         wrong = state.wrong(epoch()) if state is not None else None
         if wrong is not None:
             log.error("the nightly backup: {wrong}", wrong=wrong)
         elif reason.check(ProcessDone) is None:
-            # it wrote nothing down: an error of its settings, or no memory for its start
-            self._note(f"the nightly backup ended ({describe(reason)}); look at the stack's lines")
+            # it recorded nothing: a bad setting, or no memory for its start
+            self._record_fault(f"the nightly backup ended ({describe(reason)}). See its log lines.")
 
-    def _note(self, fault: str) -> None:
-        """Write down what the process itself could not, for alerts and the overview."""
+    def _record_fault(self, fault: str) -> None:
+        """Record a fault that the process itself could not, for alerts and the overview."""
         log.error("{fault}", fault=fault)
         try:
-            known = backups.read(self.data) or backups.Backups()
-            backups.write(self.data, evolve(known, fault=fault))
-        except OSError as why:
-            log.error("{file} cannot be written: {why}", file=backups.STATE_FILE, why=why.strerror)
+            state = backups.read(self.data) or backups.Backups()
+            backups.write(self.data, evolve(state, fault=fault))
+        except OSError as error:
+            log.error(
+                "{file} cannot be written: {why}", file=backups.STATE_FILE, why=error.strerror
+            )
 
     def _signal(self, name: str) -> None:
         try:

@@ -1,10 +1,10 @@
-"""Prepares the process of a component, then replaces itself by ``twistd`` (exec).
+"""Prepares the process of a component, then replaces itself with ``twistd`` (exec).
 
-On Linux it asks the kernel to end this process with the stack: a stack that is killed by
-SIGKILL must not leave children behind that hold its ports.
+On Linux the kernel ends this process with the stack: after a SIGKILL of the stack no child may
+keep its ports.
 
-With ``--prepared`` it imports the service and reads its settings, which is most of the work of a
-start, says so, and waits for a byte on its standard input: until then the one before may serve.
+With ``--prepared`` it imports the service and reads its settings, which is most of a start's work.
+Then it prints a line and waits for a byte on its standard input, while the previous process serves.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from svcserver.kernel.rights import reduce_rights
 
 PR_SET_PDEATHSIG = 1
 NEED_RIGHTS = ("svc-stack", "svc-gateway", "svc-allowlist")  # port 443, the firewall
-PREPARED = "--prepared"  # before the other words, and the line that says so
+PREPARED = "--prepared"  # the first argument, and the line that reports it
 
 
 def main() -> None:
@@ -40,23 +40,23 @@ def main() -> None:
     sys.stdout.write(f"{PREPARED}\n")
     sys.stdout.flush()
     if not os.read(sys.stdin.fileno(), 1):
-        sys.exit(0)  # it is not wanted after all
+        sys.exit(0)  # it is not needed
     sys.argv = [*twistd, *words]
     run()
 
 
 def prepare(plugin: str, *options: str) -> Callable[[], None]:
-    """Import what the service needs, check its settings, and give ``twistd``'s function.
+    """Import the service, check its settings, and return the function of ``twistd``.
 
-    Ends the process where no start can go well.
+    Ends the process if its settings are bad.
     """
-    gc.disable()  # nothing of this is garbage, and a metagame looks for it by itself
+    gc.disable()  # imports leave no garbage, and a metagame collects it itself
     module = import_module(f"svcserver.{plugin.removeprefix('svc-')}.service")
-    asked = module.Options()
-    asked.parseOptions(list(options))
+    parsed = module.Options()
+    parsed.parseOptions(list(options))
     from svcserver.kernel.settings import off_unless_1  # which the service has imported by now
 
-    if off_unless_1(asked.environ.get("CHAT", "")):
+    if off_unless_1(parsed.environ.get("CHAT", "")):
         import_module("svcserver.metagame.chat_ports")
     run: Callable[[], None] = import_module("twisted.scripts.twistd").run
     import_module("twisted.internet.reactor")
@@ -70,17 +70,17 @@ def end_with_parent() -> None:
         return
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:  # it died before we asked
+    if os.getppid() != parent:  # it ended before the call
         sys.exit(1)
 
 
 def drop_rights() -> None:
-    """Give up, for this program and those that it starts, what the stack was given of root's."""
+    """Give up the stack's rights of root, for this process and its children."""
     if os.geteuid() != 0:
         try:
             reduce_rights()
-        except OSError as why:
-            sys.exit(f"the rights of root cannot be given up: {why.strerror}")
+        except OSError as error:
+            sys.exit(f"the rights of root cannot be given up: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
-"""Starts the components in order, each when the one before is ready; restarts and stops them.
+"""Starts the components in order, each when the previous one is ready; restarts and stops them.
 
-The next ones import their services meanwhile (``stack/prepared.py``): that is most of a start.
+Meanwhile the next ones import their services and read their settings: most of a start's work.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from attrs import define, field
 from twisted.internet import defer
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessDone, ProcessExitedAlready
@@ -17,23 +19,139 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.runner.procmon import ProcessMonitor
 
+from svcserver.stack.child import PREPARED
 from svcserver.stack.components import Component
-from svcserver.stack.prepared import Child, Prepared
+from svcserver.stack.lines import LinesAndEnd
+from svcserver.stack.printing import message_in
 
 READY = re.compile(r"\bready\b")
-# what is restarted, and by which signal; a gateway would end players' connections
-ROLLED = {"metagame": "TERM", "deploy": "HUP", "content": "TERM"}  # HUP: its game servers run on
-# a line of kernel.settings.load, which names the variable: no later start can go better
+# signals of a rolling restart; a restarted gateway would end players' connections
+ROLLED = {"metagame": "TERM", "deploy": "HUP", "content": "TERM"}  # HUP: game servers keep running
+# a line of kernel.settings.load, which names the variable: a restart cannot help
 BAD_SETTING = re.compile(r"svc-[a-z]+: [A-Z][A-Z0-9_]+ (?!cannot)")
 READY_S = 60.0  # how long the next component waits for this one
+PREPARED_S = 60.0  # how long a child may take to import its service
+LAST_LINES = 8  # of a child that are remembered: both of its outputs come in any order
+HELD_LINES = 200  # of a waiting child: usually a few, but a traceback is long
 Write = Callable[[str, str], object]  # a component and its line; never waits, never fails
+
+
+class Child(LinesAndEnd):
+    """A protocol that passes a child's output and end on to the monitor.
+
+    While it ``waits`` for its turn its lines are held back, and its end is not reported.
+    ``prepared`` fires with True when it can start at once, with False when it ended before.
+    """
+
+    def __init__(self, name: str, monitor: Children, *, waits: bool = False) -> None:
+        self.name, self.monitor, self.waits = name, monitor, waits
+        self.prepared: Deferred[bool] = Deferred()
+        super().__init__(self._on_line, self._on_end)
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._held_lines: deque[str] = deque(maxlen=HELD_LINES)
+
+    @property
+    def last_message(self) -> str:
+        """Its last message; preferably the reason why it cannot start, as it names itself there."""
+        messages = [message_in(line) for line in reversed(self._last_lines)]
+        reasons = (message for message in messages if message.startswith("svc-"))
+        return next(reasons, [*messages, ""][0])
+
+    def start(self) -> bool:
+        """Let it start as soon as it is prepared; return False if it has ended."""
+        transport: Any = self.transport
+        if transport is None or transport.pid is None:
+            return False
+        self.waits = False
+        self.print_held()
+        transport.write(b"\n")
+        return True
+
+    def print_held(self) -> None:
+        """Print the lines that came while it waited."""
+        while self._held_lines:
+            self.monitor.write(self.name, self._held_lines.popleft())
+
+    def kill(self) -> None:
+        """Kill a waiting process; nothing is lost with it."""
+        transport: Any = self.transport
+        if transport is not None and transport.pid is not None:
+            transport.signalProcess("KILL")
+
+    def _on_end(self, reason: Failure) -> None:
+        self._finish_preparation(False)
+        if not self.waits:
+            self.monitor.on_end(self.name, self.last_message, reason)
+
+    def _on_line(self, line: str) -> None:
+        if line == PREPARED:
+            self._finish_preparation(True)
+            return
+        if line:
+            self._last_lines.append(line)
+        if self.waits:
+            self._held_lines.append(line)
+        else:
+            self.monitor.on_line(self.name, line)
+
+    def _finish_preparation(self, prepared: bool) -> None:
+        if not self.prepared.called:
+            self.prepared.callback(prepared)
+
+
+@define(eq=False)
+class PreparedChildren:
+    """At most one process of each component that waits for its turn.
+
+    ``spawn`` starts that of a component (``Component.waiting_command``) or raises OSError.
+    """
+
+    clock: Any
+    spawn: Callable[[Component], Child]
+    _waiting: dict[str, Child] = field(factory=dict, init=False)
+
+    async def prepare(self, component: Component, *, print_errors: bool = False) -> bool:
+        """Start a process and prepare it; return whether it can start or has started at once.
+
+        A process that cannot is killed; with ``print_errors`` its lines are printed.
+        """
+        self.drop(component.name)
+        try:
+            child = self._waiting[component.name] = self.spawn(component)
+        except OSError:
+            return False
+        try:
+            is_prepared = await child.prepared.addTimeout(PREPARED_S, self.clock)
+        except defer.TimeoutError:
+            is_prepared = False
+        if not is_prepared and self._waiting.get(component.name) is child:  # not a later one
+            if print_errors:
+                child.print_held()
+            self.drop(component.name)
+        return is_prepared
+
+    def take(self, name: str) -> Child | None:
+        """Start a waiting process and return it; None if none is alive."""
+        child = self._waiting.pop(name, None)
+        return child if child is not None and child.start() else None
+
+    def drop(self, name: str) -> None:
+        """Kill a waiting process, if any."""
+        child = self._waiting.pop(name, None)
+        if child is not None:
+            child.kill()
+
+    def drop_all(self) -> None:
+        """Kill all waiting processes."""
+        for name in list(self._waiting):
+            self.drop(name)
 
 
 class Children(ProcessMonitor):
     """A process monitor that starts its processes one after the other.
 
-    A child that ends is started again: at once when it had run for ``threshold`` seconds,
-    else after 1, 2, 4 ... 60 seconds. ``write`` gets every line of every child.
+    A child that ends is restarted: at once if it ran for ``threshold`` seconds, otherwise after
+    1, 2, 4 ... 60 seconds. ``write`` gets every line of every child.
     """
 
     threshold = 5
@@ -45,7 +163,7 @@ class Children(ProcessMonitor):
     def __init__(
         self,
         reactor: Any,
-        wanted: Sequence[Component],
+        components: Sequence[Component],
         write: Write,
         environ: Mapping[str, str],
         folder: str,
@@ -53,120 +171,120 @@ class Children(ProcessMonitor):
         end: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(reactor)
-        self.wanted, self.write, self.environ = list(wanted), write, dict(environ)
+        self.components, self.write, self.environ = list(components), write, dict(environ)
         self.folder, self.dashboard = folder, dashboard
-        self.end = end  # ends the stack, where starting again is in vain
-        self.when_ended: Callable[[str], object] = lambda name: None  # told of ends by itself
+        self.end = end  # ends the stack when a restart cannot help
+        self.on_crash: Callable[[str], object] = lambda name: None
         self.complete = False  # all have been ready once
         self.ready: set[str] = set()
         self.starts = 0
-        self._waiting = list(wanted)
+        self._waiting = list(components)
         self._awaited: str | None = None
         self._deadline: Any = None
-        self._gone: dict[str, Deferred[None]] = {}
+        self._stopping: dict[str, Deferred[None]] = {}
         self._readiness: dict[str, Deferred[None]] = {}
-        self._prepared = Prepared(reactor, self._start_prepared)
+        self._prepared = PreparedChildren(reactor, self._spawn_waiting)
         self._rolling = False
 
     def startService(self) -> None:
         super().startService()
-        self._next()
+        self._start_next()
         Deferred.fromCoroutine(self._prepare_waiting())
 
     async def _prepare_waiting(self) -> None:
-        """One by one, so that the one that starts has a processor for itself."""
-        for one in list(self._waiting):
-            if self.running and one in self._waiting:
-                await self._prepared.begin(one)  # one that cannot says why when it is its turn
+        """Prepare them one by one, so that the starting one has a processor to itself."""
+        for component in list(self._waiting):
+            if self.running and component in self._waiting:
+                await self._prepared.prepare(component)  # a failure is reported at its turn
 
     def stopService(self) -> Any:
-        """Stop the children, the last started first; fires when all are gone."""
-        running = [one.name for one in reversed(self.wanted) if one.name in self.protocols]
+        """Stop the children, the last started first; fire when all have ended."""
+        names = [component.name for component in reversed(self.components)]
         processes, self._processes = self._processes, {}  # the base class would stop all at once
         super().stopService()
         self._processes = processes
-        self._quiet()
+        self._stop_waiting()
         self._prepared.drop_all()
-        return Deferred.fromCoroutine(self._stop(running))
+        return Deferred.fromCoroutine(
+            self._stop([name for name in names if name in self.protocols])
+        )
 
     async def _stop(self, names: Sequence[str]) -> None:
         for name in names:
             if name in self.protocols:
-                gone = self._gone[name] = Deferred()
+                ended = self._stopping[name] = Deferred()
                 self.stopProcess(name)
-                await gone
+                await ended
 
     async def roll(self) -> bool:
-        """Restart the components of ``ROLLED``, one after the other; whether all came back.
+        """Restart the components of ``ROLLED`` one after the other; return whether all are back.
 
-        The gateway lets requests wait for one that is alone, and sends those of a worker to others.
+        The gateway holds requests for a single metagame, and sends a worker's to the others.
         """
         if self._rolling or not self.running:
             return False
-        self._rolling, well = True, True
+        self._rolling, succeeded = True, True
         try:
-            for one in self.wanted:
-                if well and self.running and one.kind in ROLLED and one.name in self.protocols:
-                    well = await self._again(one)
+            for component in self.components:
+                is_rolled = component.kind in ROLLED and component.name in self.protocols
+                if succeeded and self.running and is_rolled:
+                    succeeded = await self._restart(component)
         finally:
             self._rolling = False
-        if well:
-            self.log.info("rolling restart over: every component is back")
-        return well
+        if succeeded:
+            self.log.info("rolling restart complete: every component is back")
+        return succeeded
 
-    async def _again(self, one: Component) -> bool:
-        name = one.name
-        if not await self._prepare(one):
-            self.log.error(
-                "{name} is left as it is: a new one does not even start; look at its lines",
-                name=name,
-            )
+    async def _restart(self, component: Component) -> bool:
+        name = component.name
+        if not await self._prepare(component):
+            text = "{name} is not restarted: the new process does not start. See its log lines."
+            self.log.error(text, name=name)
             return False
         self.log.info("{name} is restarted", name=name)
-        back: Deferred[None] = Deferred()
-        self._readiness[name] = back
-        self.timeStarted[name] = float("-inf")  # it ends because it was told to: no back-off
-        self._end(name, ROLLED[one.kind])
+        ready: Deferred[None] = Deferred()
+        self._readiness[name] = ready
+        self.timeStarted[name] = float("-inf")  # it ends on request: no back-off
+        self._signal(name, ROLLED[component.kind])
         try:
-            await back.addTimeout(self.killTime + READY_S, self._clock)
+            await ready.addTimeout(self.killTime + READY_S, self._clock)
         except defer.TimeoutError:
             self._readiness.pop(name, None)
-            self.log.error(
-                "{name} did not come back; the others are left as they are: look at its lines",
-                name=name,
-            )
+            text = "{name} did not come back; the others are not restarted. See its log lines."
+            self.log.error(text, name=name)
             return False
         return True
 
     def kill(self, name: str) -> None:
-        """End a child that does not listen to anything any more; it is started again."""
+        """Kill a child that no longer responds; it is restarted."""
         process: Any = self.protocols[name].transport if name in self.protocols else None
         if process is not None:
             with suppress(ProcessExitedAlready):
                 process.signalProcess("KILL")
 
-    def _end(self, name: str, how: str) -> None:
-        """As ``stopProcess``, which knows TERM only."""
+    def _signal(self, name: str, how: str) -> None:
+        """Stop a process like ``stopProcess``, but with any signal."""
         process: Any = self.protocols[name].transport
         with suppress(ProcessExitedAlready):
             process.signalProcess(how)
-            late = self._clock.callLater(self.killTime, self._forceStopProcess, process)
-            self.murder[name] = late
+            kill = self._clock.callLater(self.killTime, self._forceStopProcess, process)
+            self.murder[name] = kill
 
-    async def _prepare(self, one: Component) -> bool:
-        """Start the process that is to follow, up to where it needs what the one before holds."""
-        if not await self._prepared.begin(one, show=True):
+    async def _prepare(self, component: Component) -> bool:
+        """Prepare the successor of a running process."""
+        if not await self._prepared.prepare(component, print_errors=True):
             return False
-        if self.running and one.name in self.protocols:
+        if self.running and component.name in self.protocols:
             return True
-        self._prepared.drop(one.name)
+        self._prepared.drop(component.name)
         return False
 
-    def _start_prepared(self, one: Component) -> Child:
-        return self._spawn(Child(one.name, self, waits=True), one, one.waiting_command)
+    def _spawn_waiting(self, component: Component) -> Child:
+        child = Child(component.name, self, waits=True)
+        return self._spawn(child, component, component.waiting_command)
 
-    def _spawn(self, child: Child, one: Component, words: list[str]) -> Child:
-        environ = {**self.environ, **one.extra}
+    def _spawn(self, child: Child, component: Component, words: list[str]) -> Child:
+        environ = {**self.environ, **component.extra}
         self._reactor.spawnProcess(child, words[0], words, env=environ, path=self.folder)
         return child
 
@@ -179,77 +297,69 @@ class Children(ProcessMonitor):
         if child is not None:
             self.protocols[name] = child  # type: ignore[assignment]  # as below
             return
-        [one] = [one for one in self.wanted if one.name == name]
+        [component] = [component for component in self.components if component.name == name]
         child = Child(name, self)
         self.protocols[name] = child  # type: ignore[assignment]  # the base class wants its own
         try:
-            self._spawn(child, one, one.command)
-        except OSError as why:
-            self.ended(name, str(why), Failure())
+            self._spawn(child, component, component.command)
+        except OSError as error:
+            self.on_end(name, str(error), Failure())
 
-    def heard(self, name: str, line: str) -> None:
-        """Take a line of a child; its first ``ready`` lets the next one start."""
+    def on_line(self, name: str, line: str) -> None:
+        """Print a line of a child; its first ``ready`` starts the next one."""
         self.write(name, line)
         if name not in self.ready and READY.search(line):
             self.ready.add(name)
             if (waiting := self._readiness.pop(name, None)) is not None:
                 waiting.callback(None)
             if name == self._awaited:
-                self._next()
+                self._start_next()
 
-    def ended(self, name: str, last: str, reason: Failure) -> None:
-        """Take the end of a child: log it, and start it again unless we are stopping."""
+    def on_end(self, name: str, last_message: str, reason: Failure) -> None:
+        """Log the end of a child and restart it, unless the stack is stopping."""
         was_ready = name in self.ready
         self.ready.discard(name)
         self._monitoredProcessExited(name, None)
-        if (gone := self._gone.pop(name, None)) is not None:
-            gone.callback(None)
+        if (ended := self._stopping.pop(name, None)) is not None:
+            ended.callback(None)
         if not self.running:
             return
         if name not in self._readiness:
-            self.when_ended(name)
+            self.on_crash(name)
         how = describe(reason)
-        if not was_ready and not self.complete and BAD_SETTING.match(last):
-            self.log.error(
-                "{name} ended before it was ready ({how}): {last}; the stack ends",
-                name=name,
-                how=how,
-                last=last,
-            )
+        before_ready = "{name} ended before it was ready ({how}): {last}; "
+        if not was_ready and not self.complete and BAD_SETTING.match(last_message):
+            text = before_ready + "the stack ends"
+            self.log.error(text, name=name, how=how, last=last_message)
             self.end()
             return
         wait = max(0.0, self.restart[name].getTime() - self._clock.seconds())
         if was_ready:
-            self.log.warn(
-                "{name} ended ({how}); again in {wait:.0f} s", name=name, how=how, wait=wait
-            )
+            text = "{name} ended ({how}); again in {wait:.0f} s"
+            self.log.warn(text, name=name, how=how, wait=wait)
         else:
-            self.log.error(
-                "{name} ended before it was ready ({how}): {last}; again in {wait:.0f} s",
-                name=name,
-                how=how,
-                last=last,
-                wait=wait,
-            )
+            text = before_ready + "again in {wait:.0f} s"
+            self.log.error(text, name=name, how=how, last=last_message, wait=wait)
 
-    def _next(self) -> None:
-        self._quiet()
+    def _start_next(self) -> None:
+        self._stop_waiting()
         if not self._waiting:
-            names = ", ".join(one.name for one in self.wanted)
+            names = ", ".join(component.name for component in self.components)
             self.complete = True
             where = f"; dashboard: {self.dashboard}" if self.dashboard else ""
             self.log.info("stack ready: {names}{where}", names=names, where=where)
             return
         component = self._waiting.pop(0)
         self._awaited = component.name
-        self._deadline = self._clock.callLater(READY_S, self._late, component.name)
+        self._deadline = self._clock.callLater(READY_S, self._on_late, component.name)
         self.addProcess(component.name, component.command)
 
-    def _late(self, name: str) -> None:
-        self.log.error("{name} is not ready after {wait} s; going on", name=name, wait=READY_S)
-        self._next()
+    def _on_late(self, name: str) -> None:
+        text = "{name} is not ready after {wait} s; the next one starts"
+        self.log.error(text, name=name, wait=READY_S)
+        self._start_next()
 
-    def _quiet(self) -> None:
+    def _stop_waiting(self) -> None:
         self._awaited = None
         if self._deadline is not None and self._deadline.active():
             self._deadline.cancel()
@@ -257,7 +367,7 @@ class Children(ProcessMonitor):
 
 
 def describe(reason: Failure) -> str:
-    """How a process ended: ``status 1`` or ``signal 9``."""
+    """Describe the end of a process: ``status 1`` or ``signal 9``."""
     if reason.check(ProcessDone):
         return "status 0"
     signal = getattr(reason.value, "signal", None)

@@ -1,4 +1,4 @@
-"""What a child process prints, line by line, and its end."""
+"""The output of a child process, line by line, and its end."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ LONGEST = 65_536  # bytes; a longer line is split
 
 @define
 class Lines:
-    """Splits a byte stream into lines; ``tell`` gets each without its line end."""
+    """Splits a byte stream into lines; ``on_line`` gets each without its line end."""
 
-    tell: Callable[[str], None]
+    on_line: Callable[[str], object]
     _rest: bytes = field(default=b"", init=False)
 
     def feed(self, data: bytes) -> None:
         *whole, self._rest = (self._rest + data).split(b"\n")
         for line in whole:
-            self._say(line)
+            self._pass_on(line)
         while len(self._rest) >= LONGEST:
             piece, self._rest = self._rest[:LONGEST], self._rest[LONGEST:]
-            self._say(piece)
+            self._pass_on(piece)
 
     def end(self) -> None:
-        """Pass on a last line without line end."""
+        """Pass on the last line if it has no line end."""
         rest, self._rest = self._rest, b""
         if rest:
-            self._say(rest)
+            self._pass_on(rest)
 
-    def _say(self, line: bytes) -> None:
-        self.tell(line.decode("utf-8", "replace").rstrip("\r"))
+    def _pass_on(self, line: bytes) -> None:
+        self.on_line(line.decode("utf-8", "replace").rstrip("\r"))
 
 
 class LinesAndEnd(ProcessProtocol):
-    """Gives every line of both outputs to ``tell``, and how the process ended to ``over``."""
+    """Passes every line of both outputs to ``on_line``, and the end to ``on_end``."""
 
-    def __init__(self, tell: Callable[[str], None], over: Callable[[Failure], None]) -> None:
-        self._out, self._err = Lines(tell), Lines(tell)
-        self._over = over
+    def __init__(self, on_line: Callable[[str], object], on_end: Callable[[Failure], None]) -> None:
+        self._out, self._err = Lines(on_line), Lines(on_line)
+        self._report_end = on_end
 
     def outReceived(self, data: bytes) -> None:
         self._out.feed(data)
@@ -52,4 +52,4 @@ class LinesAndEnd(ProcessProtocol):
     def processEnded(self, reason: Failure) -> None:
         self._out.end()
         self._err.end()
-        self._over(reason)
+        self._report_end(reason)

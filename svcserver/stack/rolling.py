@@ -1,4 +1,4 @@
-"""A rolling restart on SIGHUP, and the file by which ``svcctl restart --rolling`` finds us."""
+"""A rolling restart on SIGHUP, and the state file for ``svcctl restart --rolling``."""
 
 from __future__ import annotations
 
@@ -22,93 +22,93 @@ STATE_FILE = "stack.json"
 
 
 @frozen
-class Running:
-    """What a running stack says of itself; ``started`` tells it from a later process."""
+class StackState:
+    """The state of a running stack; ``started`` distinguishes it from a later process."""
 
     pid: int
     started: int
     rolled: int
     well: bool  # how the last rolling restart ended
-    begun: float = 0.0  # epoch seconds; the stack may begin again in the same process
+    begun: float = 0.0  # epoch seconds; the stack may restart in the same process
     rolling: bool = False  # a rolling restart is under way
 
 
-def read(folder: Path) -> Running | None:
-    """The stack that runs in ``folder``, or None."""
+def read_state(folder: Path) -> StackState | None:
+    """Return the state of the stack that runs in ``folder``, or None."""
     try:
-        said = json.parse((folder / STATE_FILE).read_bytes())
-        pid, started, rolled = (int(said[name]) for name in ("pid", "started", "rolled"))
-        begun = float(said.get("begun", 0.0))
-        found = Running(pid, started, rolled, bool(said["well"]), begun, bool(said.get("rolling")))
+        data = json.parse((folder / STATE_FILE).read_bytes())
+        pid, started, rolled = (int(data[name]) for name in ("pid", "started", "rolled"))
+        begun, rolling = float(data.get("begun", 0.0)), bool(data.get("rolling"))
+        state = StackState(pid, started, rolled, bool(data["well"]), begun, rolling)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if started_at(found.pid) == found.started else None
+    return state if started_at(state.pid) == state.started else None
 
 
 @define(eq=False, slots=False)
 class Rolling(Service):
-    """Restarts the children in turn when SIGHUP comes."""
+    """Restarts the children one after the other on SIGHUP."""
 
     reactor: Any
     children: Children
     folder: Path
-    _over: int = field(default=0, init=False)  # how many have ended, whichever way
-    _well: bool = field(default=True, init=False)
+    _ended_count: int = field(default=0, init=False)  # successful or not
+    _succeeded: bool = field(default=True, init=False)
     _rolling: bool = field(default=False, init=False)
     _begun: float = field(factory=epoch, init=False)
 
     def startService(self) -> None:
         Service.startService(self)
-        signal.signal(signal.SIGHUP, self._hang_up)
-        self._tell()
+        signal.signal(signal.SIGHUP, self._on_hang_up)
+        self._write_state()
 
     def stopService(self) -> None:
         Service.stopService(self)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         (self.folder / STATE_FILE).unlink(missing_ok=True)
 
-    def _hang_up(self, *_: Any) -> None:
+    def _on_hang_up(self, *_: Any) -> None:
         self.reactor.callFromThread(self.roll)
 
     def roll(self) -> Deferred[None]:
-        """Restart the metagame's processes one after the other."""
+        """Restart the components one after the other."""
         return Deferred.fromCoroutine(self._roll())
 
     async def _roll(self) -> None:
         if self._rolling:
-            log.warn("a rolling restart is under way: another was asked for, and is not begun")
+            log.warn("a rolling restart is under way: the request for another is ignored")
             return
         self._rolling = True
-        self._tell()
+        self._write_state()
         try:
-            self._well = await self.children.roll()
+            self._succeeded = await self.children.roll()
         except Exception:
-            self._well = False
+            self._succeeded = False
             log.failure("the rolling restart failed")
         finally:
             self._rolling = False
-            self._over += 1
-        self._tell()
+            self._ended_count += 1
+        self._write_state()
 
-    def _tell(self) -> None:
+    def _write_state(self) -> None:
         if not self.running:
             return
-        mine = os.getpid()
-        said = {
-            "pid": mine,
-            "started": started_at(mine) or 0,
-            "rolled": self._over,
-            "well": self._well,
+        pid = os.getpid()
+        state = {
+            "pid": pid,
+            "started": started_at(pid) or 0,
+            "rolled": self._ended_count,
+            "well": self._succeeded,
             "begun": self._begun,
             "rolling": self._rolling,
         }
         path = self.folder / STATE_FILE
-        fresh = path.with_suffix(".new")
+        temporary = path.with_suffix(".new")
         try:
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "wb") as file:
-                file.write(json.dump(said))
-            fresh.replace(path)
-        except OSError as why:
+                file.write(json.dump(state))
+            temporary.replace(path)
+        except OSError as error:
             text = "{path} cannot be written: {why}; svcctl restart cannot find this stack"
-            log.warn(text, path=str(path), why=why.strerror)
+            log.warn(text, path=str(path), why=error.strerror)

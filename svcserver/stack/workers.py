@@ -1,9 +1,8 @@
-"""``WORKERS``: several metagames on one machine, each with ports of its own.
+"""``WORKERS``: several metagames on one machine, each with its own ports.
 
-Each has a port of its own from ``WORKER_PORTS`` on, and the gateway is told of all of them. On
-the PORT of ``metagame.env`` all of them listen together, so that the content server, game servers
-and the owner find one that lives where they always do. Chat and metrics of the first stay where
-they are.
+Their ports begin at ``WORKER_PORTS``, and the gateway gets the URLs of all. On the PORT of
+``metagame.env`` all of them listen together, so that the content server, game servers and the
+owner reach a running one at the usual address. The first keeps the usual ports of chat and metrics.
 """
 
 from __future__ import annotations
@@ -32,66 +31,66 @@ class Ports:
 
 
 def check(count: int, variables: Mapping[str, str]) -> None:
-    """Whether the metagame of these settings can be ``count`` processes; raises BadSetting."""
+    """Raise BadSetting if the metagame with these settings cannot have ``count`` processes."""
     if count == 1:
         return
     database = variables.get("DATABASE_URL") or LOCAL_DATABASE
     state = variables.get("LIVE_URL") or LOCAL_STATE
     if database.startswith(LOCAL_DATABASE):
         raise BadSetting(
-            f"WORKERS={count}: DATABASE_URL in metagame.env is SQLite, which one process writes; "
-            "set a postgresql:// one (svcctl db copy moves the data), or WORKERS=1"
+            f"WORKERS={count}: DATABASE_URL in metagame.env is SQLite, which one process writes. "
+            "Set a postgresql:// URL (svcctl db copy moves the data), or WORKERS=1."
         )
     if state.startswith(LOCAL_STATE):
         raise BadSetting(
-            f"WORKERS={count}: LIVE_URL in metagame.env is memory:, which each process has for "
-            "itself; set valkey://HOST:PORT, or WORKERS=1"
+            f"WORKERS={count}: LIVE_URL in metagame.env is memory:, which processes cannot share. "
+            "Set valkey://HOST:PORT, or WORKERS=1."
         )
 
 
-def spread(wanted: Sequence[Component], count: int, first: int) -> list[Component]:
-    """``wanted`` with ``count`` metagames, and a gateway that knows all of them."""
+def spread(single: Sequence[Component], count: int, first: int) -> list[Component]:
+    """Return the components with ``count`` metagames, and a gateway that knows all of them."""
     if count == 1:
-        return list(wanted)
-    [metagame] = [one for one in wanted if one.name == METAGAME]
-    variables = read(metagame.env_file)
+        return list(single)
+    [metagame] = [component for component in single if component.name == METAGAME]
+    variables = read_env_file(metagame.env_file)
     check(count, variables)
     if first + EACH * count > 65_536:
-        raise BadSetting(f"WORKER_PORTS={first} leaves no ports for {count} workers; lower it")
+        raise BadSetting(f"WORKER_PORTS={first} leaves no ports for {count} workers. Lower it.")
     workers, ports = [], []
     for number in range(1, count + 1):
-        mine = _extra(variables, number, first)
-        ports.append(_ports(variables | mine))
-        workers.append(evolve(metagame, name=f"{METAGAME}-{number}", plugin=METAGAME, extra=mine))
-    told = {
-        "GATEWAY_METAGAME_URL": _urls([one.port for one in ports]),
-        "GATEWAY_WS_URL": _urls([one.chat_port for one in ports]),
+        extra = _extra(variables, number, first)
+        ports.append(_ports(variables | extra))
+        workers.append(evolve(metagame, name=f"{METAGAME}-{number}", plugin=METAGAME, extra=extra))
+    urls = {
+        "GATEWAY_METAGAME_URL": _urls([worker.port for worker in ports]),
+        "GATEWAY_WS_URL": _urls([worker.chat_port for worker in ports]),
     }
     rest = [
-        evolve(one, extra=told) if one.name == GATEWAY else one
-        for one in wanted
-        if one.name != METAGAME
+        evolve(component, extra=urls) if component.name == GATEWAY else component
+        for component in single
+        if component.name != METAGAME
     ]
     return [*workers, *rest]
 
 
-def read(path: Path) -> dict[str, str]:
-    """The lines of an env file; raises BadSetting."""
+def read_env_file(path: Path) -> dict[str, str]:
+    """Return the variables of an env file; raise BadSetting."""
     try:
         return parse_env_file(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as why:
-        reason = getattr(why, "strerror", None) or "it is not UTF-8 text"
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadSetting(f"{path} cannot be read: {reason}") from None
 
 
 def _extra(variables: Mapping[str, str], number: int, first: int) -> dict[str, str]:
     at = first + EACH * (number - 1)
-    found = {"PORT": str(at), "SHARED_PORT": str(_ports(variables).port)}
+    extra = {"PORT": str(at), "SHARED_PORT": str(_ports(variables).port)}
     if number > 1:
-        found["CHAT_PORT"] = str(at + 1)
+        extra["CHAT_PORT"] = str(at + 1)
         if variables.get("METRICS_PORT"):
-            found["METRICS_PORT"] = str(at + 2)
-    return found
+            extra["METRICS_PORT"] = str(at + 2)
+    return extra
 
 
 def _ports(variables: Mapping[str, str]) -> Ports:
@@ -110,4 +109,3 @@ def _urls(ports: Sequence[int]) -> str:
 
 
 workers = whole(1, MOST)
-"""The reader of WORKERS."""

@@ -16,7 +16,7 @@ from svcserver.metagame.accounts.dashboard_access import (
     new_factor,
 )
 from svcserver.metagame.owner.people.store import SqlPeople
-from svcserver.stack.rolling import Running
+from svcserver.stack.rolling import StackState
 from tests.ctl.hosts import change, value
 from tests.ctl.test_accounts import HostCase
 from tests.metagame.owner.maintenance.test_maintenance import GameServers
@@ -104,7 +104,7 @@ class SecondFactorTests(RunningHostCase):
     @proves("svcctl: as the owner, whatever opens the dashboard to people")
     def test_every_command_over_http_works(self) -> None:
         self.found_guild()
-        running = self.folder, Running(1, 0.0, 0, True)
+        running = self.folder, StackState(1, 0.0, 0, True)
         self.patch(maintenance, "running_stack", lambda host, otherwise: running)
         for words in (
             ("account", "show", "Ann_1"),

@@ -79,7 +79,7 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
     with stack(folder) as process:
         eventually(lambda: "stack ready: " in said(folder))
         guard(folder)
-        before, town = rolling.read(folder), Town(folder)
+        before, town = rolling.read_state(folder), Town(folder)
         assert before is not None
         ann, bob, cleo, *others = (town.player(f"player_{number}") for number in range(6))
         for entry in (ann, *others):
@@ -92,10 +92,10 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
         assert town.status(bob)["status"] == "FAILED"
         assert town.join(cleo, HUNT) == 400
         assert "serverInfo" in town.status(ann)
-        assert rolling.read(folder) == before
+        assert rolling.read_state(folder) == before
         leave(hunting["port"])
         eventually(lambda: said(folder).count("stack ready: ") == 2)
-        after = rolling.read(folder)
+        after = rolling.read_state(folder)
         assert after is not None and after.begun > before.begun
         assert after.pid == process.pid  # systemd, or a container, sees one process
         assert town.join(cleo, HUNT) == 200

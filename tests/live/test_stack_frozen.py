@@ -29,7 +29,7 @@ def test_a_frozen_service_is_killed_and_comes_back(tmp_path: Path) -> None:
         frozen = pid_of(folder, "content")
         assert frozen is not None
         os.kill(frozen, signal.SIGSTOP)
-        eventually(lambda: "content lives, but has answered nothing" in said(folder), 180)
+        eventually(lambda: "content runs, but has answered nothing" in said(folder), 180)
         eventually(lambda: pid_of(folder, "content") not in (None, frozen), 180)
         eventually(lambda: "content ended (signal 9)" in said(folder), 180)
         eventually(lambda: said(folder).count("content ready on") == 2, 180)

@@ -1,4 +1,4 @@
-"""A reactor that notes what would be spawned, and lets tests end it."""
+"""A reactor that records what would be spawned, and lets tests end it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,9 @@ class Spawned:
 
     @property
     def pid(self) -> int | None:
-        """As a process has one."""
         return None if self.gone else 1
 
     def write(self, data: bytes) -> None:
-        """On its standard input."""
         self.written += data
 
     def closeStdin(self) -> None:
@@ -41,16 +39,15 @@ class Spawned:
 
     @property
     def name(self) -> str:
-        """The component."""
         return self.protocol.name
 
     @property
     def waits(self) -> bool:
-        """For its turn (``stack/child.py``)."""
+        """True while it waits for its turn (``stack/child.py``)."""
         return PREPARED in self.arguments and not self.written
 
     def says(self, text: str) -> None:
-        """A line on its standard output."""
+        """Print a line on its standard output."""
         self.protocol.outReceived(text.encode() + b"\n")
 
     def signalProcess(self, signal: str) -> None:
@@ -86,7 +83,6 @@ class Spawner(Clock):
         path: Any = None,
         **rest: Any,
     ) -> Any:
-        """Note it."""
         if self.missing:
             raise FileNotFoundError(2, "No such file or directory")
         process = Spawned(processProtocol, list(args), dict(env), path)
@@ -96,5 +92,5 @@ class Spawner(Clock):
 
     @property
     def names(self) -> list[str]:
-        """Which components were started, in their order; those that wait for their turn not."""
-        return [one.name for one in self.spawned if not one.waits]
+        """The components that were started, in their order, without those that wait."""
+        return [process.name for process in self.spawned if not process.waits]

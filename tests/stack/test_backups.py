@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
-from svcserver.stack.backups import LOOK_S, SETTLE_S, Nightly, due, time_of_day
+from svcserver.stack.backups import CHECK_S, SETTLE_S, Nightly, is_due, time_of_day
 from tests.stack.spawner import Spawner
 from tests.support.proves import proves
 
@@ -24,16 +24,16 @@ ONE = Backup("/b/one.tar.gz", 1_000.0, 5, "ab")
 
 class DueTests(SynchronousTestCase):
     @proves("svc-stack: a nightly backup")
-    def test_once_a_night_and_once_after_a_night_that_was_missed(self) -> None:
+    def test_backup_is_due_once_a_night_or_after_a_missed_night(self) -> None:
         at, day = time(4), datetime(2026, 11, 22)
-        self.assertTrue(due(day.replace(hour=4), at, day - timedelta(hours=20)))
-        self.assertFalse(due(day.replace(hour=3), at, day - timedelta(hours=20)))
-        self.assertTrue(due(day.replace(hour=11), at, day - timedelta(days=2)))
-        self.assertTrue(due(day, at, None))
+        self.assertTrue(is_due(day.replace(hour=4), at, day - timedelta(hours=20)))
+        self.assertFalse(is_due(day.replace(hour=3), at, day - timedelta(hours=20)))
+        self.assertTrue(is_due(day.replace(hour=11), at, day - timedelta(days=2)))
+        self.assertTrue(is_due(day, at, None))
 
     @given(MOMENTS, st.times())
-    def test_never_twice_in_a_row(self, now: datetime, at: time) -> None:
-        self.assertFalse(due(now, at, now))
+    def test_backup_is_never_due_twice_in_a_row(self, now: datetime, at: time) -> None:
+        self.assertFalse(is_due(now, at, now))
 
     def test_the_setting(self) -> None:
         self.assertEqual(time_of_day("4:05"), time(4, 5))
@@ -68,13 +68,13 @@ class NightlyTests(SynchronousTestCase):
         self.addCleanup(patched.stop)
 
     def wait(self, seconds: float) -> None:
-        self.reactor.pump([LOOK_S] * int(seconds / LOOK_S))
+        self.reactor.pump([CHECK_S] * int(seconds / CHECK_S))
 
     @proves("svc-stack: a nightly backup")
-    def test_a_new_host_soon_has_one_and_then_one_every_night(self) -> None:
-        self.wait(SETTLE_S - LOOK_S)
+    def test_new_host_has_a_backup_soon_and_then_every_night(self) -> None:
+        self.wait(SETTLE_S - CHECK_S)
         self.assertEqual(self.reactor.spawned, [])
-        self.wait(2 * LOOK_S)
+        self.wait(2 * CHECK_S)
         [first] = self.reactor.spawned
         self.assertEqual(first.arguments[-4:], ["backup", "nightly", "--config", str(self.folder)])
         self.assertEqual(first.environment, {"PATH": "/bin"})
@@ -96,25 +96,25 @@ class NightlyTests(SynchronousTestCase):
         return state
 
     @proves("svc-stack: a nightly backup")
-    def test_one_that_dies_before_it_writes_anything_down_is_a_fault(self) -> None:
-        self.wait(SETTLE_S + LOOK_S)
+    def test_backup_that_crashes_early_is_a_fault(self) -> None:
+        self.wait(SETTLE_S + CHECK_S)
         self.reactor.spawned[0].ends(signal=9)
         self.assertIn("signal 9", self.known().wrong(self.now) or "")
 
     @proves("svc-stack: a nightly backup")
-    def test_one_that_cannot_be_started_is_a_fault(self) -> None:
+    def test_backup_that_cannot_be_started_is_a_fault(self) -> None:
         with mock.patch.object(self.reactor, "spawnProcess", side_effect=OSError(12, "no memory")):
-            self.wait(SETTLE_S + LOOK_S)
+            self.wait(SETTLE_S + CHECK_S)
         self.assertIn("no memory", self.known().wrong(self.now) or "")
 
-    def test_what_it_wrote_down_itself_stays(self) -> None:
-        self.wait(SETTLE_S + LOOK_S)
+    def test_fault_that_the_backup_wrote_stays(self) -> None:
+        self.wait(SETTLE_S + CHECK_S)
         backups.write(self.folder, Backups(fault="the disk is full"))
         self.reactor.spawned[0].ends(status=1)
         self.assertEqual(self.known().fault, "the disk is full")
 
-    def test_one_that_hangs_is_ended_and_the_stack_waits_for_its_end(self) -> None:
-        self.wait(SETTLE_S + LOOK_S)
+    def test_stop_kills_a_hanging_backup_and_waits_for_its_end(self) -> None:
+        self.wait(SETTLE_S + CHECK_S)
         [run] = self.reactor.spawned
         run.obedient = False
         stopped = self.nightly.stopService()
@@ -131,7 +131,7 @@ class StateTests(SynchronousTestCase):
         self.folder = Path(self.enterContext(TemporaryDirectory()))
 
     @proves("svcctl backup: a damaged one is noticed")
-    def test_what_is_written_is_read_and_what_is_wrong_is_said(self) -> None:
+    def test_state_is_read_back_and_its_fault_named(self) -> None:
         self.assertIsNone(backups.read(self.folder))
         good = Backup("/b/a.tar.gz", 100.0, 5, "ab", proven=117.0)
         bad = Backup("/b/b.tar.gz", 50.0, 5, "ab", fault="it is damaged")
@@ -148,7 +148,7 @@ class StateTests(SynchronousTestCase):
         self.assertIsNone(Backups().wrong(1.0))
 
     @proves("svcctl backup: one that dies in the middle is noticed")
-    def test_one_that_died_in_the_middle(self) -> None:
+    def test_killed_backup_is_a_fault(self) -> None:
         good = Backup("/b/a.tar.gz", 100.0, 5, "ab", proven=117.0)
         with backups.running(self.folder) as free:
             self.assertTrue(free)
@@ -161,13 +161,13 @@ class StateTests(SynchronousTestCase):
         self.assertIsNone(self.known().wrong(200.0))
 
     @proves("svcctl backup: one that dies in the middle is noticed")
-    def test_where_no_lock_can_be_seen_its_age_tells(self) -> None:
+    def test_old_unfinished_backup_is_a_fault_without_a_lock(self) -> None:
         state = Backups([ONE], 1_000.0, begun=1_000.0)
         self.assertIsNone(state.wrong(1_000.0 + backups.LONGEST_S))
         self.assertIn("in the middle", state.wrong(1_001.0 + 2 * backups.LONGEST_S) or "")
 
     @proves("alerts: no backup was ever made")
-    def test_a_host_that_never_has_one_is_a_fault_after_two_nights(self) -> None:
+    def test_no_backup_after_two_nights_is_a_fault(self) -> None:
         backups.expect(self.folder, 1_000.0, wanted=True)
         backups.expect(self.folder, 90_000.0, wanted=True)  # it has begun again
         self.assertIsNone(self.known().wrong(1_000.0 + backups.STALE_S))
@@ -180,7 +180,7 @@ class StateTests(SynchronousTestCase):
         assert state is not None
         return state
 
-    def test_where_no_night_proves_the_age_of_the_newest_counts(self) -> None:
+    def test_without_drills_the_age_of_the_newest_backup_counts(self) -> None:
         nights = [Backup(f"/b/{day}.tar.gz", day * 86_400.0, 5, "ab") for day in (9, 8, 7, 6)]
         state = Backups(nights, nights[0].made, drilled=False)
         backups.write(self.folder, state)
@@ -189,7 +189,7 @@ class StateTests(SynchronousTestCase):
         self.assertIn("made for two days", state.wrong(12 * 86_400) or "")
         self.assertIn("proven", Backups(nights, nights[0].made).wrong(9.5 * 86_400) or "")
 
-    def test_a_file_that_cannot_be_understood_says_nothing(self) -> None:
+    def test_damaged_state_file_is_ignored(self) -> None:
         for text in ("", "[]", '{"form":2,"kept":[]}', '{"form":1,"kept":[{"x":1}]}'):
             (self.folder / backups.STATE_FILE).write_text(text)
             self.assertIsNone(backups.read(self.folder))

@@ -33,7 +33,7 @@ class ChildrenTests(SynchronousTestCase):
         return list(self.reactor.spawned)
 
     @proves("svc-stack: ordered start")
-    def test_each_waits_for_the_one_before_to_be_ready(self) -> None:
+    def test_each_component_waits_until_the_previous_is_ready(self) -> None:
         self.assertEqual(self.reactor.names, ["metagame"])
         self.reactor.spawned[0].says("already starting; not yet")
         self.assertEqual(self.reactor.names, ["metagame"])
@@ -43,20 +43,20 @@ class ChildrenTests(SynchronousTestCase):
             self.reactor.spawned[1].says('{"message":"deploy ready"}')
             self.reactor.spawned[2].says("gateway ready")
         self.assertEqual(self.reactor.names, list(NAMES))
-        said = [formatEvent(event) for event in events]
-        self.assertIn("stack ready: metagame, deploy, gateway", said)
+        texts = [formatEvent(event) for event in events]
+        self.assertIn("stack ready: metagame, deploy, gateway", texts)
 
     @proves("svc-stack: ordered start")
-    def test_one_that_is_never_ready_does_not_hold_the_others_for_ever(self) -> None:
+    def test_component_that_is_never_ready_delays_the_next_briefly(self) -> None:
         self.reactor.advance(READY_S - 1)
         self.assertEqual(self.reactor.names, ["metagame"])
         self.reactor.advance(1)
         self.assertEqual(self.reactor.names, ["metagame", "deploy"])
 
     @proves("METRICS_PORT of every service, on loopback only")
-    def test_figures_count_what_is_ready_and_every_start(self) -> None:
+    def test_metrics_count_ready_components_and_starts(self) -> None:
         def shown() -> tuple[float, ...]:
-            return tuple(one.read() for one in figures(self.children).values())
+            return tuple(figure.read() for figure in figures(self.children).values())
 
         self.assertEqual(shown(), (3, 0, 1))
         first, *_ = self.start_all()
@@ -67,14 +67,14 @@ class ChildrenTests(SynchronousTestCase):
         self.assertEqual(shown(), (3, 2, 4))
 
     @proves("svc-stack: only PATH HOME LANG TZ and its own env file")
-    def test_a_child_gets_only_its_own_file_and_what_we_hand_on(self) -> None:
+    def test_child_gets_only_its_own_file_and_environment(self) -> None:
         first = self.reactor.spawned[0]
         self.assertEqual(first.environment, {"PATH": "/bin"})
         self.assertEqual(first.folder, "/host")
         self.assertEqual(first.arguments[-3:], ["svc-metagame", "--env-file", "/host/metagame.env"])
 
     @proves("svc-stack: output prefixed with the name")
-    def test_every_line_has_the_name_of_its_component(self) -> None:
+    def test_every_line_has_its_components_name(self) -> None:
         first = self.reactor.spawned[0]
         first.protocol.outReceived(b"one\nt")
         first.protocol.errReceived(b"oh\n")
@@ -84,7 +84,7 @@ class ChildrenTests(SynchronousTestCase):
         self.assertEqual(self.written, [*wanted, "[metagame] \ufffd\n", "[metagame] last\n"])
 
     @proves("svc-stack: restart with back-off")
-    def test_a_dead_child_comes_back_later_and_later(self) -> None:
+    def test_crashing_child_is_restarted_with_back_off(self) -> None:
         self.start_all()
         for wait in (1, 2, 4, 8, 16, 32, 60, 60):
             count = len(self.reactor.spawned)
@@ -96,7 +96,7 @@ class ChildrenTests(SynchronousTestCase):
             self.assertEqual(len(self.reactor.spawned), count + 1)
 
     @proves("svc-stack: restart with back-off")
-    def test_one_that_had_lived_long_comes_back_at_once(self) -> None:
+    def test_child_that_ran_long_is_restarted_at_once(self) -> None:
         first = self.start_all()[0]
         self.reactor.advance(3600)
         with capturedLogs() as events:
@@ -105,18 +105,18 @@ class ChildrenTests(SynchronousTestCase):
         self.assertEqual(self.reactor.names[-1], "metagame")
         self.assertEqual(formatEvent(events[-1]), "metagame ended (signal 9); again in 0 s")
 
-    def test_an_end_before_ready_is_told_with_the_last_words(self) -> None:
+    def test_end_before_ready_is_logged_with_the_last_message(self) -> None:
         with capturedLogs() as events:
             self.reactor.spawned[0].says("svc-metagame: DATABASE_URL: no answer")
             self.reactor.spawned[0].ends(1)
-        said = [formatEvent(event) for event in events]
+        texts = [formatEvent(event) for event in events]
         self.assertIn(
             "metagame ended before it was ready (status 1): "
             "svc-metagame: DATABASE_URL: no answer; again in 1 s",
-            said,
+            texts,
         )
 
-    def test_why_it_cannot_start_counts_more_than_a_log_line_that_came_later(self) -> None:
+    def test_reason_for_a_failed_start_precedes_later_log_lines(self) -> None:
         first = self.reactor.spawned[0]
         with capturedLogs() as events:
             first.says("svc-metagame: PORT: cannot listen")
@@ -137,7 +137,7 @@ class ChildrenTests(SynchronousTestCase):
             "svc-metagame: PORT must be a whole number; the stack ends",
         )
 
-    def test_what_may_go_better_later_or_happens_to_a_running_host_is_tried_again(self) -> None:
+    def test_other_failures_are_tried_again(self) -> None:
         ends: list[int] = []
         self.children.end = lambda: ends.append(1)
         for line in (
@@ -167,7 +167,7 @@ class ChildrenTests(SynchronousTestCase):
         self.assertEqual(self.reactor.names, ["metagame", "metagame"])
 
     @proves("svc-stack: graceful stop")
-    def test_the_stop_goes_backwards_and_waits_for_each(self) -> None:
+    def test_stop_is_in_reverse_order_and_waits_for_each(self) -> None:
         metagame, deploy, gateway = self.start_all()
         gateway.obedient = False
         stopped = self.children.stopService()
@@ -180,7 +180,7 @@ class ChildrenTests(SynchronousTestCase):
         self.assertEqual(len(self.reactor.spawned), 3)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_a_stop_in_the_middle_of_a_restart_leaves_nothing(self) -> None:
+    def test_stop_during_a_restart_leaves_nothing(self) -> None:
         self.start_all()[1].ends(1)
         self.successResultOf(self.children.stopService())
         self.reactor.advance(120)

@@ -1,4 +1,4 @@
-"""A component that answers nothing is down, and is started anew after a grace."""
+"""A component that answers nothing is down, and is restarted after a grace period."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.stack.children import Children
 from svcserver.stack.components import Component
-from svcserver.stack.doors import Doors
-from svcserver.stack.service import Frozen
+from svcserver.stack.probes import FreezeMonitor, Probes
 from tests.stack.spawner import Spawner
 from tests.support.proves import proves
 
 EVERY_S, FROZEN_S = 15.0, 90.0
 
 
-class Asked(Doors):
-    """Doors that answer as the test says."""
+class FakeProbes(Probes):
+    """Probes whose results the test sets."""
 
-    def look(self) -> Deferred[None]:
+    def probe_all(self) -> Deferred[None]:
         return succeed(None)
 
 
@@ -28,32 +27,32 @@ class FrozenTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.reactor = Spawner()
         names = ("metagame", "gateway", "relay")
-        wanted = [Component(one, Path(f"/h/{one}.env")) for one in names]
+        wanted = [Component(name, Path(f"/h/{name}.env")) for name in names]
         self.children = Children(self.reactor, wanted, lambda name, line: None, {}, "/h")
-        self.doors = Asked(self.reactor, wanted)
-        self.frozen = Frozen(self.reactor, self.children, self.doors, FROZEN_S)
+        self.probes = FakeProbes(self.reactor, wanted)
+        self.monitor = FreezeMonitor(self.reactor, self.children, self.probes, FROZEN_S)
         self.children.startService()
         for number in range(len(names)):
             self.reactor.advance(1)
             self.reactor.spawned[number].says("ready")
-        self.doors.open = {"metagame", "gateway"}
+        self.probes.answering = {"metagame", "gateway"}
 
     def look(self, seconds: float) -> None:
-        """As often as the stack looks."""
+        """Check as often as the stack does."""
         for _ in range(int(seconds / EVERY_S)):
             self.reactor.advance(EVERY_S)
-            self.successResultOf(self.frozen.look())
+            self.successResultOf(self.monitor.check())
 
     def signals(self) -> list[list[str]]:
-        return [one.signals for one in self.reactor.spawned]
+        return [process.signals for process in self.reactor.spawned]
 
     @proves("a service that is frozen is down")
-    def test_one_that_answers_nothing_is_down_then_killed_and_comes_back(self) -> None:
+    def test_silent_component_is_down_then_killed_and_restarted(self) -> None:
         self.look(FROZEN_S)
-        self.assertEqual(self.frozen.ready(), {"metagame", "gateway", "relay"})
-        self.doors.open.discard("gateway")
+        self.assertEqual(self.monitor.ready(), {"metagame", "gateway", "relay"})
+        self.probes.answering.discard("gateway")
         self.look(FROZEN_S)
-        self.assertEqual(self.frozen.ready(), {"metagame", "relay"})
+        self.assertEqual(self.monitor.ready(), {"metagame", "relay"})
         self.assertEqual(self.signals(), [[], [], []])
         self.look(EVERY_S)
         self.assertEqual(self.signals(), [[], ["KILL"], []])
@@ -62,10 +61,10 @@ class FrozenTests(SynchronousTestCase):
         self.look(2 * FROZEN_S)  # it is not ready yet: whoever waits for that says so
         self.assertEqual(self.reactor.spawned[3].signals, [])
 
-    def test_one_answer_is_enough(self) -> None:
+    def test_one_answer_in_time_is_enough(self) -> None:
         for _ in range(4):
-            self.doors.open.discard("metagame")
+            self.probes.answering.discard("metagame")
             self.look(FROZEN_S - EVERY_S)
-            self.doors.open.add("metagame")
+            self.probes.answering.add("metagame")
             self.look(EVERY_S)
         self.assertEqual(self.signals(), [[], [], []])

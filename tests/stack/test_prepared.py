@@ -1,4 +1,4 @@
-"""What is to start next imports its service meanwhile. Spec: design §2 whole host."""
+"""Components import their service before their turn. Spec: design §2 whole host."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.stack.child import PREPARED
-from svcserver.stack.children import Children
+from svcserver.stack.children import HELD_LINES, PREPARED_S, Children
 from svcserver.stack.components import Component
-from svcserver.stack.prepared import KEPT, PREPARED_S
 from svcserver.stack.printing import Printer
 from tests.stack.spawner import Spawned, Spawner
 from tests.support.proves import proves
@@ -28,13 +27,13 @@ class PreparedTests(SynchronousTestCase):
         self.children.startService()
 
     def last(self, name: str) -> Spawned:
-        return [one for one in self.reactor.spawned if one.name == name][-1]
+        return [process for process in self.reactor.spawned if process.name == name][-1]
 
     def begun(self) -> list[str]:
-        return [one.name for one in self.reactor.spawned]
+        return [process.name for process in self.reactor.spawned]
 
     @proves("svc-stack: ordered start")
-    def test_one_after_the_other_is_prepared_and_none_goes_on_before_its_turn(self) -> None:
+    def test_components_are_prepared_in_order_and_wait_for_their_turn(self) -> None:
         self.assertEqual(self.begun(), ["metagame", "deploy"])
         self.last("deploy").says(PREPARED)
         self.assertEqual(self.begun(), list(NAMES))
@@ -46,7 +45,7 @@ class PreparedTests(SynchronousTestCase):
         self.assertEqual((self.begun(), self.children.ready), (list(NAMES), set(NAMES)))
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_its_turn_may_come_before_it_is_prepared(self) -> None:
+    def test_turn_may_come_before_the_component_is_prepared(self) -> None:
         self.last("metagame").says("metagame ready")
         self.assertEqual(
             (self.begun(), self.last("deploy").written), (["metagame", "deploy"], b"\n")
@@ -57,7 +56,7 @@ class PreparedTests(SynchronousTestCase):
         self.last("deploy").says("deploy ready")
         self.assertEqual(self.reactor.names, list(NAMES))
 
-    def test_one_that_ends_before_its_turn_is_started_then_and_says_once_why_it_fails(self) -> None:
+    def test_component_that_ends_early_starts_at_its_turn(self) -> None:
         ends: list[int] = []
         self.children.end = lambda: ends.append(1)
         why = "svc-deploy: DEPLOY_PORT must be a port"
@@ -73,23 +72,23 @@ class PreparedTests(SynchronousTestCase):
         self.assertIn(why, formatEvent(events[-1]))
         self.assertEqual(self.written.count(f"[deploy] {why}\n"), 1)
 
-    def test_one_that_ends_at_its_turn_before_it_was_prepared_is_started_again(self) -> None:
+    def test_component_that_ends_unprepared_at_its_turn_is_restarted(self) -> None:
         self.last("metagame").says("metagame ready")
         self.last("deploy").ends(1)
         self.assertEqual(self.begun(), ["metagame", "deploy", "gateway"])
         self.reactor.advance(1)
         self.assertEqual(self.reactor.names, ["metagame", "deploy", "deploy"])
 
-    def test_what_it_says_while_it_waits_is_printed_at_its_turn(self) -> None:
-        for number in range(KEPT + 1):
+    def test_lines_of_a_waiting_component_are_printed_at_its_turn(self) -> None:
+        for number in range(HELD_LINES + 1):
             self.last("deploy").says(f"warning {number}")
         self.last("deploy").says(PREPARED)
         self.assertEqual(self.written, [])
         self.last("metagame").says("metagame ready")
-        wanted = [f"[deploy] warning {number}\n" for number in range(1, KEPT + 1)]
+        wanted = [f"[deploy] warning {number}\n" for number in range(1, HELD_LINES + 1)]
         self.assertEqual(self.written, ["[metagame] metagame ready\n", *wanted])
 
-    def test_one_that_is_never_prepared_is_ended_and_started_at_its_turn(self) -> None:
+    def test_component_that_is_never_prepared_starts_at_its_turn(self) -> None:
         self.last("deploy").says(PREPARED)
         hung = self.last("gateway")
         self.reactor.advance(30)
@@ -102,7 +101,7 @@ class PreparedTests(SynchronousTestCase):
         self.assertEqual(self.reactor.names, list(NAMES))
         self.assertIsNot(self.last("gateway"), hung)
 
-    def test_one_that_took_too_long_ends_none_that_came_after_it(self) -> None:
+    def test_late_preparation_does_not_end_its_successor(self) -> None:
         self.last("metagame").says("metagame ready")
         first = self.last("deploy")
         first.says("deploy ready")
@@ -118,7 +117,7 @@ class PreparedTests(SynchronousTestCase):
         self.assertFalse(self.successResultOf(rolled))
 
     @proves("svc-stack: graceful stop")
-    def test_a_stop_ends_those_that_wait(self) -> None:
+    def test_stop_ends_waiting_components(self) -> None:
         self.last("deploy").says(PREPARED)
         deploy, gateway = self.last("deploy"), self.last("gateway")
         self.successResultOf(self.children.stopService())
@@ -127,7 +126,7 @@ class PreparedTests(SynchronousTestCase):
         self.assertEqual(self.begun(), list(NAMES))
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_a_program_that_cannot_be_started_ahead_is_started_at_its_turn(self) -> None:
+    def test_program_that_cannot_be_prepared_starts_at_its_turn(self) -> None:
         self.reactor.missing = True
         self.last("deploy").ends(1)
         self.reactor.missing = False

@@ -26,13 +26,13 @@ REQUEST = orjson.dumps(
 
 
 def printed(line: str, *, as_json: bool = False) -> list[str]:
-    found: list[str] = []
-    Printer(found.append, as_json, lambda: 0.0)("gateway", line)
-    return "".join(found).split("\n")[:-1]
+    chunks: list[str] = []
+    Printer(chunks.append, as_json, lambda: 0.0)("gateway", line)
+    return "".join(chunks).split("\n")[:-1]
 
 
 class ForPeopleTests(SynchronousTestCase):
-    def test_json_becomes_a_line_with_the_fields_that_the_message_lacks(self) -> None:
+    def test_readable_line_has_the_fields_the_message_lacks(self) -> None:
         [line] = printed(REQUEST)
         self.assertEqual(
             line,
@@ -41,7 +41,7 @@ class ForPeopleTests(SynchronousTestCase):
         [line] = printed('{"time":"t","level":"info","namespace":"x","message":"GET 200","s":200}')
         self.assertEqual(line, "[gateway] t info x: GET 200")
 
-    def test_no_field_that_the_message_has_is_printed_again(self) -> None:
+    def test_fields_in_the_message_are_not_repeated(self) -> None:
         for message, value in (
             ("GET /party gs=0 200 1.5ms via=gateway ip=127.0.0.1", " via=gateway ip=127.0.0.1"),
             ("GET /party gs=0 200 1.5ms", 1.5),
@@ -53,8 +53,8 @@ class ForPeopleTests(SynchronousTestCase):
             ("asks in the name of 'Ann B'", "Ann B"),
             ("listens on 127.0.0.1:61000", 61000),
         ):
-            said = orjson.dumps({"message": message, "field": value}).decode()
-            self.assertEqual(printed(said), [f"[gateway] - info -: {message}"])
+            line = orjson.dumps({"message": message, "field": value}).decode()
+            self.assertEqual(printed(line), [f"[gateway] - info -: {message}"])
 
     def test_a_field_within_another_word_or_number_is_printed(self) -> None:
         for message, value in (
@@ -65,16 +65,16 @@ class ForPeopleTests(SynchronousTestCase):
             ("took 1.5 s", 1),
             ("the cityhall", "city"),
         ):
-            said = orjson.dumps({"message": message, "field": value}).decode()
-            self.assertEqual(printed(said), [f"[gateway] - info -: {message} field={value}"])
+            line = orjson.dumps({"message": message, "field": value}).decode()
+            self.assertEqual(printed(line), [f"[gateway] - info -: {message} field={value}"])
 
     def test_a_traceback_is_lines_of_the_same_component(self) -> None:
-        said = {"message": "broken", "level": "error", "traceback": "Traceback\n  at x\nE: y\n"}
-        first, *rest = printed(orjson.dumps(said).decode())
+        record = {"message": "broken", "level": "error", "traceback": "Traceback\n  at x\nE: y\n"}
+        first, *rest = printed(orjson.dumps(record).decode())
         self.assertTrue(first.endswith(" error -: broken"))
         self.assertEqual(rest, ["[gateway] Traceback", "[gateway]   at x", "[gateway] E: y"])
 
-    def test_what_is_no_line_of_ours_stays_as_it_is(self) -> None:
+    def test_foreign_lines_are_printed_unchanged(self) -> None:
         for odd in (f"{AT} info x: hello", "plain", '{"a":1}', '{"message":7}', "[1]", "", "{"):
             self.assertEqual(printed(odd), [f"[gateway] {odd}"])
             self.assertEqual(message_in(odd), odd)
@@ -82,7 +82,7 @@ class ForPeopleTests(SynchronousTestCase):
 
     @given(st.text(st.characters(), max_size=40))
     @settings(max_examples=60, deadline=None)
-    def test_no_field_of_a_stranger_steers_a_terminal(self, text: str) -> None:
+    def test_hostile_field_cannot_control_the_terminal(self, text: str) -> None:
         try:
             line = orjson.dumps({"message": "m", "level": text, "ua": text}).decode()
         except TypeError:  # a lone surrogate
@@ -92,19 +92,19 @@ class ForPeopleTests(SynchronousTestCase):
 
 
 class ForMachinesTests(SynchronousTestCase):
-    def test_json_gains_the_component_s_name(self) -> None:
+    def test_json_line_gains_the_components_name(self) -> None:
         [line] = printed(REQUEST, as_json=True)
-        said = orjson.loads(line)
-        self.assertEqual(said, {**orjson.loads(REQUEST), "service": "gateway"})
-        self.assertEqual(list(said)[:5], ["time", "level", "service", "namespace", "message"])
+        record = orjson.loads(line)
+        self.assertEqual(record, {**orjson.loads(REQUEST), "service": "gateway"})
+        self.assertEqual(list(record)[:5], ["time", "level", "service", "namespace", "message"])
 
-    def test_readable_and_plain_text_become_json_of_the_same_schema(self) -> None:
+    def test_other_lines_become_json_of_the_same_schema(self) -> None:
         [line] = printed(f"{AT} warn relay.x: slow: 3 s", as_json=True)
         wanted = {"time": AT, "level": "warn", "service": "gateway"}
         self.assertEqual(
             orjson.loads(line), {**wanted, "namespace": "relay.x", "message": "slow: 3 s"}
         )
         for odd in ("svc-gateway: PORT: no", '{"a":1}', "", "{"):
-            said = orjson.loads(printed(odd, as_json=True)[0])
-            self.assertEqual((said["time"], said["level"]), (iso(0.0), "info"))
-            self.assertEqual((said["namespace"], said["message"]), ("-", odd))
+            record = orjson.loads(printed(odd, as_json=True)[0])
+            self.assertEqual((record["time"], record["level"]), (iso(0.0), "info"))
+            self.assertEqual((record["namespace"], record["message"]), ("-", odd))

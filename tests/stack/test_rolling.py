@@ -1,4 +1,4 @@
-"""One rolling restart at a time, and what the stack says of it to ``svcctl``."""
+"""One rolling restart at a time, and the stack's state file for ``svcctl``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.stack.rolling import Rolling, read
+from svcserver.stack.rolling import Rolling, read_state
 from tests.ctl.command import svcctl
 
 
 @define
 class SlowChildren:
-    """They are restarted when the test says so."""
+    """Children whose restart the test ends."""
 
     waiting: list[Deferred[bool]] = field(factory=list)
 
@@ -36,35 +36,35 @@ class RollingTests(SynchronousTestCase):
         self.rolling.startService()
         self.addCleanup(self.rolling.stopService)
 
-    def said(self) -> tuple[bool, int, bool]:
-        found = read(self.folder)
-        assert found is not None
-        return found.rolling, found.rolled, found.well
+    def state(self) -> tuple[bool, int, bool]:
+        state = read_state(self.folder)
+        assert state is not None
+        return state.rolling, state.rolled, state.well
 
-    def test_another_is_not_begun_meanwhile_and_does_not_spoil_the_first(self) -> None:
-        self.assertEqual(self.said(), (False, 0, True))
+    def test_second_rolling_restart_is_ignored(self) -> None:
+        self.assertEqual(self.state(), (False, 0, True))
         over = self.rolling.roll()
-        self.assertEqual(self.said(), (True, 0, True))
+        self.assertEqual(self.state(), (True, 0, True))
         with capturedLogs() as events:
             self.successResultOf(self.rolling.roll())
-        self.assertEqual([one["log_level"].name for one in events], ["warn"])
-        self.assertEqual((len(self.children.waiting), self.said()), (1, (True, 0, True)))
+        self.assertEqual([event["log_level"].name for event in events], ["warn"])
+        self.assertEqual((len(self.children.waiting), self.state()), (1, (True, 0, True)))
         self.children.waiting[0].callback(True)
         self.successResultOf(over)
-        self.assertEqual(self.said(), (False, 1, True))
+        self.assertEqual(self.state(), (False, 1, True))
         again = self.rolling.roll()
         self.children.waiting[1].callback(False)
         self.successResultOf(again)
-        self.assertEqual(self.said(), (False, 2, False))
+        self.assertEqual(self.state(), (False, 2, False))
 
-    def test_one_that_fails_is_over_too(self) -> None:
+    def test_failed_rolling_restart_is_over(self) -> None:
         over = self.rolling.roll()
         self.children.waiting[0].errback(RuntimeError("a fault of ours"))
         self.successResultOf(over)
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
-        self.assertEqual(self.said(), (False, 1, False))
+        self.assertEqual(self.state(), (False, 1, False))
 
-    def test_svcctl_refuses_to_ask_for_another(self) -> None:
+    def test_svcctl_refuses_a_second_rolling_restart(self) -> None:
         self.rolling.roll()
         ran = svcctl("restart", "--rolling", "--config", self.folder)
         self.assertEqual(ran.status, 1)

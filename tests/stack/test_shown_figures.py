@@ -1,4 +1,4 @@
-"""What an owner under attack needs is shown by every service that counts: refusals, and the rest.
+"""The metrics that an owner under attack needs are shown by every service.
 
 The metagame's are in ``tests/metagame/owner/health/test_figures.py``, the gateway's in
 ``tests/gateway/test_limits.py``, the chat's in ``tests/chat/test_login.py``; all of them together,
@@ -36,13 +36,13 @@ LINES = 'svc_{name}_dropped_log_lines_total{{reason="unread"}} 0.0'
 
 
 def ask(line: bytes, fields: bytes = HOST, body: bytes = b"") -> bytes:
-    """A request, as it is sent."""
+    """Return a request as bytes."""
     length = b"Content-Length: %d\r\n" % len(body) if body else b""
     return line + b" HTTP/1.1\r\n" + fields + length + b"\r\n" + body
 
 
 class Attacked:
-    """A service in memory, and what its METRICS_PORT shows."""
+    """A service in memory, and its METRICS_PORT."""
 
     def __init__(self, case: FiguresTests, service: ModuleType, environ: Mapping[str, str]) -> None:
         case.patch(os, "environ", {**environ, "METRICS_PORT": str(SHOWN)})
@@ -52,8 +52,8 @@ class Attacked:
         self.top.privilegedStartService()
 
     def send(self, raw: bytes, peer: str = "127.0.0.1") -> bytes:
-        """What is answered on a connection of its own."""
-        [factory] = [one[1] for one in self.reactor.tcpServers if one[0] != SHOWN]
+        """Return the reply on a new connection."""
+        [factory] = [server[1] for server in self.reactor.tcpServers if server[0] != SHOWN]
         factory.doStart()
         self.case.addCleanup(factory.doStop)
         protocol = factory.buildProtocol(IPv4Address("TCP", peer, 1))
@@ -67,9 +67,9 @@ class Attacked:
         return [int(self.send(raw).split(b" ", 2)[1]) for raw in raws]
 
     def shown(self) -> str:
-        [site] = [one[1] for one in self.reactor.tcpServers if one[0] == SHOWN]
-        asked = StubTreq(site.resource).get("http://127.0.0.1/metrics")
-        page = self.case.successResultOf(asked)
+        [site] = [server[1] for server in self.reactor.tcpServers if server[0] == SHOWN]
+        request = StubTreq(site.resource).get("http://127.0.0.1/metrics")
+        page = self.case.successResultOf(request)
         return str(self.case.successResultOf(page.text()))
 
 
@@ -78,10 +78,10 @@ class FiguresTests(SynchronousTestCase):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def assert_shown(self, attacked: Attacked, name: str, figures: Mapping[str, int]) -> None:
-        said = attacked.shown()
+        page = attacked.shown()
         for figure, count in figures.items():
-            self.assertIn(f"svc_{name}_{figure} {count}.0\n", said)
-        self.assertIn(LINES.format(name=name), said)
+            self.assertIn(f"svc_{name}_{figure} {count}.0\n", page)
+        self.assertIn(LINES.format(name=name), page)
 
     @proves("METRICS_PORT of every service, on loopback only")
     def test_the_content_server(self) -> None:
@@ -104,7 +104,7 @@ class FiguresTests(SynchronousTestCase):
         counts = {f'refusals_total{{reason="{why}"}}': 1 for why in ("host", "401", "404")}
         counts['refusals_total{reason="unreadable"}'] = 1
         unread = attacked.top.counters  # the bound on unread answers counts there, too
-        [factory] = [one[1] for one in attacked.reactor.tcpServers if one[0] != SHOWN]
+        [factory] = [server[1] for server in attacked.reactor.tcpServers if server[0] != SHOWN]
         self.assertIs(factory.unread.counters, unread)
         self.assertLessEqual(factory.unread.most, MAX_UNREAD)
         self.assert_shown(attacked, "content", counts)
@@ -166,8 +166,8 @@ class FiguresTests(SynchronousTestCase):
         attacked = Attacked(self, relay, environ)
         attacked.top.startService()
         self.addCleanup(attacked.top.stopService)
-        asked = attacked.statuses(ask(b"GET /x", PAGE), ask(b"GET /x", REBOUND))
-        self.assertEqual(asked, [403, 403])
-        said = [line for line in attacked.shown().splitlines() if "refusals_total{" in line]
-        self.assertEqual(sum(float(line.rpartition(" ")[2]) for line in said), 2)
+        statuses = attacked.statuses(ask(b"GET /x", PAGE), ask(b"GET /x", REBOUND))
+        self.assertEqual(statuses, [403, 403])
+        refusals = [line for line in attacked.shown().splitlines() if "refusals_total{" in line]
+        self.assertEqual(sum(float(line.rpartition(" ")[2]) for line in refusals), 2)
         self.assert_shown(attacked, "relay", {})

@@ -1,4 +1,4 @@
-"""``WORKERS``: ports of their own, a gateway that knows them, and what several processes need."""
+"""``WORKERS``: their own ports, the gateway's URLs, and the settings they need."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class WorkerTests(SynchronousTestCase):
         return spread(components(self.folder), count, first)
 
     def test_each_worker_has_ports_and_the_gateway_knows_them_all(self) -> None:
-        found = self.spread(3, SHARED + "PORT=5000\nMETRICS_PORT=5009\n")
-        names = [one.name for one in found]
+        workers = self.spread(3, SHARED + "PORT=5000\nMETRICS_PORT=5009\n")
+        names = [component.name for component in workers]
         self.assertEqual(names, ["metagame-1", "metagame-2", "metagame-3", "content", "gateway"])
         self.assertEqual(
-            [dict(one.extra) for one in found[:3]],
+            [dict(component.extra) for component in workers[:3]],
             [
                 {"PORT": "7000", "SHARED_PORT": "5000"},
                 {"PORT": "7003", "SHARED_PORT": "5000"}
@@ -45,7 +45,7 @@ class WorkerTests(SynchronousTestCase):
             ],
         )
         self.assertEqual(
-            dict(found[-1].extra),
+            dict(workers[-1].extra),
             {
                 "GATEWAY_METAGAME_URL": "http://127.0.0.1:7000,http://127.0.0.1:7003"
                 ",http://127.0.0.1:7006",
@@ -53,13 +53,13 @@ class WorkerTests(SynchronousTestCase):
                 ",http://127.0.0.1:7007",
             },
         )
-        self.assertIn("svc-metagame", found[1].command)
+        self.assertIn("svc-metagame", workers[1].command)
 
-    def test_one_is_as_ever(self) -> None:
-        found = self.spread(1, "")
-        self.assertEqual(found, components(self.folder))
+    def test_single_worker_changes_nothing(self) -> None:
+        components_spread = self.spread(1, "")
+        self.assertEqual(components_spread, components(self.folder))
 
-    def test_several_refuse_what_they_cannot_share_with_one_line(self) -> None:
+    def test_settings_that_workers_cannot_share_are_refused(self) -> None:
         for text, word in (
             ("", "DATABASE_URL"),
             ("DATABASE_URL=sqlite:///x.db\nLIVE_URL=valkey://h\n", "DATABASE_URL"),
@@ -74,7 +74,7 @@ class WorkerTests(SynchronousTestCase):
             "WORKER_PORTS", str(self.assertRaises(BadSetting, self.spread, 9, first=65530))
         )
 
-    def test_the_count_stands_in_a_file_of_the_host(self) -> None:
+    def test_number_of_workers_is_read_from_the_hosts_file(self) -> None:
         (self.folder / "metagame.env").write_text(SHARED)
         (self.folder / "stack.env").write_text("WORKERS=2\n")
         options = Options()
@@ -110,7 +110,7 @@ class RollingTests(SynchronousTestCase):
     def roll(self) -> Deferred[bool]:
         return Deferred.fromCoroutine(self.children.roll())
 
-    def test_one_after_the_other_comes_back_new(self) -> None:
+    def test_rolling_restart_replaces_one_after_the_other(self) -> None:
         over = self.roll()
         first, second, deploy, content, gateway = self.reactor.spawned[:5]
         self.assertEqual(first.signals, [])  # it serves until another can take over
@@ -134,7 +134,7 @@ class RollingTests(SynchronousTestCase):
         self.reactor.advance(120)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_one_that_does_not_come_back_leaves_the_others_alone(self) -> None:
+    def test_rolling_restart_stops_if_one_does_not_come_back(self) -> None:
         over = self.roll()
         self.ready()
         self.last()
@@ -144,7 +144,7 @@ class RollingTests(SynchronousTestCase):
         again = self.roll()
         self.assertNoResult(again)
 
-    def test_a_version_that_does_not_even_start_leaves_the_one_that_serves(self) -> None:
+    def test_running_worker_stays_if_its_successor_does_not_start(self) -> None:
         over = self.roll()
         self.last().says("svc-metagame: PORT must be a whole number")
         self.last().ends(1)
@@ -157,7 +157,7 @@ class RollingTests(SynchronousTestCase):
         self.assertEqual((slow.signals, self.reactor.spawned[0].signals), (["KILL"], []))
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_one_that_has_died_while_it_waited_is_started_the_usual_way(self) -> None:
+    def test_prepared_worker_that_ended_is_started_the_usual_way(self) -> None:
         self.reactor.spawned[0].obedient = False
         over = self.roll()
         self.ready()
@@ -167,7 +167,7 @@ class RollingTests(SynchronousTestCase):
         self.last().says("metagame ready")
         self.assertNoResult(over)
 
-    def test_a_stop_ends_the_one_that_waits(self) -> None:
+    def test_stop_ends_the_waiting_worker(self) -> None:
         over = self.roll()
         waits = self.last()
         self.successResultOf(self.children.stopService())

@@ -25,7 +25,7 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.stack import workers as stack_workers
-from svcserver.stack.alerts.channels import BARE, all_of
+from svcserver.stack.alerts.channels import UNSIGNED, read_channels
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
@@ -144,9 +144,9 @@ def workers(case: Case) -> Iterator[Finding]:
 
 def told(case: Case) -> Iterator[Finding]:
     """Find channels for alerts that do not work, or have no signature."""
-    for wrong in all_of(case.folder)[1]:
+    for wrong in read_channels(case.folder)[1]:
         nobody = "correct it: by this channel nobody is told of anything"
-        cure = "add the line; until then alerts are sent as before" if BARE in wrong else nobody
+        cure = "add the line; until then alerts are sent as before" if UNSIGNED in wrong else nobody
         yield Finding.note("alerts", wrong, cure)
 
 
@@ -158,7 +158,7 @@ def workers_of(case: Case) -> int:
 def _stack(case: Case) -> dict[str, str]:
     """Return the settings of ``stack.env``, which few hosts have; raises BadSetting."""
     file = case.folder / stack_workers.WORKER_FILE
-    return stack_workers.read(file) if file.is_file() else {}
+    return stack_workers.read_env_file(file) if file.is_file() else {}
 
 
 def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Where alerts go: a file ``alert-NAME.env`` in the host's folder for each way."""
+"""Alert channels: a file ``alert-NAME.env`` in the host's folder for each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from svcserver.kernel.settings import (
     printable,
     secret,
 )
-from svcserver.stack.alerts.rules import Quiet, What
+from svcserver.stack.alerts.rules import AlertKind, QuietHours
 
 MAIL = "mail"
 FORMS = ("json", "discord", "matrix", "ntfy", MAIL)
@@ -32,13 +32,13 @@ PATTERN = "alert-*.env"
 _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
 
 
-def quiet_hours(text: str) -> Quiet:
-    """Reads ``23:00-07:00``; raises ValueError with the cure in words."""
-    found = _QUIET.match(text.strip())
-    if found is None:
+def quiet_hours(text: str) -> QuietHours:
+    """Parse ``23:00-07:00``; raise ValueError with the cure."""
+    match = _QUIET.match(text.strip())
+    if match is None:
         raise ValueError("must be two times of day such as 23:00-07:00")
-    first, second, third, fourth = map(int, found.groups())
-    return Quiet(time(first, second), time(third, fourth))
+    first, second, third, fourth = map(int, match.groups())
+    return QuietHours(time(first, second), time(third, fourth))
 
 
 MOST_URL = 2048  # characters
@@ -50,15 +50,15 @@ _words = printable(4096)
 
 
 def address(text: str) -> Secret:
-    """Read a receiver's URL; raises ValueError, which repeats no part of it."""
+    """Parse a receiver's URL; raise ValueError, which repeats no part of it."""
     split(text.strip())
     return Secret(text.strip())
 
 
 def split(url: str) -> SplitResult:
-    """Split a URL whose host, port and path can be sent; raises ValueError.
+    """Split a URL whose host, port and path can be sent; raise ValueError for others.
 
-    A host name may have any letters that IDNA knows; all else is ASCII, as HTTP has it.
+    A host name may have any letters that IDNA knows; all else must be ASCII, as in HTTP.
     """
     if len(url) > MOST_URL:
         raise ValueError(f"must have at most {MOST_URL} characters")
@@ -89,49 +89,49 @@ def _is_host(host: str, *, is_literal: bool) -> bool:
 
 
 def token(text: str) -> Secret:
-    """Read a word of printable ASCII, as headers and the login of mail have it."""
+    """Parse a word of printable ASCII, as in headers and mail log-ins."""
     return Secret(_words(text))
 
 
 def mail_address(text: str) -> str:
-    """Read ``you@example.org`` or ``You <you@example.org>``; raises ValueError."""
-    found = text.strip()
-    if len(found) > MOST_MAIL or not found.isprintable() or not _MAIL.match(parseaddr(found)[1]):
+    """Parse ``you@example.org`` or ``You <you@example.org>``; raise ValueError."""
+    plain = text.strip()
+    if len(plain) > MOST_MAIL or not plain.isprintable() or not _MAIL.match(parseaddr(plain)[1]):
         raise ValueError("must be a mail address such as you@example.org")
-    return found
+    return plain
 
 
 def mail_addresses(text: str) -> tuple[str, ...]:
-    """Read mail addresses, a comma between; raises ValueError."""
-    return tuple(mail_address(one) for one in comma_list(text))
+    """Parse mail addresses separated by commas; raise ValueError."""
+    return tuple(map(mail_address, comma_list(text)))
 
 
-BARE = (
-    "its webhooks go without a signature: add a line SIGNING_SECRET=... with a long random word, "
-    "by which the receiver can check them, or UNSIGNED=1 where none is wanted"
+UNSIGNED = (
+    "its webhooks have no signature. Add SIGNING_SECRET= with a long random word, so that the "
+    "receiver can check them, or UNSIGNED=1 to send them without."
 )
 
 
-def kinds(text: str) -> tuple[What, ...]:
-    """Words of ``What``, a comma between."""
+def kinds(text: str) -> tuple[AlertKind, ...]:
+    """Parse words of ``What`` separated by commas; raise ValueError."""
     try:
-        return tuple(What(one) for one in comma_list(text))
+        return tuple(map(AlertKind, comma_list(text)))
     except ValueError:
-        words = ", ".join(one.value for one in What if one is not What.TEST)
-        raise ValueError(f"must be some of {words}, a comma between") from None
+        words = ", ".join(kind.value for kind in AlertKind if kind is not AlertKind.TEST)
+        raise ValueError(f"must be some of {words}, separated by commas") from None
 
 
 @frozen
 class Channel:
-    """The lines of an ``alert-NAME.env``."""
+    """The settings of a channel, the lines of an ``alert-NAME.env``."""
 
     form: str = env("FORM", one_of(*FORMS))
-    url: Secret = env("URL", address)  # who knows a webhook's address can write there
+    url: Secret = env("URL", address)  # a webhook's address is a secret: it allows to write there
     token: Secret | None = env("TOKEN", token, default=None)
     signing_secret: Secret | None = env("SIGNING_SECRET", secret, default=None)
     unsigned: bool = env("UNSIGNED", off_unless_1, default=False)
-    about: tuple[What, ...] = env("ABOUT", kinds, default=())
-    quiet: Quiet | None = env("QUIET", quiet_hours, default=None)
+    about: tuple[AlertKind, ...] = env("ABOUT", kinds, default=())
+    quiet: QuietHours | None = env("QUIET", quiet_hours, default=None)
     private: bool = env("PRIVATE", off_unless_1, default=False)
     room: str = env("ROOM", _words, default="")
     mail_from: str = env("MAIL_FROM", mail_address, default="")
@@ -140,65 +140,65 @@ class Channel:
 
     @property
     def hours(self) -> str:
-        """Its quiet hours as ``QUIET`` names them; empty where there are none."""
+        """The quiet hours in the form of ``QUIET``; empty if there are none."""
         quiet = self.quiet
         return f"{quiet.begin:%H:%M}-{quiet.end:%H:%M}" if quiet is not None else ""
 
     @property
-    def is_bare(self) -> bool:
-        """Whether its webhooks go without a signature, and no owner has said so."""
+    def lacks_signature(self) -> bool:
+        """True if its webhooks have no signature and ``UNSIGNED`` is not set."""
         return self.form != MAIL and self.signing_secret is None and not self.unsigned
 
-    def wants(self, what: What) -> bool:
-        """Whether it is told of this kind; a test always."""
-        return not self.about or what is What.TEST or what in self.about
+    def wants(self, what: AlertKind) -> bool:
+        """Return whether it gets alerts of this kind; it always gets tests."""
+        return not self.about or what is AlertKind.TEST or what in self.about
 
 
 @frozen
-class Named:
-    """A channel under the name of its file, by which owners test and remove it."""
+class NamedChannel:
+    """A channel and the name of its file, with which owners test and remove it."""
 
     name: str
     channel: Channel = field(repr=False)
 
 
 def path_of(folder: Path, name: str) -> Path:
-    """Where a channel of that name is kept, whether or not there is one."""
+    """Return the file of a channel with this name, whether or not it exists."""
     return folder / f"alert-{name}.env"
 
 
-def read(path: Path) -> Channel:
-    """The channel of a file; raises BadSetting."""
+def read_channel(path: Path) -> Channel:
+    """Return the channel of a file; raise BadSetting."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as why:
-        raise BadSetting(f"{path} cannot be read: {why}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(f"{path} cannot be read: {error}") from None
     try:
-        return of_lines(text)
-    except BadSetting as why:
-        raise BadSetting(f"{path.name}: {why}") from None
+        return parse_channel(text)
+    except BadSetting as error:
+        raise BadSetting(f"{path.name}: {error}") from None
 
 
-def of_lines(text: str) -> Channel:
-    """The channel of a file's text; raises BadSetting."""
+def parse_channel(text: str) -> Channel:
+    """Parse the text of a channel's file; raise BadSetting."""
     return load(Channel, parse_env_file(text))[0]
 
 
-def all_of(folder: Path) -> tuple[list[Named], list[str]]:
-    """The channels of a host, and what is wrong with its files: that of a channel, or of none.
+def read_channels(folder: Path) -> tuple[list[NamedChannel], list[str]]:
+    """Return the channels of a host, and the faults of its files.
 
-    One that is to be signed and is not is told all the same: an update must silence nobody.
+    A channel that lacks its signature is used all the same: an update must silence nobody.
     """
-    found, wrong = [], []
+    channels, faults = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:
         name = path.stem.removeprefix("alert-")
         if not is_name(name):
-            wrong.append(f"{path.name}: a channel's name has small letters, digits and -")
+            faults.append(f"{path.name}: a channel's name has small letters, digits and -")
             continue
         try:
-            found.append(Named(name, channel := read(path)))
-            if channel.is_bare:
-                wrong.append(f"{path.name}: {BARE}")
-        except BadSetting as why:
-            wrong.append(str(why))
-    return found, wrong
+            channels.append(NamedChannel(name, channel := read_channel(path)))
+            if channel.lacks_signature:
+                faults.append(f"{path.name}: {UNSIGNED}")
+        except BadSetting as error:
+            faults.append(str(error))
+    return channels, faults

@@ -1,8 +1,8 @@
 """Delivers one alert to one receiver.
 
-The receiver's name is looked up once, every address it means is checked, and the connection goes to
-the first of these: a name that means another machine a moment later leads nowhere else. Redirects
-are not followed."""
+The receiver's name is resolved once, every address is checked, and the connection goes to the first
+one: a name that resolves differently a moment later has no effect. Redirects are not followed.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _MARKDOWN = re.compile(r"[\\*_~`|<>\[\]#]")
 
 
 @frozen
-class Sent:
-    """A request to a webhook; ``path`` follows the address, where the form wants one."""
+class WebhookRequest:
+    """A request to a webhook; ``path`` is appended to the channel's URL."""
 
     method: str
     path: str
@@ -66,8 +66,8 @@ class Sent:
     body: bytes
 
 
-def request(alert: Alert, host: str, channel: Channel, number: str) -> Sent:
-    """The request of a webhook; equal ``number``, equal alert: a receiver may drop the second."""
+def request(alert: Alert, host: str, channel: Channel, number: str) -> WebhookRequest:
+    """Return the request for a webhook; a receiver may drop a repeat with the same ``number``."""
     alert = _visible(alert)
     line = f"{host}: {alert.title}. {alert.text}"
     method, path, headers = "POST", "", {"Content-Type": "application/json", TRANSACTION: number}
@@ -88,11 +88,11 @@ def request(alert: Alert, host: str, channel: Channel, number: str) -> Sent:
         headers["Authorization"] = f"Bearer {channel.token.reveal()}"
     if channel.signing_secret is not None:
         headers[SIGNATURE] = signature(channel.signing_secret, alert.at, body)
-    return Sent(method, path, headers, body)
+    return WebhookRequest(method, path, headers, body)
 
 
 def as_object(alert: Alert, host: str) -> dict[str, object]:
-    """Return the generic form."""
+    """Return the members of the generic JSON form."""
     return {
         "host": host,
         "what": alert.what.value,
@@ -105,35 +105,35 @@ def as_object(alert: Alert, host: str) -> dict[str, object]:
 
 
 def signature(secret: Secret, at: float, body: bytes) -> str:
-    """``t=SECONDS,v1=HEX``: HMAC-SHA256 over the time, a dot and the body."""
+    """Return ``t=SECONDS,v1=HEX``: HMAC-SHA256 over the time, a dot and the body."""
     stamp = str(int(at))
-    made = hmac.new(secret.reveal().encode(), stamp.encode() + b"." + body, "sha256")
-    return f"t={stamp},v1={made.hexdigest()}"
+    digest = hmac.new(secret.reveal().encode(), stamp.encode() + b"." + body, "sha256")
+    return f"t={stamp},v1={digest.hexdigest()}"
 
 
 def mail(alert: Alert, host: str, channel: Channel) -> EmailMessage:
-    """A mail to all of the channel's addresses, the host named first, the time in UTC."""
-    made, alert = EmailMessage(), _visible(alert)
-    made["Subject"] = f"{host}: {alert.title}"
-    made["From"], made["To"] = channel.mail_from, ", ".join(channel.mail_to)
-    made["Date"] = formatdate(alert.at)
-    made.set_content(f"{alert.text}\n\n{iso(alert.at)}\n")
-    return made
+    """Return the mail to all of the channel's addresses, with the time in UTC."""
+    message, alert = EmailMessage(), _visible(alert)
+    message["Subject"] = f"{host}: {alert.title}"
+    message["From"], message["To"] = channel.mail_from, ", ".join(channel.mail_to)
+    message["Date"] = formatdate(alert.at)
+    message.set_content(f"{alert.text}\n\n{iso(alert.at)}\n")
+    return message
 
 
 def _visible(alert: Alert) -> Alert:
-    """The alert with foreign text shown: a line break in a subject would end a mail's header."""
+    """Escape foreign text: a line break in a subject would end a mail's header."""
     text = "\n".join(map(visible, alert.text.split("\n")))
     return evolve(alert, subject=visible(alert.subject), text=text)
 
 
 def _marked(text: str) -> str:
-    """Text in which Discord finds no link with words of its own, no quote and no heading."""
+    """Escape Markdown, so that Discord shows no disguised link, quote or heading."""
     return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
 def _ascii(text: str) -> str:
-    return "".join(one if " " <= one <= "~" else "?" for one in text)
+    return "".join(char if " " <= char <= "~" else "?" for char in text)
 
 
 CONNECT_S = 10.0
@@ -147,36 +147,39 @@ LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class NotDelivered(Exception):
-    """``str()`` says why, without the receiver's address; ``again``: a later try may succeed."""
+    """Raised if an alert was not delivered; ``again``: a later try may succeed.
 
-    def __init__(self, why: str, *, again: bool) -> None:
-        super().__init__(why)
+    ``str()`` is the reason, without the receiver's address.
+    """
+
+    def __init__(self, reason: str, *, again: bool) -> None:
+        super().__init__(reason)
         self.again = again
 
 
 async def addresses_of(reactor: Any, name: str, port: int) -> list[str]:
-    """Return every address that the name means; raises OSError or UnicodeError."""
-    found = await deferToThreadPool(
+    """Return every address of the name; raise OSError or UnicodeError."""
+    entries = await deferToThreadPool(
         reactor, reactor.getThreadPool(), socket.getaddrinfo, name, port, type=socket.SOCK_STREAM
     )
-    return [str(entry[4][0]) for entry in found]
+    return [str(entry[4][0]) for entry in entries]
 
 
 @frozen
-class Courier:
-    """Delivers alerts of the host named ``host``; ``look_up`` finds a name's addresses."""
+class AlertClient:
+    """Delivers alerts of the host named ``host``; ``look_up`` resolves a name."""
 
     reactor: Any
     host: str
     look_up: LookUp
 
     @classmethod
-    def of(cls, reactor: Any, host: str) -> Courier:
-        """Return one that asks the system's resolver."""
+    def with_resolver(cls, reactor: Any, host: str) -> AlertClient:
+        """Return a client that uses the system's resolver."""
         return cls(reactor, host, lambda name, port: addresses_of(reactor, name, port))
 
     def deliver(self, channel: Channel, alert: Alert, number: str) -> Deferred[None]:
-        """Send the alert; fails with NotDelivered, after ``DELIVERY_S`` at the latest.
+        """Send the alert; fail with NotDelivered, after ``DELIVERY_S`` at the latest.
 
         ``number`` is the same for every try, so that a receiver can drop a repeat.
         """
@@ -193,9 +196,9 @@ class Courier:
         if url.scheme not in schemes or not url.hostname:
             raise NotDelivered(f"URL must begin with {' or '.join(schemes)}://", again=False)
         if url.scheme == "http" and not channel.private:
-            raise NotDelivered("http:// is for PRIVATE=1 only; give https://", again=False)
+            raise NotDelivered("http:// needs PRIVATE=1. Use https:// instead.", again=False)
         port = url.port or DEFAULT_PORTS[url.scheme]
-        address = await self._checked(url.hostname, port, private=channel.private)
+        address = await self._resolve(url.hostname, port, private=channel.private)
         kind = TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint
         endpoint: IStreamClientEndpoint = kind(self.reactor, address, port, timeout=CONNECT_S)
         if url.scheme in ("https", "smtps"):
@@ -205,19 +208,19 @@ class Courier:
         else:
             await self._post(channel, alert, number, url, endpoint)
 
-    async def _checked(self, name: str, port: int, *, private: bool) -> str:
-        """Return the address to connect to; raises NotDelivered.
+    async def _resolve(self, name: str, port: int, *, private: bool) -> str:
+        """Return the address to connect to; raise NotDelivered.
 
-        Every address the name means must be public unless ``private``: the next look-up may give
-        another one.
+        Unless ``private`` every address of the name must be public.
         """
         try:
             addresses = await self.look_up(name, port)
         except (OSError, UnicodeError):
-            raise NotDelivered("the receiver's name means no address", again=True) from None
+            raise NotDelivered("the receiver's name has no address", again=True) from None
         if not private and not all(map(is_public, addresses)):
             raise NotDelivered(
-                "the receiver is not on the public internet; PRIVATE=1 allows that", again=False
+                "the receiver is not on the public internet. Set PRIVATE=1 to allow that.",
+                again=False,
             )
         return addresses[0]
 
@@ -229,15 +232,15 @@ class Courier:
         url: SplitResult,
         endpoint: IStreamClientEndpoint,
     ) -> None:
-        wanted = request(alert, self.host, channel, number)
-        place = url.netloc.rpartition("@")[2]  # nobody's name and password
-        target = url._replace(netloc=place, path=url.path + wanted.path or "/", fragment="")
+        webhook = request(alert, self.host, channel, number)
+        address = url.netloc.rpartition("@")[2]  # without a name and password
+        target = url._replace(netloc=address, path=url.path + webhook.path or "/", fragment="")
         cooperator = Cooperator(scheduler=lambda step: self.reactor.callLater(0, step))
         reply = await Agent.usingEndpointFactory(self.reactor, _Pinned(endpoint)).request(
-            wanted.method.encode(),
+            webhook.method.encode(),
             EncodedURL.from_text(target.geturl()).to_uri().to_text().encode("ascii"),
-            Headers({name: [text] for name, text in wanted.headers.items()}),
-            FileBodyProducer(BytesIO(wanted.body), cooperator=cooperator),
+            Headers({name: [text] for name, text in webhook.headers.items()}),
+            FileBodyProducer(BytesIO(webhook.body), cooperator=cooperator),
         )
         body: Any = Protocol()
         reply.deliverBody(body)
@@ -250,7 +253,7 @@ class Courier:
         self, channel: Channel, alert: Alert, url: SplitResult, endpoint: IStreamClientEndpoint
     ) -> None:
         if not channel.mail_from or not channel.mail_to:
-            raise NotDelivered("mail wants MAIL_FROM and MAIL_TO", again=False)
+            raise NotDelivered("mail needs MAIL_FROM and MAIL_TO", again=False)
         user = channel.mail_user if channel.token is not None else ""
         secret = channel.token.reveal() if channel.token is not None else ""
         sent: Deferred[Any] = Deferred()
@@ -278,7 +281,7 @@ class Courier:
 @implementer(IAgentEndpointFactory)
 @frozen
 class _Pinned:
-    """Connects every request to one endpoint, whatever its URL names."""
+    """A factory that connects every request to one endpoint, whatever its URL names."""
 
     endpoint: IStreamClientEndpoint
 
@@ -296,33 +299,33 @@ def is_public(text: str) -> bool:
         address = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
     address = getattr(address, "ipv4_mapped", None) or address
     if address.version == 6 and address not in _GLOBAL_6:
-        return False  # old ways to write an IPv4 address among them, such as ::127.0.0.1
+        return False  # such as the obsolete form ::127.0.0.1 of an IPv4 address
     inside = getattr(address, "sixtofour", None) or getattr(address, "teredo", None)
     return bool(address.is_global and not address.is_multicast and inside is None)
 
 
 def _explain(failure: Failure) -> None:
-    """Raise NotDelivered for whatever went wrong."""
+    """Raise NotDelivered with the reason of the failure."""
     error = failure.value
     while isinstance(error, (ResponseFailed, ResponseNeverReceived)) and error.reasons:
         error = error.reasons[0].value
     if isinstance(error, NotDelivered):
         raise error
-    for kinds, words, again in _FAULTS:
+    for kinds, reason, again in _FAULTS:
         if isinstance(error, kinds):
-            raise NotDelivered(words, again=again)
+            raise NotDelivered(reason, again=again)
     if isinstance(error, SMTPClientError):
         again = 400 <= error.code < 500 or error.code < 0
         raise NotDelivered(f"the receiver answered {error.code}", again=again)
     if isinstance(error, (ConnectError, OSError)):
-        reason = getattr(error, "osError", None) or error
-        words = getattr(reason, "strerror", None) or "the receiver cannot be reached"
-        raise NotDelivered(words, again=True)
+        cause = getattr(error, "osError", None) or error
+        reason = getattr(cause, "strerror", None) or "the receiver cannot be reached"
+        raise NotDelivered(reason, again=True)
     if isinstance(error, (ValueError, LookupError, MessageError)):
-        words = f"a line of the channel's file cannot be sent as it is: {type(error).__name__}"
-        raise NotDelivered(words, again=False)
-    words = f"the receiver does not speak as it should: {type(error).__name__}"
-    raise NotDelivered(words, again=True)
+        reason = f"a line of the channel's file cannot be sent: {type(error).__name__}"
+        raise NotDelivered(reason, again=False)
+    reason = f"the receiver violates the protocol: {type(error).__name__}"
+    raise NotDelivered(reason, again=True)
 
 
 _FAULTS: tuple[tuple[Any, str, bool], ...] = (

@@ -1,4 +1,4 @@
-"""The disks that a host writes to: of each the free space, by what lies there."""
+"""The disks that a host writes to, and their free space."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from attrs import frozen
 
 from svcserver.kernel.settings import BadSetting, off_unless_1
-from svcserver.stack.workers import read
+from svcserver.stack.workers import read_env_file
 
 LOW_SHARE, LOW_BYTES = 0.05, 1 << 30  # of the disk that are free
 HOST = "the host's"
@@ -19,52 +19,53 @@ SQLITE = "sqlite:///"
 
 @frozen
 class Disk:
-    """A disk by its number, and its room in bytes."""
+    """A disk, its free and its total bytes."""
 
     number: int
     free: int
     total: int
 
     @property
-    def lacks(self) -> str | None:
-        """How little is left, below 1 GiB or 5 %; None while it is enough."""
+    def shortage(self) -> str | None:
+        """The free space as text if it is below 1 GiB or 5 %; otherwise None."""
         if self.free >= LOW_BYTES and self.free >= LOW_SHARE * self.total:
             return None
         return f"{self.free >> 20} MB of {self.total >> 20} MB are free"
 
 
 def disk_of(path: Path) -> Disk:
-    """The disk of a path, or of the nearest folder above that is there; raises OSError."""
-    there = next((one for one in (path, *path.parents) if one.exists()), path)
-    room = shutil.disk_usage(there)
-    return Disk(there.stat().st_dev, room.free, room.total)
+    """Return the disk of a path, or of its nearest parent that exists; raise OSError."""
+    existing = next((part for part in (path, *path.parents) if part.exists()), path)
+    usage = shutil.disk_usage(existing)
+    return Disk(existing.stat().st_dev, usage.free, usage.total)
 
 
 def low_disks(
-    config: Path, data: Path, look: Callable[[Path], Disk] = disk_of
+    config: Path, data: Path, find_disk: Callable[[Path], Disk] = disk_of
 ) -> Iterator[tuple[str, str | None]]:
-    """Of each place that is written whose it is, and what is wrong with its disk, or None.
+    """Yield (owner, fault or None) for each directory the host writes to.
 
-    A disk with several places is told of once, as that of the first.
+    A disk with several directories is reported once, for the first.
     """
-    seen: set[int] = set()
-    for subject, place in places(config, data):
-        wrong = None
+    reported: set[int] = set()
+    for owner, folder in written_folders(config, data):
+        fault = None
         try:
-            disk = look(place)
-        except OSError as why:
-            wrong = f"{place} cannot be looked at: {why.strerror}."
+            disk = find_disk(folder)
+        except OSError as error:
+            fault = f"The disk of {folder} cannot be checked: {error.strerror}."
         else:
-            if disk.lacks is not None and disk.number not in seen:
-                wrong = f"{disk.lacks} on the disk of {place}."
-            seen.add(disk.number)
-        yield subject, wrong
+            if disk.shortage is not None and disk.number not in reported:
+                fault = f"{disk.shortage} on the disk of {folder}."
+            reported.add(disk.number)
+        yield owner, fault
 
 
-def places(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
-    """What the host writes, and where: by the env files in ``config``, beside its own folders."""
+def written_folders(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
+    """Yield (owner, folder) for each folder the host writes to, by the env files in ``config``."""
     metagame, content, allowlist, stack = (
-        lines(config / f"{name}.env") for name in ("metagame", "content", "allowlist", "stack")
+        read_or_empty(config / f"{name}.env")
+        for name in ("metagame", "content", "allowlist", "stack")
     )
     yield HOST, data
     yield "the settings'", config
@@ -83,9 +84,9 @@ def places(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
     yield "the backups'", data / (stack.get("BACKUP_DIR") or "backups")
 
 
-def lines(path: Path) -> Mapping[str, str]:
-    """The lines of an env file; none where it cannot be read."""
+def read_or_empty(path: Path) -> Mapping[str, str]:
+    """Return the variables of an env file; none if it cannot be read."""
     try:
-        return read(path)
+        return read_env_file(path)
     except BadSetting:
         return {}

@@ -1,4 +1,4 @@
-"""What is news to the owner: a fault once when it begins and each day it lasts, and its end."""
+"""The rules for alerts: a fault is reported when it begins, each day it lasts, and at its end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from attrs import define, field, frozen
 REPEAT_S = 24 * 3600.0
 MOST = 200  # faults known at once
 MAX_TEXT = 500  # characters
-WELL_LOOKS = 3  # what comes and goes is over once it was well at so many looks, one after the other
+WELL_CHECKS = 3  # an intermittent fault is over after this many checks without it
 
 
-class What(StrEnum):
-    """What an alert can be about."""
+class AlertKind(StrEnum):
+    """The kinds of alerts."""
 
     DOWN = "down"
     LOOP = "loop"
@@ -28,25 +28,23 @@ class What(StrEnum):
 
 
 TITLES = {
-    What.DOWN: "is down",
-    What.LOOP: "restarts in a loop",
-    What.DISK: "disk is low",
-    What.CERTIFICATE: "certificate ends",
-    What.BACKUP: "backup failed",
-    What.ERRORS: "errors rise",
-    What.ATTACK: "is under attack",
-    What.TEST: "test",
+    AlertKind.DOWN: "is down",
+    AlertKind.LOOP: "restarts in a loop",
+    AlertKind.DISK: "disk is low",
+    AlertKind.CERTIFICATE: "certificate ends",
+    AlertKind.BACKUP: "backup failed",
+    AlertKind.ERRORS: "errors rise",
+    AlertKind.ATTACK: "is under attack",
+    AlertKind.TEST: "test",
 }
-
-
-COMES_AND_GOES = (What.ERRORS, What.ATTACK)
+INTERMITTENT = (AlertKind.ERRORS, AlertKind.ATTACK)
 
 
 @frozen
 class Alert:
-    """One piece of news: ``what`` about ``subject``; ``over`` where the fault has ended."""
+    """A fault of kind ``what`` of ``subject``; ``over`` if it has ended."""
 
-    what: What
+    what: AlertKind
     subject: str
     text: str
     at: float  # epoch seconds
@@ -54,20 +52,20 @@ class Alert:
 
     @property
     def title(self) -> str:
-        """One line for people: ``gateway is down``, and ``gateway is down: over``."""
-        said = f"{self.subject} {TITLES[self.what]}"
-        return f"{said}: over" if self.over else said
+        """One line: ``gateway is down`` or ``gateway is down: over``."""
+        title = f"{self.subject} {TITLES[self.what]}"
+        return f"{title}: over" if self.over else title
 
 
 @frozen
-class Quiet:
-    """Hours of the day, local time, in which nobody is woken; they may span midnight."""
+class QuietHours:
+    """Hours of the day, local time, without alerts; they may span midnight."""
 
     begin: time
     end: time
 
-    def holds(self, now: time) -> bool:
-        """Whether the quiet hours hold at ``now``."""
+    def include(self, now: time) -> bool:
+        """Return whether the quiet hours include ``now``."""
         if self.begin <= self.end:
             return self.begin <= now < self.end
         return now >= self.begin or now < self.end
@@ -75,51 +73,52 @@ class Quiet:
 
 @define
 class Faults:
-    """What is wrong now; ``see`` is told of each thing looked at, whether or not it is well."""
+    """The current faults; ``update`` takes the result of every check, good or bad."""
 
-    _told: dict[tuple[What, str], float] = field(factory=dict, init=False)
-    _well: Counter[tuple[What, str]] = field(factory=Counter, init=False)  # looks since the fault
+    _reported: dict[tuple[AlertKind, str], float] = field(factory=dict, init=False)
+    _well_checks: Counter[tuple[AlertKind, str]] = field(factory=Counter, init=False)
 
-    def see(self, what: What, subject: str, wrong: str | None, now: float) -> Alert | None:
-        """The news, if it is any; ``wrong`` None where all is well."""
-        key, told = (what, subject), self._told.get((what, subject))
+    def update(self, what: AlertKind, subject: str, wrong: str | None, now: float) -> Alert | None:
+        """Return the alert to send, if any; ``wrong`` is the fault, None if all is well."""
+        key = what, subject
+        reported_at = self._reported.get(key)
         if wrong is None:
-            if told is None:
+            if reported_at is None:
                 return None
-            self._well[key] += 1
-            if what in COMES_AND_GOES and self._well[key] < WELL_LOOKS:
+            self._well_checks[key] += 1
+            if what in INTERMITTENT and self._well_checks[key] < WELL_CHECKS:
                 return None
-            del self._told[key], self._well[key]
+            del self._reported[key], self._well_checks[key]
             return Alert(what, subject, "All is well again.", now, over=True)
-        self._well.pop(key, None)
-        if told is not None and now - told < REPEAT_S:
+        self._well_checks.pop(key, None)
+        if reported_at is not None and now - reported_at < REPEAT_S:
             return None
-        if told is None and len(self._told) >= MOST:
+        if reported_at is None and len(self._reported) >= MOST:
             return None
-        self._told[key] = now
+        self._reported[key] = now
         return Alert(what, subject, " ".join(wrong.split())[:MAX_TEXT], now)
 
 
 @define
-class Held:
-    """What quiet hours keep back; a fault that ends meanwhile wakes nobody afterwards."""
+class HeldAlerts:
+    """The alerts held back by quiet hours; a fault that ends meanwhile is dropped."""
 
     most: int = MOST
-    _kept: dict[tuple[What, str], Alert] = field(factory=dict, init=False)
+    _alerts: dict[tuple[AlertKind, str], Alert] = field(factory=dict, init=False)
 
-    def keep(self, alert: Alert) -> None:
-        """Keep it until the quiet hours end: the newest of each kind and subject.
+    def hold(self, alert: Alert) -> None:
+        """Hold the newest alert of each kind and subject until the quiet hours end.
 
-        The end of a fault whose beginning is kept drops both.
+        The end of a fault whose beginning is held drops both.
         """
         key = alert.what, alert.subject
-        before = self._kept.pop(key, None)
-        if alert.over and before is not None and not before.over:
+        previous = self._alerts.pop(key, None)
+        if alert.over and previous is not None and not previous.over:
             return
-        if len(self._kept) < self.most:
-            self._kept[key] = alert
+        if len(self._alerts) < self.most:
+            self._alerts[key] = alert
 
     def release(self) -> list[Alert]:
-        """The alerts that quiet hours held back, which then are kept no longer."""
-        kept, self._kept = list(self._kept.values()), {}
-        return kept
+        """Return the held alerts, and clear them."""
+        alerts, self._alerts = list(self._alerts.values()), {}
+        return alerts

@@ -1,4 +1,4 @@
-"""All that tells the owner when something is wrong, for ``svc-stack`` and ``svc-watch``."""
+"""Alerts for the owner, for ``svc-stack`` and ``svc-watch``."""
 
 from __future__ import annotations
 
@@ -6,49 +6,55 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
 from twisted.application.service import IService, MultiService
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
+from twisted.web.client import Agent
 
-from svcserver.stack.alerts.facts import Facts, asking, facts_rounds
-from svcserver.stack.alerts.posting import Posting, trial_rounds
-from svcserver.stack.alerts.watching import HostWatch, alert_rounds
+from svcserver.kernel.every import Every
+from svcserver.stack.alerts.metrics import ANSWER_S, MetricsPoller
+from svcserver.stack.alerts.sending import AlertSender, requested_tests
+from svcserver.stack.alerts.watching import EVERY_S, HostWatch
 from svcserver.stack.components import Component
 
 
-@frozen
-class Watched:
-    """A host to be watched: its settings are in ``config``, its services run in ``data``.
+def alerting(
+    reactor: Any,
+    config: Path,
+    data: Path,
+    components: Sequence[Component],
+    *,
+    ready: Callable[[], set[str]],
+    probe: Callable[[], Deferred[None]],
+    poll_s: float,
+    reports_crashes: bool = False,
+    backs_up: bool = True,
+) -> tuple[IService, HostWatch]:
+    """Return the alerts' service, and the watch that crashes of components are reported to.
 
-    ``ready`` names the components that serve. ``before`` each look it may find that out.
-    ``asked_s``: how often services are asked for their figures.
+    ``ready`` names the components that serve, as ``probe`` finds out before each check.
+    ``poll_s`` is the interval for polling their metrics. Unless the caller ``reports_crashes``
+    they are detected there. ``backs_up``: the host should have backups.
     """
+    sender = AlertSender(reactor, config, data)
+    names = tuple(component.name for component in components)
+    watch = HostWatch(config, data, names, ready, sender.send)
+    watch.backs_up = backs_up
+    poller = MetricsPoller(
+        reactor, Agent(reactor, connectTimeout=ANSWER_S), components, watch, poll_s
+    )
+    if not reports_crashes:
+        poller.on_restart = watch.on_crash
 
-    config: Path
-    data: Path
-    components: Sequence[Component]
-    ready: Callable[[], set[str]]
-    asked_s: float
-    before: Callable[[], Deferred[None]] = lambda: succeed(None)
-    tells_ends: bool = False  # somebody else says when a component has ended
-    backs_up: bool = True  # the host is to have backups
+    def check(_: None) -> None:
+        watch.check()
+        sender.check_quiet_hours()
 
-
-def alerting(reactor: Any, host: Watched) -> tuple[IService, HostWatch]:
-    """The service, and what is to be told where a component has ended."""
-    posting = Posting(reactor, host.config, host.data)
-    names = tuple(one.name for one in host.components)
-    watch = HostWatch(host.config, host.data, names, host.ready, posting.tell)
-    watch.backs_up = host.backs_up
-    facts = Facts(reactor, asking(reactor), host.components, watch, host.asked_s)
-    if not host.tells_ends:
-        facts.when_new = watch.ended
-    made = MultiService()
+    service = MultiService()
     for part in (
-        posting,
-        alert_rounds(reactor, watch, posting, host.before),
-        facts_rounds(facts),
-        trial_rounds(reactor, posting),
+        sender,
+        Every(reactor, EVERY_S, lambda: probe().addCallback(check), "the host's check for alerts"),
+        Every(reactor, poll_s, poller.poll, "polling the services' metrics"),
+        requested_tests(reactor, sender),
     ):
-        part.setServiceParent(made)
-    return made, watch
+        part.setServiceParent(service)
+    return service, watch

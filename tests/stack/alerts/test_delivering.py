@@ -1,4 +1,4 @@
-"""Where an alert's connection goes: to the address that was checked, and nowhere after that."""
+"""Connections of alerts: to the checked address, and nowhere after that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.secrets import Secret
 from svcserver.stack.alerts import delivering
 from svcserver.stack.alerts.channels import Channel
-from svcserver.stack.alerts.delivering import DELIVERY_S, Courier, NotDelivered
+from svcserver.stack.alerts.delivering import DELIVERY_S, AlertClient, NotDelivered
 from tests.stack.alerts.test_rules import DOWN
 from tests.support.proves import proves
 
@@ -33,7 +33,7 @@ MAIL = (
 
 @define(eq=False)
 class Receiver:
-    """A network with one receiver, whose name means another address at each look-up."""
+    """A network with one receiver, whose name resolves differently each time."""
 
     meanings: list[str]
     looked: list[str] = field(factory=list)
@@ -74,7 +74,7 @@ class DeliveringTests(SynchronousTestCase):
 
     def deliver(self, receiver: Receiver, url: str, **more: Any) -> Deferred[None]:
         channel = Channel(form=more.pop("form", "json"), url=Secret(url), **more)
-        return Courier(receiver.reactor, "host", receiver.look_up).deliver(channel, DOWN, "7")
+        return AlertClient(receiver.reactor, "host", receiver.look_up).deliver(channel, DOWN, "7")
 
     def post(self, receiver: Receiver) -> Deferred[None]:
         return self.deliver(receiver, "https://hooks.example/hook")
@@ -94,7 +94,7 @@ class DeliveringTests(SynchronousTestCase):
         self.assertEqual((receiver.looked, self.tls), (["hooks.example"], ["hooks.example"]))
         self.assertIn(b"Host: hooks.example\r\n", receiver.transport.value())
 
-    def test_an_address_in_another_script_is_sent_encoded(self) -> None:
+    def test_non_ascii_host_name_is_sent_encoded(self) -> None:
         receiver = Receiver([PUBLIC])
         delivery = self.deliver(receiver, "https://user:word@b\u00fccher.example/%C3%A4?b=%20#c")
         receiver.answers(GOOD)
@@ -123,7 +123,7 @@ class DeliveringTests(SynchronousTestCase):
         self.assertFalse(self.refusal(delivery).again)
         self.assertNotIn(b"MAIL FROM", receiver.transport.value())
 
-    def test_an_address_inside_is_not_connected_to(self) -> None:
+    def test_private_address_is_not_connected_to(self) -> None:
         receiver = Receiver([INSIDE])
         self.assertFalse(self.refusal(self.post(receiver)).again)
         self.assertEqual(receiver.connected, [])
@@ -140,7 +140,7 @@ class DeliveringTests(SynchronousTestCase):
             self.assertFalse(refusal.again)
             self.assertEqual((receiver.connected, len(receiver.looked)), ([(ANOTHER, 443)], 1))
 
-    def test_an_endless_answer_is_not_read_to_its_end(self) -> None:
+    def test_endless_reply_is_not_read_to_its_end(self) -> None:
         receiver = Receiver([PUBLIC])
         delivery = self.post(receiver)
         receiver.answers(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n" + b"x" * 20_000)
@@ -148,7 +148,7 @@ class DeliveringTests(SynchronousTestCase):
         self.assertTrue(receiver.transport.disconnecting)
 
     @proves("alerts: a receiver that hangs holds nobody up")
-    def test_a_silent_receiver_is_left_after_the_deadline(self) -> None:
+    def test_silent_receiver_is_abandoned_after_the_deadline(self) -> None:
         for form, url in (("json", "https://hooks.example/hook"), ("mail", "smtps://mail.example")):
             receiver = Receiver([PUBLIC])
             to = {"mail_from": "a@host.example", "mail_to": ("b@x.example",)}
@@ -160,7 +160,7 @@ class DeliveringTests(SynchronousTestCase):
             self.assertEqual((str(refusal), refusal.again), ("the receiver does not answer", True))
             self.assertTrue(receiver.transport.disconnected or receiver.transport.disconnecting)
 
-    def test_faults_of_the_network_may_go_better_later(self) -> None:
+    def test_network_faults_can_be_tried_again(self) -> None:
         receiver = Receiver([PUBLIC])
         delivery = self.post(receiver)
         factory = receiver.reactor.tcpClients[-1][2]

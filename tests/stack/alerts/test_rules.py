@@ -1,4 +1,4 @@
-"""What is news, when it is kept back, and what each receiver is sent."""
+"""Alerts: when they are sent or held back, and their form for each receiver."""
 
 from __future__ import annotations
 
@@ -16,15 +16,21 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.stack.alerts import delivering
-from svcserver.stack.alerts.channels import BARE, Channel, all_of, path_of, read
-from svcserver.stack.alerts.delivering import Courier, NotDelivered, is_public
-from svcserver.stack.alerts.rules import Alert, Faults, Held, Quiet, What
+from svcserver.stack.alerts.channels import (
+    UNSIGNED,
+    Channel,
+    path_of,
+    read_channel,
+    read_channels,
+)
+from svcserver.stack.alerts.delivering import AlertClient, NotDelivered, is_public
+from svcserver.stack.alerts.rules import Alert, AlertKind, Faults, HeldAlerts, QuietHours
 from tests.support.nasty import NASTY, unsafe_in
 from tests.support.proves import proves
 
 NOW = 1_790_000_000.0
-DOWN = Alert(What.DOWN, "gateway", "It has not been ready for 60 s.", NOW)
-OVER = Alert(What.DOWN, "gateway", "All is well again.", 1_790_000_100.0, over=True)
+DOWN = Alert(AlertKind.DOWN, "gateway", "It has not been ready for 60 s.", NOW)
+OVER = Alert(AlertKind.DOWN, "gateway", "All is well again.", 1_790_000_100.0, over=True)
 SIGNED = "FORM=json\nURL=https://x\nSIGNING_SECRET=word\n"
 ODD_URLS = (
     "https://example/SECRET\u00e9",
@@ -56,58 +62,60 @@ URL = Secret("https://hooks.example/secret-path")
 
 class FaultTests(SynchronousTestCase):
     @proves("alerts: once when it begins, once a day, and at its end")
-    def test_a_fault_is_told_when_it_begins_each_day_and_at_its_end(self) -> None:
+    def test_fault_is_reported_at_its_start_daily_and_at_its_end(self) -> None:
         faults = Faults()
-        self.assertIsNone(faults.see(What.DOWN, "gateway", None, NOW))
-        first = faults.see(What.DOWN, "gateway", "gone", NOW)
+        self.assertIsNone(faults.update(AlertKind.DOWN, "gateway", None, NOW))
+        first = faults.update(AlertKind.DOWN, "gateway", "gone", NOW)
         assert first is not None
         self.assertEqual((first.title, first.text), ("gateway is down", "gone"))
-        self.assertIsNone(faults.see(What.DOWN, "gateway", "gone", NOW + 86_399))
-        self.assertIsNotNone(faults.see(What.DOWN, "deploy", "gone", NOW + 86_399))
-        self.assertIsNotNone(faults.see(What.DOWN, "gateway", "gone", NOW + 86_400))
-        over = faults.see(What.DOWN, "gateway", None, NOW + 86_402)
+        self.assertIsNone(faults.update(AlertKind.DOWN, "gateway", "gone", NOW + 86_399))
+        self.assertIsNotNone(faults.update(AlertKind.DOWN, "deploy", "gone", NOW + 86_399))
+        self.assertIsNotNone(faults.update(AlertKind.DOWN, "gateway", "gone", NOW + 86_400))
+        over = faults.update(AlertKind.DOWN, "gateway", None, NOW + 86_402)
         assert over is not None
         self.assertEqual((over.over, over.title), (True, "gateway is down: over"))
-        self.assertIsNone(faults.see(What.DOWN, "gateway", None, NOW + 86_403))
+        self.assertIsNone(faults.update(AlertKind.DOWN, "gateway", None, NOW + 86_403))
 
-    def test_one_that_comes_and_goes_is_told_once_until_it_stays_away(self) -> None:
+    def test_intermittent_fault_is_reported_once_until_it_is_over(self) -> None:
         faults = Faults()
-        told = [faults.see(What.ERRORS, "metagame", wrong, NOW) for wrong in ["5xx", None] * 20]
-        self.assertEqual([one is not None for one in told], [True] + [False] * 39)
-        after = [faults.see(What.ERRORS, "metagame", None, NOW) for _ in range(6)]
+        alerts = [
+            faults.update(AlertKind.ERRORS, "metagame", wrong, NOW) for wrong in ["5xx", None] * 20
+        ]
+        self.assertEqual([alert is not None for alert in alerts], [True] + [False] * 39)
+        after = [faults.update(AlertKind.ERRORS, "metagame", None, NOW) for _ in range(6)]
         self.assertEqual(
-            [one is not None and one.over for one in after], [False, True] + [False] * 4
+            [alert is not None and alert.over for alert in after], [False, True] + [False] * 4
         )
-        self.assertIsNotNone(faults.see(What.ERRORS, "metagame", "5xx", NOW))
+        self.assertIsNotNone(faults.update(AlertKind.ERRORS, "metagame", "5xx", NOW))
 
-    def test_beside_two_hundred_faults_no_more_are_told_until_one_has_ended(self) -> None:
+    def test_number_of_reported_faults_is_limited(self) -> None:
         def see(number: int, at: float, wrong: str | None = "gone") -> bool:
-            return faults.see(What.DOWN, str(number), wrong, at) is not None
+            return faults.update(AlertKind.DOWN, str(number), wrong, at) is not None
 
         faults = Faults()
-        told = [see(number, NOW) for number in range(205)]
-        self.assertEqual(told, [True] * 200 + [False] * 5)
+        reported = [see(number, NOW) for number in range(205)]
+        self.assertEqual(reported, [True] * 200 + [False] * 5)
         self.assertTrue(see(0, NOW + 86_400))
         self.assertFalse(see(204, NOW + 86_400))
         self.assertTrue(see(1, NOW + 86_400, None) and see(204, NOW + 86_400))
 
     def test_a_text_is_one_line_of_five_hundred_characters(self) -> None:
-        alert = Faults().see(What.DISK, "the host's", "a\n b" + "x" * 600, NOW)
+        alert = Faults().update(AlertKind.DISK, "the host's", "a\n b" + "x" * 600, NOW)
         assert alert is not None
         self.assertEqual(alert.text, "a b" + "x" * 497)
 
     @proves("alerts: quiet hours")
-    def test_quiet_hours_keep_it_back_and_a_fault_that_ended_wakes_nobody(self) -> None:
-        held = Held()
-        held.keep(DOWN), held.keep(Alert(What.DISK, "the host's", "x", 1.0))
-        held.keep(OVER)
-        self.assertEqual([one.what for one in held.release()], [What.DISK])
+    def test_quiet_hours_drop_faults_that_end_in_them(self) -> None:
+        held = HeldAlerts()
+        held.hold(DOWN), held.hold(Alert(AlertKind.DISK, "the host's", "x", 1.0))
+        held.hold(OVER)
+        self.assertEqual([alert.what for alert in held.release()], [AlertKind.DISK])
         self.assertEqual(held.release(), [])
-        held.keep(OVER)  # it began before the quiet hours, and was told then
+        held.hold(OVER)  # it began before the quiet hours, and was told then
         self.assertEqual(held.release(), [OVER])
-        small = Held(most=2)
+        small = HeldAlerts(most=2)
         for number in range(9):
-            small.keep(Alert(What.DOWN, str(number), "x", 1.0))
+            small.hold(Alert(AlertKind.DOWN, str(number), "x", 1.0))
         self.assertEqual(len(small.release()), 2)
 
     @given(st.times(), st.times(), st.times())
@@ -115,23 +123,23 @@ class FaultTests(SynchronousTestCase):
         self, begin: time, end: time, now: time
     ) -> None:
         if begin != end:
-            one, other = Quiet(begin, end), Quiet(end, begin)
-            self.assertIs(one.holds(now), not other.holds(now))
+            hours, complement = QuietHours(begin, end), QuietHours(end, begin)
+            self.assertIs(hours.include(now), not complement.include(now))
         else:
-            self.assertIs(Quiet(begin, end).holds(now), False)
+            self.assertIs(QuietHours(begin, end).include(now), False)
 
 
 class FormTests(SynchronousTestCase):
     @proves("alerts: json, discord, matrix, ntfy, mail, signed")
-    def test_each_receiver_gets_what_it_understands(self) -> None:
-        def body(form: str, **more: object) -> tuple[delivering.Sent, str]:
+    def test_each_receiver_gets_its_own_form(self) -> None:
+        def body(form: str, **more: object) -> tuple[delivering.WebhookRequest, str]:
             sent = delivering.request(DOWN, "Hearth", Channel(form=form, url=URL, **more), "n1")
             return sent, sent.body.decode()
 
         sent, text = body("json")
-        said = json.loads(text)
-        self.assertEqual((said["what"], said["subject"], said["over"]), ("down", "gateway", False))
-        self.assertEqual(said["at"], "2026-09-21T14:13:20.000Z")
+        data = json.loads(text)
+        self.assertEqual((data["what"], data["subject"], data["over"]), ("down", "gateway", False))
+        self.assertEqual(data["at"], "2026-09-21T14:13:20.000Z")
         sent, text = body("discord")
         self.assertEqual(json.loads(text)["allowed_mentions"], {"parse": []})
         sent, text = body("matrix", room="!abc:example.org", token=Secret("word"))
@@ -148,8 +156,8 @@ class FormTests(SynchronousTestCase):
         wanted = hmac.new(b"k", b"1790000000." + text.encode(), "sha256").hexdigest()
         self.assertEqual(sent.headers[delivering.SIGNATURE], f"t=1790000000,v1={wanted}")
 
-    def test_foreign_text_pings_nobody_and_ends_no_header(self) -> None:
-        alert = Alert(What.DOWN, NASTY, f"{NASTY}\udc80\nlook at its log", DOWN.at)
+    def test_foreign_text_notifies_nobody_and_ends_no_header(self) -> None:
+        alert = Alert(AlertKind.DOWN, NASTY, f"{NASTY}\udc80\nlook at its log", DOWN.at)
         ways = {"url": URL, "mail_from": "a@b.c", "mail_to": ("d@e.f",)}
         for form in ("json", "discord", "matrix", "ntfy"):
             sent = delivering.request(alert, "Hearth", Channel(form=form, **ways), "n")
@@ -168,7 +176,7 @@ class FormTests(SynchronousTestCase):
         self.assertEqual(unsafe_in(mail["Subject"] + mail.get_content().replace("\n", "")), "")
         self.assertIn("\nlook at its log\n", mail.get_content())
 
-    def test_a_hosts_name_writes_no_header_of_its_own(self) -> None:
+    def test_host_name_cannot_add_a_header(self) -> None:
         sent = delivering.request(DOWN, "a\r\nX-Evil: 1", Channel(form="ntfy", url=URL), "n")
         self.assertNotIn("\n", sent.headers["Title"])
 
@@ -185,29 +193,29 @@ def refusal(test: SynchronousTestCase, channel: Channel) -> NotDelivered:
     async def itself(name: str, port: int) -> list[str]:
         return [name]
 
-    delivery = Courier(MemoryReactorClock(), "h", itself).deliver(channel, DOWN, "n")
-    found = test.failureResultOf(delivery, NotDelivered).value
-    assert isinstance(found, NotDelivered)
-    return found
+    delivery = AlertClient(MemoryReactorClock(), "h", itself).deliver(channel, DOWN, "n")
+    reason = test.failureResultOf(delivery, NotDelivered).value
+    assert isinstance(reason, NotDelivered)
+    return reason
 
 
 class AddressTests(SynchronousTestCase):
     @proves("alerts: to public addresses only unless allowed")
-    def test_only_the_public_internet_is_asked(self) -> None:
+    def test_only_public_addresses_are_used(self) -> None:
         inside = (
             "127.0.0.1", "10.1.2.3", "192.168.0.9", "169.254.169.254", "100.64.0.1", "0.0.0.0",
             "224.0.0.1", "::1", "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "2002:7f00:1::",
             "2001:0:0:0::1", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::10.1.2.3",
             "64:ff9b:1::9.9.9.9", "fec0::1", "5f00::1", "nonsense", "",
         )  # fmt: skip
-        for one in inside:
-            self.assertFalse(is_public(one), one)
-        for one in ("9.9.9.9", "2620:fe::fe", "::ffff:9.9.9.9", "64:ff9b::9.9.9.9"):
-            self.assertTrue(is_public(one), one)
+        for address in inside:
+            self.assertFalse(is_public(address), address)
+        for address in ("9.9.9.9", "2620:fe::fe", "::ffff:9.9.9.9", "64:ff9b::9.9.9.9"):
+            self.assertTrue(is_public(address), address)
         own = Channel(form="json", url=Secret("https://127.0.0.1/"))
         self.assertFalse(refusal(self, own).again)
 
-    def test_an_address_that_makes_no_sense_is_no_retry(self) -> None:
+    def test_bad_url_is_not_tried_again(self) -> None:
         for url in ("http://9.9.9.9/", "ftp://x/", "https://", "https://x:99999999/", "nothing"):
             channel = Channel(form="json", url=Secret(url))
             why = refusal(self, channel)
@@ -222,47 +230,51 @@ class ChannelTests(SynchronousTestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = Path(scratch.name)
 
-    def test_the_lines_of_its_file(self) -> None:
+    def test_channel_file_is_parsed(self) -> None:
         lines = "FORM=ntfy\nURL=https://x/y\nUNSIGNED=1\nABOUT=down, backup\nQUIET=23:00-7:00\n"
         path_of(self.folder, "phone").write_text(lines)
         (self.folder / "alert-Bad Name.env").write_text(lines)
         (self.folder / "alert-broken.env").write_text("FORM=pigeon\n")
-        found, wrong = all_of(self.folder)
-        [phone] = found
-        self.assertEqual((phone.name, phone.channel.about), ("phone", (What.DOWN, What.BACKUP)))
-        self.assertEqual(phone.channel.quiet, Quiet(time(23), time(7)))
-        self.assertFalse(phone.channel.wants(What.DISK))
-        self.assertTrue(phone.channel.wants(What.TEST))
+        channels, wrong = read_channels(self.folder)
+        [phone] = channels
+        self.assertEqual(
+            (phone.name, phone.channel.about), ("phone", (AlertKind.DOWN, AlertKind.BACKUP))
+        )
+        self.assertEqual(phone.channel.quiet, QuietHours(time(23), time(7)))
+        self.assertFalse(phone.channel.wants(AlertKind.DISK))
+        self.assertTrue(phone.channel.wants(AlertKind.TEST))
         self.assertEqual(len(wrong), 2)
 
-    def test_what_it_is_about_has_the_documented_words(self) -> None:
+    def test_kinds_have_the_documented_words(self) -> None:
         words = ("down", "loop", "disk", "certificate", "backup", "errors", "attack", "test")
         path_of(self.folder, "x").write_text(f"{SIGNED}ABOUT={','.join(words)}\n")
-        [(channel, _)] = [(one.channel, one.name) for one in all_of(self.folder)[0]]
-        self.assertEqual(channel.about, tuple(What))
-        self.assertEqual(Alert(What.TEST, "this host:", "x", NOW).title, "this host: test")
+        [(channel, _)] = [(named.channel, named.name) for named in read_channels(self.folder)[0]]
+        self.assertEqual(channel.about, tuple(AlertKind))
+        self.assertEqual(Alert(AlertKind.TEST, "this host:", "x", NOW).title, "this host: test")
 
     @proves("alerts: json, discord, matrix, ntfy, mail, signed")
-    def test_a_webhook_without_a_signature_is_told_and_named_unless_its_owner_says_so(self) -> None:
+    def test_unsigned_webhook_is_used_and_named_unless_allowed(self) -> None:
         path = path_of(self.folder, "x")
         for form in ("json", "discord", "matrix", "ntfy"):
             lines = f"FORM={form}\nURL=https://x\n"
-            for said in ("", "SIGNING_SECRET=\n", "UNSIGNED=0\n"):
-                path.write_text(lines + said)
-                [old], [wrong] = all_of(self.folder)  # a file of before there were signatures
+            for line in ("", "SIGNING_SECRET=\n", "UNSIGNED=0\n"):
+                path.write_text(lines + line)
+                [old], [wrong] = read_channels(
+                    self.folder
+                )  # a file of before there were signatures
                 self.assertEqual(old.channel.form, form)
-                self.assertEqual(wrong, f"alert-x.env: {BARE}")
-            for said in ("UNSIGNED=1\n", "SIGNING_SECRET=word\n"):
-                path.write_text(lines + said)
-                self.assertEqual(all_of(self.folder)[1], [])
+                self.assertEqual(wrong, f"alert-x.env: {UNSIGNED}")
+            for line in ("UNSIGNED=1\n", "SIGNING_SECRET=word\n"):
+                path.write_text(lines + line)
+                self.assertEqual(read_channels(self.folder)[1], [])
         path.write_text("FORM=mail\nURL=smtps://x\n")
-        self.assertEqual(all_of(self.folder)[1], [])
+        self.assertEqual(read_channels(self.folder)[1], [])
 
     def test_an_odd_address_is_refused_in_one_line(self) -> None:
         path = path_of(self.folder, "x")
         for url in ODD_URLS:
             path.write_text(f"FORM=json\nUNSIGNED=1\nURL={url}\n", encoding="utf-8")
-            why = str(self.assertRaises(BadSetting, read, path))
+            why = str(self.assertRaises(BadSetting, read_channel, path))
             self.assertTrue(why.startswith("alert-x.env: URL must "), why)
             self.assertLess(len(why), 160)
             self.assertNotIn("SECRET", why)
@@ -270,7 +282,7 @@ class ChannelTests(SynchronousTestCase):
             refused = refusal(self, channel)
             self.assertFalse(refused.again, url)
 
-    def test_addresses_that_can_be_sent_are_taken(self) -> None:
+    def test_urls_that_can_be_sent_are_accepted(self) -> None:
         path = path_of(self.folder, "x")
         for url in (
             "https://b\u00fccher.example/%C3%A4?a=b&c=%20#d",
@@ -280,7 +292,7 @@ class ChannelTests(SynchronousTestCase):
             "smtps://user:word@mail.example:465",
         ):
             path.write_text(f"FORM=json\nUNSIGNED=1\nURL={url}\n", encoding="utf-8")
-            self.assertEqual(read(path).url.reveal(), url)
+            self.assertEqual(read_channel(path).url.reveal(), url)
 
     def test_an_odd_line_is_refused_in_one_line(self) -> None:
         path = path_of(self.folder, "x")
@@ -296,14 +308,14 @@ class ChannelTests(SynchronousTestCase):
             f"MAIL_TO=a@b.example,{'SECRET' * 60}@c.example",
         ):
             path.write_text(f"{SIGNED}{line}\n", encoding="utf-8")
-            why = str(self.assertRaises(BadSetting, read, path))
+            why = str(self.assertRaises(BadSetting, read_channel, path))
             self.assertTrue(why.startswith(f"alert-x.env: {line.partition('=')[0]} must "), why)
             self.assertNotIn("SECRET", why)
         path.write_text(f"{SIGNED}MAIL_FROM=Hearth \u2014 owner <root>\nMAIL_TO=a@b.c, d\n")
-        self.assertEqual(read(path).mail_to, ("a@b.c", "d"))
+        self.assertEqual(read_channel(path).mail_to, ("a@b.c", "d"))
 
     @given(st.text(max_size=40), st.sampled_from(["https://", "https://[", "https://a@", ""]))
-    def test_any_text_as_an_address_is_taken_or_refused(self, text: str, scheme: str) -> None:
+    def test_any_text_as_a_url_is_accepted_or_refused(self, text: str, scheme: str) -> None:
         lines = {"FORM": "json", "URL": scheme + text, "PRIVATE": "1"}
         try:
             load(Channel, lines)
@@ -312,11 +324,11 @@ class ChannelTests(SynchronousTestCase):
             refused = refusal(self, Channel(form="json", url=url))
             self.assertFalse(refused.again)
 
-    def test_what_makes_no_sense_is_said_in_one_line(self) -> None:
+    def test_bad_value_is_refused_in_one_line(self) -> None:
         path = path_of(self.folder, "x")
         for line in ("QUIET=25:00-1:00", "QUIET=nights", "ABOUT=weather", "FORM=x"):
             path.write_text(f"{SIGNED}{line}\n")
-            why = self.assertRaises(BadSetting, read, path)
+            why = self.assertRaises(BadSetting, read_channel, path)
             self.assertTrue(str(why).startswith("alert-x.env: "), why)
         path.write_bytes(b"\xff\xfe")
-        self.assertRaises(BadSetting, read, path)
+        self.assertRaises(BadSetting, read_channel, path)

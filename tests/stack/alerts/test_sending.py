@@ -1,4 +1,4 @@
-"""The stack notices, tells each channel, and tries again."""
+"""Alerts for the host's faults, sent through each channel and repeated."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from svcserver.db.engine import sqlite_url
 from svcserver.kernel import alert_channels, backups, services_down
 from svcserver.kernel.alert_channels import AlertChannels
 from svcserver.kernel.backups import Backup, Backups
-from svcserver.stack.alerts import disks, watching
-from svcserver.stack.alerts import posting as posting_module
+from svcserver.stack.alerts import disks, sending, watching
 from svcserver.stack.alerts.channels import Channel
 from svcserver.stack.alerts.delivering import NotDelivered
 from svcserver.stack.alerts.disks import Disk
-from svcserver.stack.alerts.posting import (
+from svcserver.stack.alerts.rules import Alert, AlertKind
+from svcserver.stack.alerts.sending import (
     AGAIN_S,
     MOST_WAITING,
-    Posting,
-    trial_rounds,
+    AlertSender,
+    requested_tests,
 )
-from svcserver.stack.alerts.rules import Alert, What
 from svcserver.stack.alerts.watching import DOWN_S, LOOP_S, LOOPS, HostWatch
 from tests.support.proves import proves
 
 NOW = 1_790_000_000.0
-DOWN = Alert(What.DOWN, "gateway", "gone", NOW)
+DOWN = Alert(AlertKind.DOWN, "gateway", "gone", NOW)
 
 
 LATER = NotDelivered("the receiver answered 500", again=True)
@@ -42,13 +41,13 @@ NEVER = NotDelivered("the receiver answered 404", again=False)
 
 
 @define(eq=False)
-class Couriers:
-    """Stands for ``Courier``: a test says how each delivery ends."""
+class FakeClient:
+    """A fake ``AlertClient``: the test ends each delivery."""
 
     deliveries: list[Deferred[None]] = field(factory=list)
     cancelled: int = 0
 
-    def of(self, reactor: object, host: str) -> Couriers:
+    def with_resolver(self, reactor: object, host: str) -> FakeClient:
         return self
 
     def deliver(self, channel: Channel, alert: Alert, number: str) -> Deferred[None]:
@@ -60,15 +59,15 @@ class Couriers:
         delivery.errback(LATER)
 
 
-class PostingTests(SynchronousTestCase):
+class SendingTests(SynchronousTestCase):
     def setUp(self) -> None:
         scratch = TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = Path(scratch.name)
-        self.reactor, self.couriers = Clock(), Couriers()
-        self.patch(posting_module, "Courier", self.couriers)
-        self.posting = Posting(self.reactor, self.folder, self.folder)
-        self.posting.startService()
+        self.reactor, self.couriers = Clock(), FakeClient()
+        self.patch(sending, "AlertClient", self.couriers)
+        self.sender = AlertSender(self.reactor, self.folder, self.folder)
+        self.sender.startService()
         self.channel("phone")
 
     def channel(self, name: str, more: str = "") -> None:
@@ -76,8 +75,8 @@ class PostingTests(SynchronousTestCase):
         path.write_text(f"FORM=json\nURL=https://x/y\nSIGNING_SECRET=word\n{more}\n")
 
     @proves("alerts: retried, and given up at last")
-    def test_it_is_tried_again_and_given_up_at_last(self) -> None:
-        self.posting.tell(DOWN)
+    def test_delivery_is_repeated_and_finally_dropped(self) -> None:
+        self.sender.send(DOWN)
         for wait in AGAIN_S:
             self.couriers.deliveries[-1].errback(LATER)
             tries = len(self.couriers.deliveries)
@@ -89,79 +88,79 @@ class PostingTests(SynchronousTestCase):
         self.assertEqual(len(self.couriers.deliveries), 1 + len(AGAIN_S))
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_what_cannot_be_cured_by_time_is_not_tried_again(self) -> None:
-        self.posting.tell(DOWN)
+    def test_permanent_failure_is_not_repeated(self) -> None:
+        self.sender.send(DOWN)
         self.couriers.deliveries[0].errback(NEVER)
         self.reactor.advance(90_000)
         self.assertEqual(len(self.couriers.deliveries), 1)
 
     @proves("alerts: a receiver that hangs holds nobody up")
-    def test_a_receiver_that_hangs_is_left_and_the_other_channel_is_told(self) -> None:
+    def test_hanging_receiver_does_not_delay_other_channels(self) -> None:
         self.channel("pager")
-        self.posting.tell(DOWN)
+        self.sender.send(DOWN)
         hangs, works = self.couriers.deliveries
         works.callback(None)
         for _ in range(2 * MOST_WAITING):  # its list is bounded
-            self.posting.tell(DOWN)
+            self.sender.send(DOWN)
             self.couriers.deliveries[-1].callback(None)
         self.assertFalse(hangs.called)
-        self.posting.stopService()
+        self.sender.stopService()
         self.assertEqual((self.couriers.cancelled, self.reactor.getDelayedCalls()), (1, []))
 
-    def test_one_after_the_other_and_a_channel_that_went_is_not_told(self) -> None:
-        self.posting.tell(DOWN)
-        self.posting.tell(evolve(DOWN, subject="deploy"))
+    def test_alerts_are_sequential_and_a_removed_channel_gets_none(self) -> None:
+        self.sender.send(DOWN)
+        self.sender.send(evolve(DOWN, subject="deploy"))
         self.assertEqual(len(self.couriers.deliveries), 1)
         self.couriers.deliveries[0].callback(None)
         self.assertEqual(len(self.couriers.deliveries), 2)
         (self.folder / "alert-phone.env").unlink()
-        self.posting.tell(DOWN)
+        self.sender.send(DOWN)
         self.reactor.advance(90_000)
         self.assertEqual(len(self.couriers.deliveries), 2)
 
     @proves("alerts: quiet hours")
-    def test_quiet_hours_end(self) -> None:
+    def test_held_alerts_are_sent_when_quiet_hours_end(self) -> None:
         self.channel("phone", "QUIET=00:00-12:00")
         moment = mock.Mock()
-        self.patch(posting_module, "datetime", moment)
+        self.patch(sending, "datetime", moment)
         hour = moment.fromtimestamp.return_value.time
         hour.return_value = time(3)
-        self.posting.tell(DOWN)
-        self.posting.look()
+        self.sender.send(DOWN)
+        self.sender.check_quiet_hours()
         self.assertEqual(self.couriers.deliveries, [])
         hour.return_value = time(12)
-        self.posting.look()
+        self.sender.check_quiet_hours()
         self.assertEqual(len(self.couriers.deliveries), 1)
 
 
-class NotedTests(SynchronousTestCase):
-    """What the dashboard is told of the channels."""
+class StateFileTests(SynchronousTestCase):
+    """The channels' state file for the dashboard."""
 
     def setUp(self) -> None:
         scratch = TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.config, self.data = Path(scratch.name, "config"), Path(scratch.name, "data")
         self.config.mkdir(), self.data.mkdir()
-        self.reactor, self.couriers = Clock(), Couriers()
-        self.patch(posting_module, "Courier", self.couriers)
-        self.posting = Posting(self.reactor, self.config, self.data)
-        self.posting.startService()
-        self.trials = trial_rounds(self.reactor, self.posting)
+        self.reactor, self.couriers = Clock(), FakeClient()
+        self.patch(sending, "AlertClient", self.couriers)
+        self.sender = AlertSender(self.reactor, self.config, self.data)
+        self.sender.startService()
+        self.trials = requested_tests(self.reactor, self.sender)
         self.trials.startService()
         for name in ("phone", "mail"):
             path = self.config / f"alert-{name}.env"
             lines = "FORM=json\nURL=https://hook.example/secret\nUNSIGNED=1\nQUIET=0:00-23:59\n"
             path.write_text(lines)
-        self.patch(posting_module, "epoch", time_now)
+        self.patch(sending, "epoch", time_now)
 
     def noted(self) -> AlertChannels:
-        found = alert_channels.read(self.data, time_now())
-        assert found is not None
-        return found
+        state = alert_channels.read(self.data, time_now())
+        assert state is not None
+        return state
 
-    def test_one_channel_is_tried_and_what_became_of_it_is_noted(self) -> None:
-        self.posting.look()
-        self.assertEqual([one.last for one in self.noted().all], [None, None])
+    def test_result_of_a_requested_test_is_written(self) -> None:
+        self.sender.check_quiet_hours()
+        self.assertEqual([channel.last for channel in self.noted().all], [None, None])
         alert_channels.ask(self.data, "phone", time_now())
         self.reactor.advance(2)
         [tried] = self.couriers.deliveries
@@ -177,34 +176,34 @@ class NotedTests(SynchronousTestCase):
         text = (self.data / alert_channels.STATE_FILE).read_text()
         self.assertNotIn("secret", text)
 
-    def test_files_that_are_no_channels_are_named(self) -> None:
+    def test_faulty_channel_file_is_named(self) -> None:
         (self.config / "alert-phone.env").write_text("FORM=pigeon\n")
-        self.posting.look()
+        self.sender.check_quiet_hours()
         self.assertEqual(len(self.noted().wrong), 1)
 
-    def test_a_channel_of_before_there_were_signatures_is_tried_and_named(self) -> None:
+    def test_channel_without_a_signature_is_used_and_named(self) -> None:
         lines = "FORM=json\nURL=https://hook.example/secret\n"
         (self.config / "alert-phone.env").write_text(lines)
-        self.posting.look()
-        self.assertEqual([one.name for one in self.noted().all], ["mail", "phone"])
+        self.sender.check_quiet_hours()
+        self.assertEqual([channel.name for channel in self.noted().all], ["mail", "phone"])
         [wrong] = self.noted().wrong
         self.assertIn("UNSIGNED=1", wrong)
         alert_channels.ask(self.data, "phone", time_now())
         self.reactor.advance(2)
         self.assertEqual(len(self.couriers.deliveries), 1)
 
-    def test_who_stops_leaves_nothing_behind(self) -> None:
-        self.posting.look()
-        self.posting.stopService()
+    def test_stop_removes_the_state_file(self) -> None:
+        self.sender.check_quiet_hours()
+        self.sender.stopService()
         self.assertEqual(list(self.data.iterdir()), [])
-        self.posting.note()
+        self.sender.write_state()
         self.assertEqual(list(self.data.iterdir()), [])
 
-    def test_a_disk_that_is_full_is_no_reason_to_stop(self) -> None:
-        self.posting.data = self.data / "nowhere"
-        self.posting.look()
-        self.posting.data = self.data
-        self.posting.look()
+    def test_failure_to_write_the_state_is_survived(self) -> None:
+        self.sender.data = self.data / "nowhere"
+        self.sender.check_quiet_hours()
+        self.sender.data = self.data
+        self.sender.check_quiet_hours()
         self.assertEqual(len(self.noted().all), 2)
 
 
@@ -213,7 +212,7 @@ class WatchTests(SynchronousTestCase):
         scratch = TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = Path(scratch.name)
-        self.ready, self.told, self.now = {"metagame", "gateway"}, [], NOW
+        self.ready, self.alerts, self.now = {"metagame", "gateway"}, [], NOW
         names = ("metagame", "gateway")
         self.watch = HostWatch(
             self.folder, self.folder, names, lambda: self.ready, self.tell, lambda: self.now
@@ -227,26 +226,26 @@ class WatchTests(SynchronousTestCase):
         return Disk(number, 1 << 20 if number in self.full else 1 << 40, 1 << 41)
 
     def tell(self, alert: Alert) -> None:
-        self.told.append((alert.what, alert.subject, alert.over))
+        self.alerts.append((alert.what, alert.subject, alert.over))
 
     def after(self, seconds: float) -> list[object]:
         self.now += seconds
-        self.watch.look()
-        told, self.told = self.told, []
-        return told
+        self.watch.check()
+        alerts, self.alerts = self.alerts, []
+        return alerts
 
     @proves("alerts: down, restarted in a loop, disk low, certificate ending, backup failed")
-    def test_what_is_down_and_comes_back(self) -> None:
+    def test_component_that_is_down_and_comes_back_is_reported(self) -> None:
         self.assertEqual(self.after(0), [])
         self.ready.discard("gateway")
         self.assertEqual(self.after(1), [])
-        self.assertEqual(self.after(DOWN_S), [(What.DOWN, "gateway", False)])
+        self.assertEqual(self.after(DOWN_S), [(AlertKind.DOWN, "gateway", False)])
         self.assertEqual(self.after(60), [])
         self.ready.add("gateway")
-        self.assertEqual(self.after(60), [(What.DOWN, "gateway", True)])
+        self.assertEqual(self.after(60), [(AlertKind.DOWN, "gateway", True)])
 
     @proves("a service that is frozen is down")
-    def test_what_is_down_is_written_down_for_the_overview(self) -> None:
+    def test_services_that_are_down_are_written_for_the_overview(self) -> None:
         self.after(0)
         self.assertEqual(services_down.read(self.folder, self.now), {})
         self.ready.discard("gateway")
@@ -265,22 +264,22 @@ class WatchTests(SynchronousTestCase):
             (self.folder / services_down.STATE_FILE).write_text(text)
             self.assertEqual(services_down.read(self.folder, 1.0), {})
 
-    def test_a_loop(self) -> None:
+    def test_repeated_crashes_are_a_loop(self) -> None:
         for _ in range(LOOPS - 1):
-            self.watch.ended("gateway")
+            self.watch.on_crash("gateway")
         self.assertEqual(self.after(1), [])
-        self.watch.ended("gateway")
-        self.assertEqual(self.after(1), [(What.LOOP, "gateway", False)])
-        self.assertEqual(self.after(LOOP_S), [(What.LOOP, "gateway", True)])
+        self.watch.on_crash("gateway")
+        self.assertEqual(self.after(1), [(AlertKind.LOOP, "gateway", False)])
+        self.assertEqual(self.after(LOOP_S), [(AlertKind.LOOP, "gateway", True)])
 
     def test_a_disk_that_fills_up(self) -> None:
         self.full.add(1)
-        self.assertEqual(self.after(1), [(What.DISK, "the host's", False)])
+        self.assertEqual(self.after(1), [(AlertKind.DISK, "the host's", False)])
         self.full.clear()
-        self.assertEqual(self.after(1), [(What.DISK, "the host's", True)])
+        self.assertEqual(self.after(1), [(AlertKind.DISK, "the host's", True)])
 
     @proves("alerts: every disk that the host writes to")
-    def test_each_disk_is_told_of_once_by_what_lies_there(self) -> None:
+    def test_each_low_disk_is_reported_once_with_its_use(self) -> None:
         far = self.folder / "far 100%41"
         written = {
             "content": f"CONTENT_GAME_DIR={far}/game\nCONTENT_MANIFEST=manifest.json\n",
@@ -300,53 +299,53 @@ class WatchTests(SynchronousTestCase):
             1,
         ):
             self.full.add(number)
-            self.assertEqual(self.after(1), [(What.DISK, subject, False)])
+            self.assertEqual(self.after(1), [(AlertKind.DISK, subject, False)])
             self.full.discard(number)
-            self.assertEqual(self.after(1), [(What.DISK, subject, True)])
+            self.assertEqual(self.after(1), [(AlertKind.DISK, subject, True)])
 
-    def test_the_room_of_a_folder_that_is_not_there_yet_is_that_of_its_disk(self) -> None:
-        found, above = disks.disk_of(self.folder / "not/yet"), disks.disk_of(self.folder)
-        self.assertEqual((found.number, found.total), (above.number, above.total))
-        self.assertEqual(self.folder.stat().st_dev, found.number)
+    def test_missing_folder_is_on_the_disk_of_its_parent(self) -> None:
+        disk, above = disks.disk_of(self.folder / "not/yet"), disks.disk_of(self.folder)
+        self.assertEqual((disk.number, disk.total), (above.number, above.total))
+        self.assertEqual(self.folder.stat().st_dev, disk.number)
 
-    def test_a_place_that_cannot_be_looked_at_is_told_of(self) -> None:
+    def test_disk_that_cannot_be_checked_is_reported(self) -> None:
         def look(path: Path) -> Disk:
             raise PermissionError(13, "Permission denied", str(path))
 
         self.watch.disk = look
-        told = self.after(1)
-        self.assertEqual(told[0], (What.DISK, "the host's", False))
+        alerts = self.after(1)
+        self.assertEqual(alerts[0], (AlertKind.DISK, "the host's", False))
 
-    def test_a_backup_that_was_damaged(self) -> None:
-        one = Backup("/b/x", NOW, 5, "ab", proven=NOW)
-        backups.write(self.folder, Backups([one], NOW))
+    def test_damaged_backup_is_reported(self) -> None:
+        backup = Backup("/b/x", NOW, 5, "ab", proven=NOW)
+        backups.write(self.folder, Backups([backup], NOW))
         self.assertEqual(self.after(1), [])
-        backups.write(self.folder, Backups([evolve(one, fault="it is damaged")], NOW))
-        self.assertEqual(self.after(1), [(What.BACKUP, "the host's", False)])
+        backups.write(self.folder, Backups([evolve(backup, fault="it is damaged")], NOW))
+        self.assertEqual(self.after(1), [(AlertKind.BACKUP, "the host's", False)])
 
     @proves("alerts: no backup was ever made")
-    def test_a_host_without_any_backup(self) -> None:
+    def test_host_without_any_backup_is_reported(self) -> None:
         self.assertEqual(self.after(1), [])
         self.assertEqual(self.after(backups.STALE_S - 10), [])
-        self.assertEqual(self.after(20), [(What.BACKUP, "the host's", False)])
+        self.assertEqual(self.after(20), [(AlertKind.BACKUP, "the host's", False)])
 
-    def test_a_host_that_is_to_have_none(self) -> None:
+    def test_host_that_needs_no_backups_is_not_reported(self) -> None:
         self.watch.backs_up = False
         self.assertEqual(self.after(1), [])
         self.assertEqual(self.after(2 * backups.STALE_S), [])
 
     @proves("svcctl backup: one that dies in the middle is noticed")
-    def test_a_backup_that_died_in_the_middle(self) -> None:
-        one = Backup("/b/x", NOW, 5, "ab", proven=NOW)
+    def test_killed_backup_is_reported(self) -> None:
+        backup = Backup("/b/x", NOW, 5, "ab", proven=NOW)
         with backups.running(self.folder):
-            backups.write(self.folder, Backups([one], NOW, begun=NOW))
+            backups.write(self.folder, Backups([backup], NOW, begun=NOW))
             self.assertEqual(self.after(1), [])
-        self.assertEqual(self.after(1), [(What.BACKUP, "the host's", False)])
+        self.assertEqual(self.after(1), [(AlertKind.BACKUP, "the host's", False)])
 
-    def test_a_certificate_that_ends_soon(self) -> None:
+    def test_certificate_that_expires_soon_is_reported(self) -> None:
         ends = [NOW + 90 * 86_400.0]
         self.patch(watching, "certificate_end", lambda _: ends[0])
         self.assertEqual(self.after(1), [])
         ends[0] = NOW + 20 * 86_400.0
         self.assertEqual(self.after(1), [])  # it is read once an hour
-        self.assertEqual(self.after(3_600), [(What.CERTIFICATE, "the gateway's", False)])
+        self.assertEqual(self.after(3_600), [(AlertKind.CERTIFICATE, "the gateway's", False)])

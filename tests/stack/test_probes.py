@@ -1,4 +1,4 @@
-"""Where stack and svc-watch knock, and what they take for an answer."""
+"""Probes of stack and svc-watch, and the replies they accept."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.ctl.host_creation import create_host
 from svcserver.stack import watch
 from svcserver.stack.alerts import watching
-from svcserver.stack.alerts.posting import Posting
+from svcserver.stack.alerts.sending import AlertSender
 from svcserver.stack.alerts.watching import EVERY_S
 from svcserver.stack.components import components
-from svcserver.stack.doors import KNOCK_S, OWN, Doors, door
+from svcserver.stack.probes import ADDRESSES, PROBE_S, Probes, probe_address
 from tests.support.proves import proves
 
 
-class DoorTests(SynchronousTestCase):
-    def test_the_port_of_figures_comes_first_then_the_services_own(self) -> None:
-        self.assertEqual(door("gateway", {"METRICS_PORT": "9100"}), ("127.0.0.1", 9100))
-        self.assertEqual(door("gateway", {}), ("127.0.0.1", 443))
-        self.assertEqual(door("metagame", {"BIND_HOST": "::", "PORT": "5"}), ("::1", 5))
+class ProbeAddressTests(SynchronousTestCase):
+    def test_metrics_port_precedes_the_services_own(self) -> None:
+        self.assertEqual(probe_address("gateway", {"METRICS_PORT": "9100"}), ("127.0.0.1", 9100))
+        self.assertEqual(probe_address("gateway", {}), ("127.0.0.1", 443))
+        self.assertEqual(probe_address("metagame", {"BIND_HOST": "::", "PORT": "5"}), ("::1", 5))
         self.assertEqual(
-            door("content", {"BIND_HOST": "100.64.0.9, 127.0.0.1", "PORT": "x"}),
+            probe_address("content", {"BIND_HOST": "100.64.0.9, 127.0.0.1", "PORT": "x"}),
             ("100.64.0.9", 61002),
         )
 
-    def test_every_component_of_a_host_has_a_door(self) -> None:
+    def test_every_component_of_a_host_has_an_address(self) -> None:
         with TemporaryDirectory() as scratch:
             create_host(Path(scratch, "host"), "127.0.0.1", "Olga")
-            self.assertEqual({one.kind for one in components(Path(scratch, "host"))}, set(OWN))
+            self.assertEqual(
+                {component.kind for component in components(Path(scratch, "host"))}, set(ADDRESSES)
+            )
 
 
-class KnockTests(SynchronousTestCase):
+class ProbeTests(SynchronousTestCase):
     def setUp(self) -> None:
         scratch = TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
@@ -44,24 +46,24 @@ class KnockTests(SynchronousTestCase):
         (self.folder / "metagame.env").write_text("METRICS_PORT=9100\n")
         (self.folder / "gateway.env").write_text("METRICS_PORT=9101\n")
         self.reactor = MemoryReactorClock()
-        self.doors = Doors(self.reactor, components(self.folder))
+        self.probes = Probes(self.reactor, components(self.folder))
 
-    def test_who_opens_listens_and_who_is_silent_does_not(self) -> None:
-        looked = self.doors.look()
+    def test_component_that_replies_is_answering(self) -> None:
+        looked = self.probes.probe_all()
         for host, port, factory, *_ in self.reactor.tcpClients:
             self.assertEqual(host, "127.0.0.1")
             if port == 9100:
                 opened = factory.buildProtocol(None)
                 opened.makeConnection(StringTransport())
                 opened.dataReceived(b"HTTP/1.1 404 Not Found")
-        self.reactor.advance(KNOCK_S)
+        self.reactor.advance(PROBE_S)
         self.successResultOf(looked)
-        self.assertEqual(self.doors.open, {"metagame"})
+        self.assertEqual(self.probes.answering, {"metagame"})
 
-    def knock(self, name: str, answer: bytes | None) -> None:
-        """A look in which all but ``name`` are away; ``answer`` None: it closes."""
+    def probe(self, name: str, answer: bytes | None) -> None:
+        """Probe while all but ``name`` are away; with ``answer`` None it closes."""
         self.reactor.tcpClients.clear()
-        looked = self.doors.look()
+        looked = self.probes.probe_all()
         for _, port, factory, *_ in self.reactor.tcpClients:
             if port == {"metagame": 9100, "gateway": 9101}[name]:
                 opened = factory.buildProtocol(None)
@@ -72,30 +74,30 @@ class KnockTests(SynchronousTestCase):
                     opened.connectionLost(Failure(ConnectionDone()))
                 elif answer:
                     opened.dataReceived(answer)
-        self.reactor.advance(KNOCK_S)
+        self.reactor.advance(PROBE_S)
         self.successResultOf(looked)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     @proves("a service that is frozen is down")
-    def test_who_takes_a_connection_and_says_nothing_is_frozen(self) -> None:
-        self.knock("metagame", b"HTTP/1.1 200 OK")
-        self.assertEqual(self.doors.open, {"metagame"})
-        self.knock("metagame", b"")
-        self.assertEqual(self.doors.open, set())
-        self.knock("gateway", None)  # TLS ends what is none
-        self.assertEqual(self.doors.open, {"gateway"})
+    def test_component_that_accepts_but_stays_silent_is_frozen(self) -> None:
+        self.probe("metagame", b"HTTP/1.1 200 OK")
+        self.assertEqual(self.probes.answering, {"metagame"})
+        self.probe("metagame", b"")
+        self.assertEqual(self.probes.answering, set())
+        self.probe("gateway", None)  # TLS ends what is none
+        self.assertEqual(self.probes.answering, {"gateway"})
 
     @proves("svc-watch: alerts of services that no svc-stack runs")
-    def test_the_watcher_tells_of_a_service_that_does_not_listen(self) -> None:
+    def test_watch_reports_a_service_that_does_not_listen(self) -> None:
         options = watch.Options()
         options.parseOptions(["--config", str(self.folder)])
-        told: list[str] = []
+        titles: list[str] = []
         self.patch(watching, "DOWN_S", 0.0)
-        self.patch(Posting, "tell", lambda _, one: told.append(one.title))
+        self.patch(AlertSender, "send", lambda _, alert: titles.append(alert.title))
         top = watch.makeService(options, self.reactor)
         for part in top:
             part.startService()
             self.addCleanup(part.stopService)
         for _ in range(int(2 * EVERY_S)):
             self.reactor.advance(1)
-        self.assertIn("gateway is down", told)
+        self.assertIn("gateway is down", titles)

@@ -1,0 +1,154 @@
+"""Polls the services over loopback for failed and refused requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, DeferredList
+from twisted.logger import Logger
+from twisted.web.client import readBody
+from twisted.web.http_headers import Headers
+
+from svcserver.kernel import json
+from svcserver.kernel.headers import ACCOUNT_KEY
+from svcserver.kernel.machine import SIGNING_KEY, machine_headers
+from svcserver.kernel.system import epoch
+from svcserver.stack.alerts.disks import read_or_empty
+from svcserver.stack.alerts.rules import AlertKind
+from svcserver.stack.alerts.watching import HostWatch
+from svcserver.stack.components import Component, metagame_url
+
+log = Logger()
+MINUTE_S = 60.0
+ANSWER_S = 5.0
+FEWEST, FAILED_SHARE = 20, 0.05  # requests in a minute, and the share that may fail
+MOST_REFUSED = 600  # per minute: ten per second, more than friends cause in an evening
+HEALTH = "/svc/api/BackendHealth"
+METAGAME = "metagame"
+_STARTED = re.compile(r"(?m)^process_start_time_seconds (\S+)$")
+_REFUSED = re.compile(
+    r"svc_\w+_(?:refusals|throttled|evicted_connections|failed_logins)_total(?:\{[^}]*\})? (\S+)\Z"
+)
+
+
+def errors_in(health: Any) -> str | None:
+    """Return the fault of the last minute's requests, from the health route's reply."""
+    match health:
+        case {"requests": {"completed": int(total), "serverErrors": int(failed)}}:
+            if total >= FEWEST and failed >= FAILED_SHARE * total:
+                return f"{failed} of {total} requests of the last minute failed (5xx)."
+    return None
+
+
+def refused_in(page: str) -> float:
+    """Return how many requests were ever refused, from a page of metrics."""
+    total = 0.0
+    for line in page.splitlines():
+        match = _REFUSED.match(line)
+        if match is not None:
+            with suppress(ValueError):  # no number
+                total += float(match[1])
+    return total
+
+
+@define(eq=False)
+class MetricsPoller:
+    """Polls the metrics of services with ``agent``, every ``every_s`` seconds.
+
+    ``on_restart`` gets the name of a component that runs as a new process.
+    """
+
+    reactor: Any
+    agent: Any
+    components: Sequence[Component]
+    watch: HostWatch
+    every_s: float = MINUTE_S
+    on_restart: Callable[[str], object] = lambda name: None
+    _start_times: dict[str, str] = field(factory=dict, init=False)
+    _refused: dict[str, float] = field(factory=dict, init=False)
+    _refusing: set[str] = field(factory=set, init=False)  # URLs that refuse us
+
+    def poll(self) -> Deferred[None]:
+        """Poll every component, and report its faults."""
+        polls = [Deferred.fromCoroutine(self._poll(component)) for component in self.components]
+        return DeferredList(polls).addCallback(lambda _: None)
+
+    async def _poll(self, component: Component) -> None:
+        """Poll one process; each of several metagames has its own ports."""
+        name, now = component.name, self.watch.wall_clock()
+        variables = {**read_or_empty(component.env_file), **component.extra}
+        if component.kind == METAGAME:
+            await self._check_errors(component, variables, now)
+        port = variables.get("METRICS_PORT", "")
+        if not port.isdigit():
+            return
+        page = await self._get(f"http://127.0.0.1:{port}/metrics")
+        if page is not None:
+            text = page.decode("utf-8", "replace")
+            self._check_restart(name, text)
+            self.watch.report(AlertKind.ATTACK, name, self._attack(name, refused_in(text)), now)
+
+    def _check_restart(self, name: str, page: str) -> None:
+        match = _STARTED.search(page)
+        if match and self._start_times.setdefault(name, match[1]) != match[1]:
+            self._start_times[name] = match[1]
+            self.on_restart(name)
+
+    async def _check_errors(
+        self, component: Component, variables: Mapping[str, str], now: float
+    ) -> None:
+        headers = {**_key(component.env_file.parent), **_ticket(variables)}
+        if not headers:
+            return
+        body = await self._get(metagame_url(variables) + HEALTH, headers)
+        if body is None:
+            return
+        try:
+            wrong = errors_in(json.parse(body))
+        except json.BadJson:
+            wrong = None
+        self.watch.report(AlertKind.ERRORS, component.name, wrong, now)
+
+    def _attack(self, name: str, refused: float) -> str | None:
+        previous = self._refused.get(name)
+        self._refused[name] = refused
+        recent = 0.0 if previous is None else refused - previous  # negative after a restart
+        if recent < MOST_REFUSED * self.every_s / MINUTE_S:
+            return None
+        return f"It refused {recent:.0f} requests and connections within {self.every_s:.0f} s."
+
+    async def _get(self, url: str, fields: Mapping[str, str] | None = None) -> bytes | None:
+        headers = Headers({name: [value] for name, value in (fields or {}).items()})
+        request = self.agent.request(b"GET", url.encode(), headers)
+        try:
+            reply = await request.addTimeout(ANSWER_S, self.reactor)
+            body = await readBody(reply).addTimeout(ANSWER_S, self.reactor)
+        except Exception as error:  # down, silent or cut: another check reports that
+            log.debug("no metrics from {url}: {why}", url=url, why=repr(error))
+            return None
+        self._warn_if_refused(url, refused=reply.code in (401, 403))
+        return bytes(body) if reply.code == 200 else None
+
+    def _warn_if_refused(self, url: str, *, refused: bool) -> None:
+        """Log once that an alert cannot come: silence would look like a quiet evening."""
+        if refused and url not in self._refusing:
+            log.warn("{url} refuses svc-stack: no alert comes from it", url=url)
+        (self._refusing.add if refused else self._refusing.discard)(url)
+
+
+def _key(folder: Path) -> dict[str, str]:
+    try:
+        key = (folder / "owner.key").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {ACCOUNT_KEY.decode(): key} if key else {}
+
+
+def _ticket(metagame: Mapping[str, str]) -> dict[str, str]:
+    secret = metagame.get(SIGNING_KEY, "")
+    return machine_headers(secret, "svc-stack", "GET", HEALTH, epoch())

@@ -1,0 +1,237 @@
+"""Sends alerts from the stack: one delivery at a time for each channel, with retries."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Container
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.kernel import alert_channels
+from svcserver.kernel.alert_channels import (
+    MAX_WHY,
+    MOST,
+    STATE_FILE,
+    AlertChannel,
+    AlertChannels,
+    Told,
+    write,
+)
+from svcserver.kernel.every import Every
+from svcserver.kernel.system import epoch, token_hex
+from svcserver.stack.alerts.channels import UNSIGNED, Channel, NamedChannel, read_channels
+from svcserver.stack.alerts.delivering import AlertClient
+from svcserver.stack.alerts.disks import read_or_empty
+from svcserver.stack.alerts.rules import Alert, AlertKind, HeldAlerts
+
+log = Logger()
+AGAIN_S = (10.0, 60.0, 300.0, 1800.0)  # between tries; after the last the alert is dropped
+TESTS_EVERY_S = 2.0
+MOST_WAITING = 50  # alerts of a channel
+
+
+@define(eq=False)
+class ChannelQueue:
+    """The queue of one channel's alerts; delivers one at a time."""
+
+    named: NamedChannel
+    sender: AlertSender
+    held: HeldAlerts = field(factory=HeldAlerts)
+    _waiting: deque[Alert] = field(factory=deque, init=False)
+    last: Told | None = field(default=None, init=False)
+    _tries: int = field(default=0, init=False)
+    _number: str = field(default="", init=False)
+    _delivery: Deferred[None] | None = field(default=None, init=False)
+    _ended: bool = field(default=False, init=False)
+    _timer: Any = field(default=None, init=False)
+
+    @property
+    def channel(self) -> Channel:
+        return self.named.channel
+
+    def send(self, alert: Alert) -> None:
+        """Send the alert if the channel wants it, or hold it until the quiet hours end."""
+        if not self.channel.wants(alert.what):
+            return
+        if self.is_quiet() and alert.what is not AlertKind.TEST:
+            self.held.hold(alert)
+            return
+        self._queue(alert)
+
+    def is_quiet(self) -> bool:
+        """Return whether the channel has quiet hours now."""
+        quiet = self.channel.quiet
+        return quiet is not None and quiet.include(datetime.fromtimestamp(epoch()).time())
+
+    def check_quiet_hours(self) -> None:
+        """Send the held alerts if the quiet hours are over."""
+        if not self.is_quiet():
+            for alert in self.held.release():
+                self._queue(alert)
+
+    def _queue(self, alert: Alert) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            log.warn("too many alerts wait for {name}: one is dropped", name=self.named.name)
+            return
+        self._waiting.append(alert)
+        if self._delivery is None and self._timer is None:
+            self._start_delivery()
+
+    def _start_delivery(self) -> None:
+        self._timer = None
+        if not self._waiting:
+            return
+        self._number = self._number or token_hex(16)
+        client = AlertClient.with_resolver(self.sender.reactor, self.sender.host_name())
+        delivery = client.deliver(self.channel, self._waiting[0], self._number)
+        self._delivery = delivery
+        delivery.addCallbacks(self._delivered, self._failed)
+        delivery.addErrback(lambda failure: log.failure("an alert failed", failure))
+
+    def _delivered(self, _: None) -> None:
+        alert = self._waiting[0]
+        log.info("alert delivered to {name}: {title}", name=self.named.name, title=alert.title)
+        self._finish(alert, "")
+
+    def _failed(self, failure: Failure) -> None:
+        self._delivery = None
+        if not self.sender.running or self._ended:
+            return
+        error: Any = failure.value
+        alert, reason = self._waiting[0], str(error)
+        if error.again and self._tries < len(AGAIN_S):
+            wait = AGAIN_S[self._tries]
+            self._tries += 1
+            text = "alert not delivered to {name}: {why}; again in {wait:.0f} s"
+            log.warn(text, name=self.named.name, why=reason, wait=wait)
+            self._record(alert, f"{reason}; it is tried again")
+            self._timer = self.sender.reactor.callLater(wait, self._start_delivery)
+            return
+        text = "alert not delivered to {name}: {why}; dropped: {title}"
+        log.error(text, name=self.named.name, why=reason, title=alert.title)
+        self._finish(alert, reason)
+
+    def _finish(self, alert: Alert, reason: str) -> None:
+        self._delivery = None
+        self._waiting.popleft()
+        self._tries, self._number = 0, ""
+        self._record(alert, reason)
+        if self.sender.running:
+            self._start_delivery()
+
+    def _record(self, alert: Alert, reason: str) -> None:
+        self.last = Told(round(epoch(), 3), alert.title, reason[:MAX_WHY])
+        self.sender.write_state()
+
+    def end(self) -> None:
+        """Cancel the delivery or the wait for the next one; send nothing more."""
+        self._ended = True
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        if self._delivery is not None:
+            self._delivery.cancel()
+
+
+@define(eq=False, slots=False)
+class AlertSender(Service):
+    """Sends alerts through every channel of the host, whose files are read at each alert.
+
+    Writes the result of each channel's last alert to a file in ``data``, for the dashboard.
+    """
+
+    reactor: Any
+    folder: Path
+    data: Path
+    _queues: dict[str, ChannelQueue] = field(factory=dict, init=False)
+    _faults: list[str] = field(factory=list, init=False)
+    _written: AlertChannels | None = field(default=None, init=False)
+
+    def send(self, alert: Alert) -> None:
+        """Send the alert through every channel that wants its kind."""
+        for queue in self._read_channels():
+            queue.send(alert)
+        for fault in self._faults:
+            if UNSIGNED not in fault:
+                log.error("an alert is not sent: {wrong}", wrong=fault)
+
+    def send_test(self, names: Container[str]) -> None:
+        """Send a test through the channels with these names."""
+        alert = Alert(AlertKind.TEST, "the dashboard's", "It arrives: this channel works.", epoch())
+        for queue in self._read_channels():
+            if queue.named.name in names:
+                queue.send(alert)
+
+    def check_quiet_hours(self) -> None:
+        """Send the held alerts of channels whose quiet hours are over."""
+        for queue in self._read_channels():
+            queue.check_quiet_hours()
+        self.write_state()
+
+    def write_state(self) -> None:
+        """Write the channels and the results of their last alerts; only touch an equal file."""
+        if not self.running:
+            return
+        state = AlertChannels(
+            [_state_of(queue) for queue in self._queues.values()], self._faults[:MOST]
+        )
+        try:
+            if state == self._written:
+                os.utime(self.data / STATE_FILE)
+                return
+            write(self.data, state)
+            self._written = state
+        except OSError as error:
+            self._written = None
+            log.debug(
+                "the state of the alert channels cannot be written: {why}", why=error.strerror
+            )
+
+    def _read_channels(self) -> list[ChannelQueue]:
+        channels, faults = read_channels(self.folder)
+        for fault in faults:
+            if fault not in self._faults:
+                log.warn("alerts: {why}", why=fault)
+        self._faults = faults
+        for removed in self._queues.keys() - {named.name for named in channels}:
+            self._queues.pop(removed).end()
+        for named in channels:
+            self._queues.setdefault(named.name, ChannelQueue(named, self)).named = named
+        return list(self._queues.values())
+
+    def host_name(self) -> str:
+        """Return the host's name in alerts."""
+        name = read_or_empty(self.folder / "metagame.env").get("SERVER_NAME")
+        return name or socket.gethostname()
+
+    def stopService(self) -> None:
+        Service.stopService(self)
+        for queue in self._queues.values():
+            queue.end()
+        with suppress(OSError):
+            (self.data / STATE_FILE).unlink()  # no alerts are sent from now on
+
+
+def _state_of(queue: ChannelQueue) -> AlertChannel:
+    channel = queue.channel
+    about = tuple(kind.value for kind in channel.about)
+    return AlertChannel(queue.named.name, channel.form, about, channel.hours, queue.last)
+
+
+def requested_tests(reactor: Any, sender: AlertSender) -> Every:
+    """Return the service that checks for tests that a metagame requests."""
+
+    def check() -> None:
+        if names := alert_channels.asked(sender.data, epoch()):
+            sender.send_test(names)
+
+    return Every(reactor, TESTS_EVERY_S, check, "the check for requested test alerts")
