@@ -88,10 +88,10 @@ class ChatGame:
 
         def work(tx: Connection) -> About | None:
             now = self.wall_clock()
-            found = _about(tx, account, self.guilds, now)
-            if found is None or not networks:
-                return found
-            return evolve(found, muted_from=_muted(tx, account, networks, now))
+            about = _about(tx, account, self.guilds, now)
+            if about is None or not networks:
+                return about
+            return evolve(about, muted_from=_muted(tx, account, networks, now))
 
         return self.ledger.read(work)
 
@@ -102,7 +102,7 @@ class ChatGame:
 
 @frozen
 class SharedChatGame(ChatGame):
-    """Where live state is elsewhere: parties are read with the account, and left by news."""
+    """The game for a shared board: parties are read with the account, and left by news."""
 
     remembers = True
     _known: LRUCache[AccountId, str] = field(factory=lambda: LRUCache(MAX_KNOWN), init=False)
@@ -139,7 +139,7 @@ def chat_game(
     wall_clock: Callable[[], float],
     guilds: bool,
 ) -> ChatGame:
-    """The one for the board on which parties are kept."""
+    """Return the game for the board that holds the parties."""
     of = SharedChatGame if parties.board.shared else ChatGame
     return of(tokens, ledger, parties, wall_clock, guilds)
 
@@ -163,7 +163,7 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
 def _muted(
     tx: Connection, account_id: AccountId, networks: frozenset[str], now: float
 ) -> frozenset[str]:
-    """Those of the networks from where the account may write nothing; staff always may."""
+    """Return the networks from where the account may not write; staff always may."""
     muted = MUTED.among(tx, networks, now)
     account = SqlAccounts(tx).find(account_id) if muted else None
     return muted if account is not None and account.role is Role.PLAYER else frozenset()
@@ -194,8 +194,8 @@ def chat_part(
     try:
         settings, warnings = load(Settings, environ)
         check(settings)
-    except BadSetting as why:
-        return NotStarted(str(why))
+    except BadSetting as error:
+        return NotStarted(str(error))
     chat = chat_service(settings, asks, board, reactor, asks.wall_clock, counters, warnings)
     dashboard.chat = partial(figures, chat.server)
     join(chat.server, asks, board, news)
@@ -203,7 +203,7 @@ def chat_part(
 
 
 def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
-    """Connect every signal of the game that the chat hears."""
+    """Connect every signal of the game to the chat."""
     if isinstance(asks, SharedChatGame):
         news.party_changed.connect(asks.left)
     news.party_changed.connect(server.on_party_changed)  # every process sends these two
@@ -222,19 +222,19 @@ ONLY = ""  # the key of the only entry
 
 
 def said_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
-    """Like ``share_signal``, for what each process finds due by itself: the first one says it."""
+    """Connect a signal that each process sends by itself: only the first one is published."""
     if not board.shared:
         signal.connect(hear)
         return
     board.listen(Announced, hear)
 
-    def send(one: Announced) -> None:
-        mine = (one.made_at, -one.mark)
+    def send(announcement: Announced) -> None:
+        mine = (announcement.made_at, -announcement.mark)
 
         def work(transaction: BoardTransaction) -> None:
-            if (said := transaction.get(SAID, ONLY)) is None or mine > said:
+            if (latest := transaction.get(SAID, ONLY)) is None or mine > latest:
                 transaction.put(SAID, ONLY, mine)
-                transaction.publish(one)
+                transaction.publish(announcement)
 
         log_failure(board.transact(work, near=[(SAID, ONLY)]))
 
@@ -242,9 +242,9 @@ def said_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced
 
 
 def figures(server: ChatServer) -> ChatFigures:
-    """The chat of all processes for the dashboard: rooms and people, and nothing written."""
+    """Return the chat of all processes for the dashboard: rooms and people, no messages."""
     rooms = [(key, server.rooms.occupants(key)) for key in server.rooms.keys()]  # noqa: SIM118
-    rooms.sort(key=lambda one: (-len(one[1]), one[0]))
+    rooms.sort(key=lambda room: (-len(room[1]), room[0]))
     shown = [_room(server, key, in_rooms) for key, in_rooms in rooms[:MAX_ROOMS]]
     connections, people, others = len(server), len(server.people), server.workers
     if others is not None:
@@ -254,19 +254,19 @@ def figures(server: ChatServer) -> ChatFigures:
 
 
 def _room(server: ChatServer, key: str, in_rooms: list[Occupant]) -> ChatRoom:
-    names = sorted(_name(server, one) for one in in_rooms[:MAX_NAMES])
+    names = sorted(_name(server, occupant) for occupant in in_rooms[:MAX_NAMES])
     room = in_rooms[0].room
     return ChatRoom(key.partition("@")[0], room.kind, room.id, len(in_rooms), names)
 
 
-def _name(server: ChatServer, one: Occupant) -> str:
-    """As it is now; of a session elsewhere that with which it came."""
-    person = server.people.get(one.session.account)
-    return one.nick.partition(":")[0] if person is None else person.about.name
+def _name(server: ChatServer, occupant: Occupant) -> str:
+    """Return the current display name; for a session on another worker, the name it joined with."""
+    person = server.people.get(occupant.session.account)
+    return occupant.nick.partition(":")[0] if person is None else person.about.name
 
 
 class NotStarted(Service):
-    """Logs why there is no chat, once logging is up."""
+    """Logs why chat did not start, once logging is up."""
 
     def __init__(self, why: str) -> None:
         self.why = why

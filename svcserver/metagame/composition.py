@@ -117,28 +117,28 @@ class Metagame(Parts):
         self._join()
 
     def _join(self) -> None:
-        """Connect the signals; ``chat_ports.join`` connects the chat, where there is one."""
-        news, parties = self.news, self.parties
+        """Connect the signals; ``chat_ports.join`` connects the chat if there is one."""
+        news, known, ended = self.news, self.directory.known, self.news.sessions_ended
         if self.settings.guild_create_activity_fallback:
-            news.heard.connect(lambda news: log_failure(self.guilds.mark_seen(news.account_id)))
-        news.blocked.connect(lambda one: log_failure(parties.part(one.by, one.whom)))
+            news.heard.connect(lambda event: log_failure(self.guilds.mark_seen(event.account_id)))
+        news.blocked.connect(lambda event: log_failure(self.parties.part(event.by, event.whom)))
         hunts = HuntLog(self.ledger, self.wall_clock)
-        news.sent_to_hunt.connect(lambda one: log_failure(hunts.note(one)))
-        news.renamed.connect(self.directory.known.hear)  # here at once, also if telling fails
-        share_signal(self.board, news.renamed, Renamed, self.directory.known.hear)
-        news.sessions_ended.connect(lambda one: self.directory.known.forget(one.account_id))
-        minute = self.desk.figures.gathering
+        news.sent_to_hunt.connect(lambda event: log_failure(hunts.note(event)))
+        news.renamed.connect(known.hear)  # in this process at once, even if sharing fails
+        share_signal(self.board, news.renamed, Renamed, known.hear)
+        ended.connect(lambda event: known.forget(event.account_id))
+        note = self.desk.figures.gathering.note
         self.dashboard.health.taken.connect(
-            lambda one: minute.note(one.at, one.counts, one.loop, one.rss_mb, one.players)
+            lambda taken: note(taken.at, taken.counts, taken.loop, taken.rss_mb, taken.players)
         )
-        self.board.when_missed(self.directory.known.forget_all)
+        self.board.when_missed(known.forget_all)
         self.board.listen(EpochMoved, self.epochs.hear)
         self.board.listen(PartyChanged, news.party_changed.send)
-        news.sessions_ended.connect(lambda one: log_failure(parties.leave(one.account_id)))
-        news.sessions_ended.connect(lambda one: log_failure(self.matches.forget(one.account_id)))
-        news.sessions_ended.connect(lambda one: log_failure(self.online.forget(one.account_id)))
+        ended.connect(lambda event: log_failure(self.parties.leave(event.account_id)))
+        ended.connect(lambda event: log_failure(self.matches.forget(event.account_id)))
+        ended.connect(lambda event: log_failure(self.online.forget(event.account_id)))
         if (ports := self.game_ports) is not None:
-            news.sessions_ended.connect(lambda one: ports.ended(one.account_id))
+            ended.connect(lambda event: ports.ended(event.account_id))
 
     def features(self) -> Iterator[Feature]:
         """Every feature, each after those it may use; raises BadData for a bad data file."""

@@ -58,7 +58,7 @@ BATCH = 1_000  # rows deleted in one transaction
 
 
 class Again(Enum):
-    """What a second attempt of a row does."""
+    """The effect of a second attempt of a row."""
 
     # The same answer and no further effect, whatever others did in between. So are rows on which
     # only game servers write, for they do not call through the gateway.
@@ -85,7 +85,7 @@ _FORGET = delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
 
 
 def of_requests(name: str) -> Index:
-    """The index of a table's ``request_id``.
+    """Return the index of a table's ``request_id``.
 
     The migration leaves out the old rows, which have none. To say so here would import the
     dialects of both databases, and a host uses one of them.
@@ -103,7 +103,7 @@ class Kept(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[Kept[Any]]:
-    """A kind of entries of the board for results of this shape, or None."""
+    """Return a kind of board entries for results of this shape, or None."""
     return Kind(name, Kept[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
@@ -123,11 +123,11 @@ class Attempt:
 
     @property
     def is_again(self) -> bool:
-        """Whether an earlier attempt may have been done."""
+        """Return whether an earlier attempt may have been executed."""
         return self.number > 1
 
     def once(self, work: Work[T], shape: Any = None) -> Work[T]:
-        """``work``, whose result of this shape is kept in its transaction."""
+        """Return ``work``, with its result of this shape stored in the same transaction."""
         if not self.request_id:
             return work
 
@@ -152,7 +152,7 @@ class Attempt:
         return self.unless(find, run)
 
     def unless(self, find: Callable[[Connection], tuple[T] | None], work: Work[T]) -> Work[T]:
-        """``work``, which keeps the id itself, unless ``find`` gives what it has done before.
+        """Return ``work``, which stores the id itself, unless ``find`` returns its earlier result.
 
         The first run of a first attempt does not look. Where another attempt is faster, the unique
         id makes this transaction fail, so that the ledger runs it again. If ``work`` refuses before
@@ -163,9 +163,9 @@ class Attempt:
         runs = count(self.number)
 
         def run(tx: Connection) -> T:
-            found = find(tx) if next(runs) > 1 else None
-            self.was_done = found is not None
-            return work(tx) if found is None else found[0]
+            earlier = find(tx) if next(runs) > 1 else None
+            self.was_done = earlier is not None
+            return work(tx) if earlier is None else earlier[0]
 
         return run
 
@@ -180,18 +180,18 @@ class Attempt:
         return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[Kept[Any]]) -> list[Key]:
-        """What ``in_transaction`` reads for sure."""
+        """Return the keys that ``in_transaction`` always reads."""
         return [(kind, self.request_id)] if self.request_id else []
 
     def in_transaction(self, work: BoardWork[T], kind: Kind[Kept[Any]]) -> BoardWork[T]:
-        """The same as a part of an act."""
+        """Return ``work`` for a larger transaction of the board."""
         if not self.request_id:
             return work
 
         def run(transaction: BoardTransaction) -> T:
-            kept = transaction.get(kind, self.request_id)
-            if kept is not None:
-                done: T = self._own(kept.account_id, kept.row, kept.result)
+            stored = transaction.get(kind, self.request_id)
+            if stored is not None:
+                done: T = self._own(stored.account_id, stored.row, stored.result)
                 return done
             result = work(transaction)
             transaction.put(kind, self.request_id, Kept(self.account_id, self.row, result))

@@ -1,4 +1,4 @@
-"""The shapes of the bodies of refusals; which rows answer with which, their ``refuse`` says.
+"""The shapes of the bodies of refusals. The ``refuse`` of a row chooses one.
 
 What raises them is in ``kernel/refusals.py``, what makes these bodies of it in ``replies.py``.
 """
@@ -11,21 +11,21 @@ from svcserver.kernel.envelope import Empty
 
 
 class WordedRefusal(TypedDict):
-    """A word for programs, and a sentence for people."""
+    """A code for programs, and a sentence for people."""
 
     error: str
     message: str
 
 
 class CodedRefusal(TypedDict):
-    """The status again, as text, and a sentence."""
+    """The status as text, and a sentence."""
 
     code: str
     message: str
 
 
 class EnvelopedRefusal(TypedDict):
-    """The status again, as text, and a sentence, in the envelope of replies."""
+    """The status as text, and a sentence, in the envelope of replies."""
 
     code: str
     message: str
@@ -33,7 +33,7 @@ class EnvelopedRefusal(TypedDict):
 
 
 class GuildRefusal(TypedDict):
-    """A word for programs (empty for most refusals) and a sentence, in the envelope of replies."""
+    """A code for programs (often empty) and a sentence, in the envelope of replies."""
 
     code: str
     message: str

@@ -35,18 +35,16 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 @contextmanager
 def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
-    """What refuses inside is worded as ``code`` and keeps its status; ``coded``: its own code
-    stands before its message.
-    """
+    """Reword refusals inside as ``code`` with their status; ``coded`` prefixes their own code."""
     try:
         yield
-    except Refusal as why:
-        message = f"{why.code}: {why.message}" if coded and why.code else why.message
-        said = Refusal(message, code=code)
-        said.status, said.recorded = why.status, why.recorded
-        raise said from why
+    except Refusal as error:
+        message = f"{error.code}: {error.message}" if coded and error.code else error.message
+        refusal = Refusal(message, code=code)
+        refusal.status, refusal.recorded = error.status, error.recorded
+        raise refusal from error
 
 
 def enveloped(payload: Json, *, code: Json = None, message: str = "OK") -> Answer:
-    """200 and the envelope many routes answer with."""
+    """Return 200 and the envelope of many routes."""
     return Answer(200, envelope(payload, code=code, message=message))

@@ -28,7 +28,7 @@ B = TypeVar("B", default=Any)
 
 
 class Access(StrEnum):
-    """Who may call a route. Spec: 1 §4 access labels."""
+    """The credential that a route needs. Spec: 1 §4 access labels."""
 
     NONE = "none"
     TOKEN = "token"  # noqa: S105 - a label, not a secret
@@ -70,7 +70,7 @@ class Call(web.Call[B, Caller], Generic[B]):
 
     @property
     def attempt(self) -> Attempt:
-        """Which attempt of the gateway's it is; see ``once``."""
+        """The gateway's attempt of this request; see ``once``."""
         return self.request.attempt or ONLY
 
 
@@ -92,19 +92,19 @@ class Row(web.Row):
             raise TypeError(f"{self.name} does not say what a second attempt does (again=)")
 
     def least(self, request: HttpRequest) -> Role:
-        """The least role of an admin key that is enough for this request."""
+        """Return the lowest role whose admin key may send this request."""
         if any(request.argument(name) == value for name, value in self.owners):
             return Role.OWNER
         return self.role
 
     @property
     def tells(self) -> bool:
-        """Whether the audit log has each try that it refuses: it is a route of staff."""
+        """Return whether refused requests are in the audit log: it is a route of staff."""
         return self.access in (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 
     @property
     def hides(self) -> bool:
-        """Whether the row is a 404 without real progression."""
+        """Return whether the row is a 404 without real progression."""
         return self.real_only
 
 

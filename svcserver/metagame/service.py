@@ -49,7 +49,7 @@ MADE = (
 
 
 def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Counters) -> Ledger:
-    """The one way into the opened database."""
+    """Return the ledger of the opened database."""
     reserve = settings.disk_reserve_mb << 20
     return ledger_for(engine, reactor, reserve, counters, ACCOUNTS.c.id)
 
@@ -63,11 +63,11 @@ def open_database(name: str, settings: Settings) -> Engine:
         new = migrations.upgrade_apart(engine)
         moved = transact(engine, move_queued_keys)
         transact(engine, lambda tx: _note_key(tx, settings))
-    except BadDatabase as why:
-        raise failed_start(f"{name}: DATABASE_URL: {why}") from None
-    except SQLAlchemyError as why:
+    except BadDatabase as error:
+        raise failed_start(f"{name}: DATABASE_URL: {error}") from None
+    except SQLAlchemyError as error:
         raise failed_start(
-            f"{name}: DATABASE_URL: the database cannot be used: {describe(why)}"
+            f"{name}: DATABASE_URL: the database cannot be used: {describe(error)}"
         ) from None
     if new:
         log.warn(MADE, where=_where(settings.database_url))
@@ -77,7 +77,7 @@ def open_database(name: str, settings: Settings) -> Engine:
 
 
 def _where(url: URL) -> str:
-    """The file's whole path, since a relative one may be the fault; else name and server.
+    """Return the file's whole path, since a relative one may be the fault; else name and server.
 
     Nothing else of the URL is for a log: it says who logs in there.
     """
@@ -98,13 +98,13 @@ def _note_key(tx: Connection, settings: Settings) -> None:
 def open_board(
     settings: Settings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
-    """Where live state is, and what must run for it; in memory it is kept beside the database."""
+    """Return the board and its services; one in memory is saved beside the database."""
     secret = settings.signing_private_key.reveal()  # all workers have it, and the engine has not
     return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 
 
 def _folder(settings: Settings) -> Path | None:
-    """Of an SQLite file, or else the working directory; None for a database in memory."""
+    """Return the folder of an SQLite file, else the working directory; None for one in memory."""
     url = settings.database_url
     if url.get_backend_name() != "sqlite":
         return Path()
@@ -125,7 +125,7 @@ class Options(ServiceOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> serving.TopService:
-    """What ``twistd svc-metagame`` runs; tests give a ``reactor`` whose clock they move."""
+    """Return the service for ``twistd svc-metagame``; tests give a ``reactor`` with their clock."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
@@ -160,10 +160,9 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     serving.warn_at_start(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
     watches = *game.desk.measuring(reactor), *game.desk.watches(reactor)
-    parts = game.chat(options.environ, reactor), *watches
-    for beside in parts:
-        if beside is not None:
-            beside.setServiceParent(top)
+    for optional in (game.chat(options.environ, reactor), *watches):
+        if optional is not None:
+            optional.setServiceParent(top)
     return top
 
 

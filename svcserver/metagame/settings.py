@@ -41,7 +41,7 @@ DEFAULT_ENTITLEMENTS = ("season09b_premium", "season_premium_any", "season_free_
 
 
 def cut_printable(longest: int) -> Reader:
-    """Printable ASCII, trimmed and cut to ``longest``."""
+    """Return a reader of printable ASCII, trimmed and cut to ``longest``."""
 
     def read(text: str) -> str:
         return str(printable(longest)(text.strip()[:longest]))
@@ -50,14 +50,14 @@ def cut_printable(longest: int) -> Reader:
 
 
 def commit(text: str) -> str:
-    """1 to 64 letters, digits, ``. _ + -``."""
+    """Read 1 to 64 letters, digits, ``. _ + -``."""
     if not re.fullmatch(r"[0-9A-Za-z._+-]{1,64}", text.strip()):
         raise ValueError("must be 1 to 64 letters, digits or . _ + -")
     return text.strip()
 
 
 def on_unless_off(text: str) -> bool:
-    """The reader of PROGRESSION_CONFIRM: only ``off`` turns it off."""
+    """Read PROGRESSION_CONFIRM: only ``off`` turns it off."""
     return text.strip().lower() != "off"
 
 
@@ -73,7 +73,7 @@ def passport_parts(text: str) -> frozenset[str]:
 
 
 def cap(text: str) -> int:
-    """The reader of BODY_LOG_PER_PATH: at least 1, or 0 for no bound."""
+    """Read BODY_LOG_PER_PATH: at least 1, or 0 for no bound."""
     return int(whole(0)(text))
 
 
@@ -218,11 +218,11 @@ class Settings:
 
     @property
     def matchmaking(self) -> bool:
-        """Whether MATCHMAKING_MODE lets players join hunts."""
+        """Return whether MATCHMAKING_MODE lets players join hunts."""
         return self.matchmaking_mode not in ("", "DISABLED")
 
     def real_progression(self, account_id: str) -> bool:
-        """Whether the account's progression is stored ("real") and not fixed. Spec: 1 §4."""
+        """Return whether the account's progression is stored ("real"), not fixed. Spec: 1 §4."""
         return self.progression_mode == "real" or account_id in self.progression_real_accounts
 
 

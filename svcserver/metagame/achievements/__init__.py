@@ -1,1 +1,1 @@
-"""What a player has reached: progression, entitlements, bounties, escalation and the like."""
+"""Achievements: progression, entitlements, bounties, escalation and others."""

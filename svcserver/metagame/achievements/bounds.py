@@ -12,6 +12,6 @@ MAX_HOURS = 1e9  # of an entitlement; a longer duration is refused
 
 def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) -> None:
     """Raise Conflict when ``wanted`` adds new names beyond ``most``."""
-    added = {one for one in wanted if one not in stored}
+    added = {name for name in wanted if name not in stored}
     if added and len(stored) + len(added) > most:
         raise Conflict("this account has as many of these as it may have")

@@ -11,7 +11,7 @@ from svcserver.metagame.achievements.bounds import MAX_HOURS
 
 
 def read_hours(sent: Json, _: object) -> float:
-    """A duration in hours; raises Unfit, also for NaN, of which every comparison is false."""
+    """Return a duration in hours; raises Unfit, also for NaN, which compares as false."""
     if type(sent) in (int, float) and 0 <= sent <= MAX_HOURS:
         return float(sent)
     raise Unfit("a number of hours, 0 or more")
@@ -30,7 +30,7 @@ class EntitlementRecord(TypedDict):
 
 
 def record(name: str, hours: float, activated_at: int) -> EntitlementRecord:
-    """The record of an entitlement activated at a time in epoch milliseconds."""
+    """Return the record of an entitlement activated at a time in epoch milliseconds."""
     return {
         "name": name,
         "duration": int(hours) if hours == int(hours) else hours,  # JSON has no decimal point then

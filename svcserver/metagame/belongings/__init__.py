@@ -1,1 +1,1 @@
-"""What a player owns: characters, inventory, currency, shop, loadouts and their history."""
+"""The belongings of a player: characters, inventory, currency, shop, loadouts, save history."""

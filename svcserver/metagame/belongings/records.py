@@ -27,7 +27,8 @@ def show_transaction(
             "createdInstancedItems": created,
             "updatedInstancedItems": [],
             "updatedStackedItems": [
-                {"catalogId": one, "quantity": quantity} for one, quantity in totals.items()
+                {"catalogId": catalog_id, "quantity": quantity}
+                for catalog_id, quantity in totals.items()
             ],
             "removedInstancedItems": removed,
         }

@@ -1,1 +1,1 @@
-"""Who is online, and which game server they are placed on."""
+"""Online players, and the game servers that they are sent to."""

@@ -38,7 +38,7 @@ PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
 
 class Busy(Exception):
-    """The deploy server has no room now; asking again later makes sense."""
+    """The deploy server has no room now; a later request may succeed."""
 
 
 class Failed(Exception):
@@ -69,23 +69,24 @@ class DeployClient:
     timeout_s: float
     secret: Secret = field(default=Secret(""), repr=False)
 
-    async def launch(self, wish: LaunchRequest, match_id: str = "") -> Server:
-        """Where the players go: for one match one server, however often it is asked for.
+    async def launch(self, request: LaunchRequest, match_id: str = "") -> Server:
+        """Return the game server for a match, the same one however often the match is requested.
 
         Raises Busy or Failed, nothing else.
         """
         body: dict[str, object] = {
-            "GameMode": wish.game_mode,
-            "GameArgs": wish.game_args,
-            "HuntId": wish.hunt_id,
+            "GameMode": request.game_mode,
+            "GameArgs": request.game_args,
+            "HuntId": request.hunt_id,
         }
-        if wish.players:
-            body["ExpectedPlayers"] = list(wish.players)
+        if request.players:
+            body["ExpectedPlayers"] = list(request.players)
         # beside the body, which is fixed
         headers = {MATCH: match_id.encode()} if match_id else {}
-        asked = self._ask_again("POST", PATH, self.timeout_s, json=body, headers=headers)
-        status, said = await asked
-        match status, said:
+        status, reply = await self._ask_again(
+            "POST", PATH, self.timeout_s, json=body, headers=headers
+        )
+        match status, reply:
             case 200, {"host": str(host), "port": int(port)} if host and _is_port(port):
                 return Server(host, port)
             case 503, {"error": "capacity_unavailable", "reason": "memory" | "ports"}:
@@ -104,7 +105,7 @@ class DeployClient:
         status, listed = await self._list()
         if listed is None:
             return set() if _has_no_list(status) else None
-        return {one["port"] for one in listed if "port" in one}
+        return {record["port"] for record in listed if "port" in record}
 
     async def listed(self) -> list[dict[str, Any]] | None:
         """The records; None when the deploy server does not say."""
@@ -113,12 +114,12 @@ class DeployClient:
     async def _list(self) -> tuple[int, list[dict[str, Any]] | None]:
         """The status, 0 where there was no answer, and the records if they were in it."""
         try:
-            status, said = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
-        except Failed as why:
-            return why.status, None
-        match status, said:
+            status, reply = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
+        except Failed as error:
+            return error.status, None
+        match status, reply:
             case 200, {"servers": list(servers)}:
-                return status, [one for one in servers if _is_record(one)]
+                return status, [record for record in servers if _is_record(record)]
         return status, None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
@@ -127,8 +128,8 @@ class DeployClient:
         Raises Unanswered where it was asked and has not said what came of it.
         """
         body = {"Act": act, "Id": server_id, "Kind": kind}
-        said = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
-        match said:
+        reply = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
+        match reply:
             case {"id": str(made)}:
                 return made
         return None
@@ -146,7 +147,7 @@ class DeployClient:
         path = f"/gameservers/console?id={quote(server_id, safe='')}"
         match await self._owners("GET", path, LIST_TIMEOUT_S):
             case {"lines": list(lines)}:
-                return [str(one) for one in lines]
+                return [str(line) for line in lines]
         return []
 
     def _ticket(self, method: str, path: str) -> dict[str, dict[bytes, bytes]]:
@@ -157,15 +158,15 @@ class DeployClient:
     async def _owners(self, method: str, path: str, timeout_s: float, **sent: Any) -> object:
         sent |= self._ticket(method, path)
         try:
-            status, said = await self._ask(method, path, timeout_s, **sent)
-        except Failed as why:
-            if method == "GET" or not why.was_asked:
-                raise Conflict("the deploy server does not answer", code="no_deploy") from why
+            status, reply = await self._ask(method, path, timeout_s, **sent)
+        except Failed as error:
+            if method == "GET" or not error.was_asked:
+                raise Conflict("the deploy server does not answer", code="no_deploy") from error
             text = "the deploy server does not answer: it may have been done"
-            raise Unanswered(text, code="no_answer") from why
+            raise Unanswered(text, code="no_answer") from error
         if status == 200:
-            return said
-        words = str(said["message"]) if isinstance(said, dict) and "message" in said else ""
+            return reply
+        words = str(reply["message"]) if isinstance(reply, dict) and "message" in reply else ""
         if status == 500 and method != "GET":
             text = "the deploy server failed at it: part of it may have been done"
             raise Unanswered(text, code="no_answer")
@@ -173,14 +174,14 @@ class DeployClient:
         raise refusal(words or f"the deploy server answered {status}", code="refused")
 
     async def knows_launch_key(self, key_hash: str) -> bool:
-        """Whether a living game server was launched with that key; no answer is a no."""
+        """Return whether a running game server has that key; False without an answer."""
         path = f"/gameservers/key?sha256={key_hash}"
         try:
             sent = self._ticket("GET", path)
-            status, said = await self._ask_again("GET", path, LIST_TIMEOUT_S, **sent)
+            status, reply = await self._ask_again("GET", path, LIST_TIMEOUT_S, **sent)
         except Failed:
             return False
-        match status, said:
+        match status, reply:
             case 200, {"known": True}:
                 return True
         return False
@@ -188,13 +189,13 @@ class DeployClient:
     async def _ask_again(
         self, method: str, path: str, timeout_s: float, **sent: Any
     ) -> tuple[int, object]:
-        """As ``_ask``; while no connection is taken, again and again for as long as a restart."""
-        until = self.clock.seconds() + RESTARTS_S
+        """Send a request, and retry refused connections for as long as a restart takes."""
+        deadline = self.clock.seconds() + RESTARTS_S
         while True:
             try:
                 return await self._ask(method, path, timeout_s, **sent)
-            except Failed as why:
-                if not isinstance(why.__cause__, Refused) or self.clock.seconds() >= until:
+            except Failed as error:
+                if not isinstance(error.__cause__, Refused) or self.clock.seconds() >= deadline:
                     raise
             await deferLater(self.clock, AGAIN_S)
 
@@ -206,23 +207,23 @@ class DeployClient:
         status = 0
         try:
             url = f"http://{self.address}{path}"
-            asked = self.http.request(method, url, **sent)
-            reply = await asked.addTimeout(timeout_s, self.clock)
+            request = self.http.request(method, url, **sent)
+            reply = await request.addTimeout(timeout_s, self.clock)
             status = int(reply.code)
-            said = await reply.json().addTimeout(timeout_s, self.clock)
-        except Exception as why:  # refused, cut, silent, not JSON: all the same to a player
-            log.debug("no answer from the deploy server: {why}", why=repr(why))
-            raise Failed("no usable answer", status) from why
-        return status, said
+            content = await reply.json().addTimeout(timeout_s, self.clock)
+        except Exception as error:  # refused, cut, silent, not JSON: all the same to a player
+            log.debug("no answer from the deploy server: {why}", why=repr(error))
+            raise Failed("no usable answer", status) from error
+        return status, content
 
 
 def _has_no_list(status: int) -> bool:
     return 200 <= status < 500 or status == 501
 
 
-def _is_record(one: object) -> bool:
-    """Whether it has what ``instances`` reads without asking."""
-    match one:
+def _is_record(record: object) -> bool:
+    """Return whether a record has the fields that ``instances`` needs."""
+    match record:
         case {"id": str(), "map": str(), "expectedPlayers": list()}:
             return True
     return False
@@ -242,13 +243,13 @@ _KEY = re.compile(r"[0-9a-f]{64}\Z")
 
 @define
 class LaunchKeys:
-    """Asks the deploy server whose key it is."""
+    """Asks the deploy server which game server a key belongs to."""
 
     deploy: DeployClient
     _turns: DeferredSemaphore = field(factory=lambda: DeferredSemaphore(AT_ONCE), init=False)
 
     def knows(self, key: str) -> Deferred[bool]:
-        """Whether a game server that lives was launched with the key."""
+        """Return whether a running game server was launched with the key."""
         if not _KEY.match(key):
             return succeed(False)
         if len(self._turns.waiting) >= MAX_WAITING:

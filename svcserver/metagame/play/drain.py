@@ -16,7 +16,7 @@ ONLY = ""  # the key of the only entry
 
 
 class Then(StrEnum):
-    """What is done once the server is empty."""
+    """The action once the server is empty."""
 
     NOTHING = ""
     STOP = "stop"
@@ -30,7 +30,7 @@ TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
 
 
 class Until(StrEnum):
-    """What is waited for: that no hunt runs, or that nobody is online either."""
+    """The condition for the action: no hunt runs, or nobody is online either."""
 
     NO_HUNT = "no hunt"
     NOBODY = "nobody"
@@ -38,7 +38,7 @@ class Until(StrEnum):
 
 @frozen
 class Drain:
-    """Maintenance mode as somebody of the staff switched it on; ``since`` in epoch seconds."""
+    """Maintenance mode, switched on by a member of staff; ``since`` in epoch seconds."""
 
     by: str
     since: float
@@ -48,7 +48,7 @@ class Drain:
 
     @property
     def is_told(self) -> bool:
-        """Whether the server was empty, and the stack has been told to act."""
+        """Return whether the server was empty and the stack has its order."""
         return self.then in TOLD.values()
 
 
@@ -56,5 +56,5 @@ DRAIN = Kind("drain", Drain)
 
 
 def is_draining(transaction: BoardTransaction) -> bool:
-    """Whether no new hunt may begin."""
+    """Return whether new hunts are paused."""
     return transaction.get(DRAIN, ONLY) is not None

@@ -59,10 +59,10 @@ class GamePorts:
         clock: IReactorTime,
         network_of: Callable[[HttpRequest], str],
     ) -> GamePorts | None:
-        """By ALLOWLIST_SECRET; None without it."""
+        """Return the client for ALLOWLIST_SECRET; None without it."""
         if settings.allowlist_secret is None:
             return None
-        urls = [one.url() for one in (settings.allowlist_url, *settings.allowlist_more)]
+        urls = [address.url() for address in (settings.allowlist_url, *settings.allowlist_more)]
         return cls(http, clock, urls, settings.allowlist_secret, network_of)
 
     def came(self, account_id: AccountId, request: HttpRequest) -> None:
@@ -83,7 +83,7 @@ class GamePorts:
             del mine[next(iter(mine))]
 
     def ended(self, account_id: AccountId) -> None:
-        """The player's sessions have ended: shut the ports for where they were heard from."""
+        """Close the ports for the networks of a player whose sessions have ended."""
         now = self.clock.seconds()
         self._ended[account_id] = now
         for network in self._heard.pop(account_id, {}):
@@ -97,7 +97,7 @@ class GamePorts:
                 log.error("too many withdrawals: {network} stays open", network=network)
 
     def _is_used(self, network: str, since: float) -> bool:
-        return any(seen.get(network, NEVER) >= since for seen in self._heard.values())
+        return any(times.get(network, NEVER) >= since for times in self._heard.values())
 
     def _begin(self, network: str, now: float) -> None:
         work = Deferred.fromCoroutine(self._withdraw(network, now))
@@ -116,8 +116,8 @@ class GamePorts:
 
     async def _insist(self, url: str, network: str) -> None:
         for wait_s in (*AGAIN_S, None):
-            why = await self._ask(url, network)
-            if why is None:
+            error = await self._ask(url, network)
+            if error is None:
                 return
             if wait_s is not None:
                 await deferLater(self.clock, wait_s)
@@ -125,11 +125,11 @@ class GamePorts:
             "the allowlist helper at {url} does not shut the game ports for {network}: {why}",
             url=url,
             network=network,
-            why=why,
+            why=error,
         )
 
     async def _ask(self, url: str, network: str) -> str | None:
-        """Why it was not done, or None."""
+        """Return the error, or None on success."""
         order = {"network": network}
         try:
             await allowlist_client.post(
@@ -137,12 +137,12 @@ class GamePorts:
             )
         except CancelledError:
             raise
-        except Exception as why:  # refused, cut, silent: asked again
-            return repr(why)
+        except Exception as error:  # refused, cut, silent: asked again
+            return repr(error)
         return None
 
     def stop(self) -> Deferred[Any]:
-        """Cancel what is under way."""
+        """Cancel all withdrawals."""
         works = list(self._under_way)
         for work in works:
             work.cancel()

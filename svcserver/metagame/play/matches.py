@@ -1,4 +1,4 @@
-"""What a join makes: a match to be launched, and each player's place in it. Spec: 1 §3."""
+"""The result of a join: a match to launch, and each player's entry in it. Spec: 1 §3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcserver.kernel.launch_requests import CITY, CITY_PREFIX, LaunchRequest
 
 
 class State(StrEnum):
-    """What a status poll answers."""
+    """The state in the reply to a status poll."""
 
     MATCHING = "MATCHING"
     IN_PROGRESS = "IN_PROGRESS"
@@ -70,20 +70,20 @@ class Match:
 
     @property
     def takes_a_port(self) -> bool:
-        """Whether it starts a game server of its own: a hunt or a tutorial, no city or dojo."""
+        """Return whether it starts a game server of its own, as hunts and tutorials do."""
         return self.expects or self.request().names_a_map
 
     @property
     def is_deserted(self) -> bool:
-        """Whether all have left before a server was asked for: no place names it any more."""
+        """Return whether all players left before a server was requested."""
         return not self.players and not self.asking_until and self.server is None
 
     def is_asking(self, now: float) -> bool:
-        """Whether somebody asks the deploy server for it."""
+        """Return whether a worker is requesting its game server."""
         return now < self.asking_until
 
     def request(self) -> LaunchRequest:
-        """What the deploy server is asked."""
+        """Return the request to the deploy server."""
         players = tuple(self.players) if self.expects else ()
         return LaunchRequest(self.mode, self.args, self.hunt_id, players)
 
@@ -99,7 +99,7 @@ class Entry:
     hold_until: float = 0.0  # answers MATCHING until then, though the server is known
 
     def state(self, now: float) -> State:
-        """What this player is told."""
+        """Return the state for this player."""
         if self.match.state is State.IN_PROGRESS and now < self.hold_until:
             return State.MATCHING
         return self.match.state
@@ -107,7 +107,7 @@ class Entry:
 
 @frozen
 class Joined:
-    """What a join leads to, as its answer needs it."""
+    """The result of a join, for its reply."""
 
     candidate_id: str
     mode: str
@@ -117,14 +117,14 @@ class Joined:
 
     @classmethod
     def of(cls, entry: Entry) -> Joined:
-        """The place as it is now."""
+        """Return the current result for an entry."""
         match = entry.match
         return cls(entry.candidate_id, entry.mode, entry.hunt_id, match.id, match.queued)
 
 
 @frozen
 class Sent:
-    """Where a player was last sent, and when."""
+    """The game server to which a player was last sent, and the time."""
 
     server: Server
     hunt_id: str
@@ -133,7 +133,7 @@ class Sent:
 
 
 class StoredMatches(Protocol):
-    """What the rules need kept; an instance lives inside one act.
+    """The state that the rules need, within one transaction of the board.
 
     A match is the same object throughout the act, and what was changed of it is kept.
     """
@@ -143,7 +143,7 @@ class StoredMatches(Protocol):
 
     @property
     def draining(self) -> bool:
-        """Whether no new hunt may begin."""
+        """Return whether new hunts are paused."""
 
     def new_id(self) -> str: ...
 
@@ -168,22 +168,22 @@ class StoredMatches(Protocol):
     def set_sent(self, player: AccountId, sent: Sent | None) -> None: ...
 
     def held(self, holder: str) -> list[Match]:
-        """What an account or a party has launched, the newest last."""
+        """Return the launches of an account or a party, newest last."""
 
     def hold(self, holder: str, matches: list[Match]) -> None: ...
 
     def on(self, server: Server) -> Match | None:
-        """Whose launch was the last to get that server."""
+        """Return the match whose launch was the last to get that server."""
 
     def put_on(self, server: Server, match: Match) -> None: ...
 
 
-def takes_a_port(wish: LaunchRequest) -> bool:
-    """Whether it needs a game server of its own: a hunt or a tutorial, no city or dojo."""
-    return wish.names_a_map or not is_world(wish)
+def takes_a_port(request: LaunchRequest) -> bool:
+    """Return whether it needs a game server of its own, as hunts and tutorials do."""
+    return request.names_a_map or not is_world(request)
 
 
-def is_world(wish: LaunchRequest) -> bool:
-    """City and dojo: asked for at once, never queued."""
-    hunt = wish.hunt_id
-    return not hunt or wish.game_mode == CITY or hunt.startswith(CITY_PREFIX) or "Dojo" in hunt
+def is_world(request: LaunchRequest) -> bool:
+    """Return whether it is the city or the dojo, which is requested at once and never queued."""
+    hunt = request.hunt_id
+    return not hunt or request.game_mode == CITY or hunt.startswith(CITY_PREFIX) or "Dojo" in hunt

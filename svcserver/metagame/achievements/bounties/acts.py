@@ -40,8 +40,14 @@ class BountyActs:
 
         def work(tx: Connection, notes: list[str]) -> AccountBoard:
             sent, now = late.read(), iso(self.wall_clock())
-            wanted = [one.bounty(now) for one in sent.bounties or ()]
-            rules.update(SqlBounties(tx), account_id, wanted, sent.draft(), notes, self.most_bytes)
+            store, draft = SqlBounties(tx), sent.draft()
+            before = store.bounties(account_id)
+            bounties = [bounty.bounty(now) for bounty in sent.bounties or ()]
+            after = rules.updated(before, bounties, notes)
+            rules.check_size(before, after, draft, self.most_bytes)
+            store.replace(account_id, before, after)
+            if draft is not None:
+                store.put_draft(account_id, draft)
             return _board(tx, account_id)
 
         return await self.events.write(entry, work)

@@ -33,14 +33,12 @@ class BountyRoutes:
 
     @routes.row("GET", "/bounty/game-data", reply=Envelope[wire.BountyRules])
     async def fixed(self, call: Call) -> Answer:
-        """By what rules the client plays bounties: slots, drafts, tokens; the same for all
-        accounts.
-        """
+        """Return the client's rules for bounties: slots, drafts, tokens; the same for all."""
         return Answer(200, self.game_data)
 
     @routes.row("GET", "/bounty/<user_id>", own=True, reply=Envelope[wire.BountyBoard])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """The account's bounty board; an empty one with stub progression."""
+        """Return the account's bounty board; an empty one with stub progression."""
         if not self.settings.real_progression(user_id):
             return Answer(200, wire.show_fixed())
         return Answer(200, wire.show(await self.acts.read(user_id)))
@@ -54,9 +52,7 @@ class BountyRoutes:
         again=Again.NATURAL,
     )
     async def update(self, call: Call[Late[wire.BountyUpdate]], user_id: str) -> Answer:
-        """Add bounties to the account's board, or replace those with the same id; shows the whole
-        board.
-        """
+        """Add bounties to the board, or replace those with the same id; return the board."""
         if not self.settings.real_progression(user_id):
             return Answer(200, wire.show_fixed())
         entry = recorded.entry(self.acting, call, user_id, wire.show)
@@ -72,7 +68,7 @@ class BountyRoutes:
         again=Again.NATURAL,
     )
     async def delete(self, call: Call[Late[wire.BountyIds]], user_id: str) -> Answer:
-        """Take bounties off the account's board, by id; shows what is left of it."""
+        """Take bounties off the account's board, by id; return the rest."""
         entry = recorded.entry(self.acting, call, user_id, wire.show)
         return Answer(200, wire.show(await self.acts.delete(entry, call.body)))
 

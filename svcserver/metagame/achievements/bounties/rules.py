@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 from attrs import frozen
 
-from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict
 
 MAX_BYTES = 262_144
@@ -25,67 +23,43 @@ class Bounty:
 
 @frozen
 class AccountBoard:
-    """What an account has on its board: bounties in any order, and the JSON of its draft."""
+    """The board of an account: bounties in any order, and the JSON of its draft."""
 
     bounties: Sequence[Bounty]
     draft: bytes | None
 
 
-class Bounties(Protocol):
-    """Stored bounty boards, inside one transaction."""
-
-    def bounties(self, account_id: AccountId) -> dict[str, Bounty]: ...
-
-    def keep(self, account_id: AccountId, bounty: Bounty) -> None: ...
-
-    def drop(self, account_id: AccountId, bounty_ids: Sequence[str]) -> None: ...
-
-    def keep_draft(self, account_id: AccountId, draft: bytes) -> None: ...
-
-
-def update(
-    board: Bounties,
-    account_id: AccountId,
-    wanted: Iterable[Bounty],
-    draft: bytes | None,
-    notes: list[str],
-    most: int = MAX_BYTES,
-) -> None:
-    """Insert or replace bounties by id; others stay, and the draft does where None is sent.
+def updated(
+    stored: Mapping[str, Bounty], sent: Iterable[Bounty], notes: list[str]
+) -> dict[str, Bounty]:
+    """Return the board with bounties inserted or replaced by id; others stay.
 
     A bounty in a taken slot replaces the one there; one with an older version is skipped, with
-    a note. Raises Conflict for a board or draft that grows beyond ``most`` bytes.
+    a note.
     """
-    before_all = board.bounties(account_id)
-    stored = dict(before_all)
-    for sent in wanted:
-        before = stored.get(sent.id)
-        if before is not None and sent.version < before.version:
-            notes.append(f"{sent.id}: version {sent.version} is older than {before.version}")
+    board = dict(stored)
+    for bounty in sent:
+        before = board.get(bounty.id)
+        if before is not None and bounty.version < before.version:
+            notes.append(f"{bounty.id}: version {bounty.version} is older than {before.version}")
             continue
-        pushed = [
-            other.id
-            for other in stored.values()
-            if other.id != sent.id and sent.slot is not None and other.slot == sent.slot
-        ]
-        for other in pushed:
-            del stored[other]
-        stored[sent.id] = sent
-    _check_size(before_all, stored, draft, most)
-    board.drop(account_id, [one for one in before_all if one not in stored])
-    for name, one in stored.items():
-        if before_all.get(name) is not one:
-            board.keep(account_id, one)
-    if draft is not None:
-        board.keep_draft(account_id, draft)
+        if bounty.slot is not None:
+            board = {
+                name: current
+                for name, current in board.items()
+                if name == bounty.id or current.slot != bounty.slot
+            }
+        board[bounty.id] = bounty
+    return board
 
 
-def _check_size(
+def check_size(
     before: Mapping[str, Bounty],
     after: Mapping[str, Bounty],
     draft: bytes | None,
-    most: int,
+    most: int = MAX_BYTES,
 ) -> None:
+    """Raise Conflict for a board or draft that grows beyond ``most`` bytes."""
     size = _size(after)
     if (size > most and size > _size(before)) or len(draft or b"") > most:
         raise Conflict("the bounty board holds as much as it may")
@@ -93,9 +67,9 @@ def _check_size(
 
 def _size(bounties: Mapping[str, Bounty]) -> int:
     """Bytes of the bounties as a list of the reply: each with a comma or a bracket."""
-    return 1 + sum(len(one.data) + 1 for one in bounties.values())
+    return 1 + sum(len(bounty.data) + 1 for bounty in bounties.values())
 
 
 def in_order(bounties: Iterable[Bounty]) -> list[Bounty]:
-    """By slot, then id; those without a slot last."""
-    return sorted(bounties, key=lambda one: (one.slot is None, one.slot or 0, one.id))
+    """Return bounties by slot, then id; those without a slot last."""
+    return sorted(bounties, key=lambda bounty: (bounty.slot is None, bounty.slot or 0, bounty.id))

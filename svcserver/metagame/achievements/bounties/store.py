@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 from sqlalchemy import (
@@ -49,7 +49,7 @@ _PUT_DRAFT = Upsert.into(BOUNTY_DRAFTS)
 
 @frozen
 class SqlBounties:
-    """``rules.Bounties`` on an open transaction."""
+    """Stored bounty boards, inside one transaction."""
 
     tx: Connection
 
@@ -60,24 +60,32 @@ class SqlBounties:
             for row in rows
         }
 
-    def keep(self, account_id: AccountId, bounty: Bounty) -> None:
-        row = {
-            "account_id": account_id,
-            "bounty_id": bounty.id,
-            "slot_index": bounty.slot,
-            "version": bounty.version,
-            "data": bounty.data,
-        }
-        _PUT.put(self.tx, [row])
+    def replace(
+        self, account_id: AccountId, before: Mapping[str, Bounty], after: Mapping[str, Bounty]
+    ) -> None:
+        """Write the difference between two states of a board."""
+        self.drop(account_id, [name for name in before if name not in after])
+        rows = [
+            {
+                "account_id": account_id,
+                "bounty_id": bounty.id,
+                "slot_index": bounty.slot,
+                "version": bounty.version,
+                "data": bounty.data,
+            }
+            for name, bounty in after.items()
+            if before.get(name) is not bounty
+        ]
+        _PUT.put(self.tx, rows)
 
     def drop(self, account_id: AccountId, bounty_ids: Sequence[str]) -> None:
         if bounty_ids:
-            gone = [{"account": account_id, "wanted": one} for one in bounty_ids]
-            self.tx.execute(_DROP, gone)
+            values = [{"account": account_id, "wanted": bounty_id} for bounty_id in bounty_ids]
+            self.tx.execute(_DROP, values)
 
     def draft(self, account_id: AccountId) -> bytes | None:
         draft: bytes | None = self.tx.execute(_DRAFT, {"account": account_id}).scalar()
         return draft
 
-    def keep_draft(self, account_id: AccountId, draft: bytes) -> None:
+    def put_draft(self, account_id: AccountId, draft: bytes) -> None:
         _PUT_DRAFT.put(self.tx, [{"account_id": account_id, "data": draft}])

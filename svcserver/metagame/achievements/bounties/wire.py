@@ -44,10 +44,10 @@ class BountyWish:
     sent: Itself = field(factory=dict)
 
     def bounty(self, now: str) -> Bounty:
-        """The bounty to store; ``now`` is an ISO time."""
+        """Return the bounty to store; ``now`` is an ISO time."""
         stamp = {} if self.drafted_timestamp else {"drafted_timestamp": now}
-        kept = {**self.sent, **stamp}
-        return Bounty(self.bounty_id, self.slot_index, self.update_version, json.dump(kept))
+        members = {**self.sent, **stamp}
+        return Bounty(self.bounty_id, self.slot_index, self.update_version, json.dump(members))
 
 
 @frozen
@@ -58,7 +58,7 @@ class BountyUpdate:
     draft_data: Lenient[dict[str, AsSent] | None] = None
 
     def draft(self) -> bytes | None:
-        """The draft to store, as JSON; None leaves the stored one."""
+        """Return the draft to store, as JSON; None leaves the stored one."""
         return None if self.draft_data is None else json.dump(self.draft_data)
 
 
@@ -80,7 +80,7 @@ class DraftData(TypedDict):
 
 
 class BountyRules(TypedDict):
-    """By what rules the game client plays bounties; the same for all accounts."""
+    """The client's rules for bounties; the same for all accounts."""
 
     max_slots: int
     num_draft_options: int
@@ -105,7 +105,7 @@ class BountyRules(TypedDict):
 
 @further_members("All that the game client sent of the bounty comes back as it was.")
 class StoredBounty(TypedDict):
-    """A bounty as it was sent; one that came without a time of drafting got that of its arrival."""
+    """A bounty as it was sent, with the time of its arrival if it had none of drafting."""
 
     bounty_id: str
     drafted_timestamp: AsSent
@@ -123,28 +123,28 @@ class BountyBoard(TypedDict):
 
 
 def show(board: AccountBoard) -> dict[str, Any]:
-    """The reply with a stored board."""
-    listed = [json.Fragment(one.data) for one in in_order(board.bounties)]
+    """Return the reply with a stored board."""
+    listed = [json.Fragment(bounty.data) for bounty in in_order(board.bounties)]
     draft = NO_DRAFT if board.draft is None else json.Fragment(board.draft)
     return envelope({"bounties": listed, "draft_data": draft}, code="OK")
 
 
 def show_fixed() -> dict[str, Any]:
-    """The reply with fixed progression: an empty board."""
+    """Return the reply with fixed progression: an empty board."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
     return envelope({"bounties": [], **drafts})
 
 
 def load_game_data() -> Mapping[str, Json]:
-    """The fixed reply of ``/bounty/game-data``; raises BadData."""
+    """Return the fixed reply of ``/bounty/game-data``; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _checked)
 
 
-def _checked(said: dict[str, Any]) -> Mapping[str, Json]:
-    payload = said["payload"]
+def _checked(data: dict[str, Any]) -> Mapping[str, Json]:
+    payload = data["payload"]
     if type(payload["max_slots"]) is not int:
         raise ValueError("payload.max_slots must be a whole number")
     for name in ("bounty_token_id", "premium_bounty_token_id"):
         if not isinstance(payload[name], str):
             raise ValueError(f"payload.{name} must be a text")
-    return said
+    return data

@@ -28,21 +28,21 @@ from svcserver.web.routes import Answer, Feature, bare
 @spelled(camel_case)
 @frozen
 class BreadcrumbSave:
-    """All breadcrumbs of a character, kept as sent; ``updateVersion`` must rise with every save."""
+    """All breadcrumbs of a character, stored as sent; ``updateVersion`` must rise."""
 
     breadcrumbs: list[AsSent]
     update_version: Count
 
 
 class BreadcrumbList(TypedDict):
-    """All breadcrumbs of a character (marks of what is new in the menus), as they were sent."""
+    """All breadcrumbs of a character (marks of new things in the menus), as they were sent."""
 
     breadcrumbs: list[AsSent]
     updateVersion: int
 
 
 def show(version: int, listed: bytes) -> dict[str, Any]:
-    """The reply with a list, whose JSON text is ``listed``."""
+    """Return the reply with a list, whose JSON text is ``listed``."""
     return envelope({"breadcrumbs": Fragment(listed), "updateVersion": version})
 
 
@@ -54,7 +54,7 @@ class BreadcrumbActs:
     most_bytes: int
 
     async def read(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
-        """The version and the JSON text of the list; an empty one at version 0."""
+        """Return the version and the JSON text of the list; an empty one at version 0."""
 
         def work(tx: Connection) -> tuple[int, bytes]:
             check_own(owner_of(tx, character_id), me)
@@ -76,10 +76,10 @@ class BreadcrumbActs:
 
         def work(tx: Connection) -> None:
             check_own(owner_of(tx, character_id), me)
-            kept = SqlBreadcrumbs(tx)
-            found = kept.find(character_id)
-            rules.check(None if found is None else found[0], version)
-            kept.keep(character_id, version, listed)
+            store = SqlBreadcrumbs(tx)
+            stored = store.find(character_id)
+            rules.check(None if stored is None else stored[0], version)
+            store.keep(character_id, version, listed)
 
         await self.data.write(me, len(listed), attempt.once(work))
 
@@ -121,7 +121,7 @@ class BreadcrumbRoutes:
 
     @routes.row("GET", "/breadcrumbs/<character_id>", reply=Envelope[BreadcrumbList])
     async def read(self, call: Call, character_id: str) -> Answer:
-        """The character's breadcrumbs; an empty list of version 0 where none were saved."""
+        """Return the character's breadcrumbs; an empty list at version 0 if none were saved."""
         return Answer(200, show(*await self.acts.read(call.player, character_id)))
 
     @routes.row(
@@ -132,9 +132,7 @@ class BreadcrumbRoutes:
         again=Again.STORED,
     )
     async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
-        """Replace all of the character's breadcrumbs; 409 unless the version is above the stored
-        one.
-        """
+        """Replace the character's breadcrumbs; 409 unless the version is above the stored one."""
         player, sent = call.player, call.body.read()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed, attempt=call.attempt)

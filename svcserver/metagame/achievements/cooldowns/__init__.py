@@ -1,1 +1,1 @@
-"""Cooldowns: when an account last began what it may not do often. Spec: 1 §4 Progression."""
+"""Cooldowns: the last start of each rare activity of an account. Spec: 1 §4 Progression."""

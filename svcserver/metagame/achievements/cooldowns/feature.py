@@ -55,7 +55,7 @@ class CooldownBatch:
     cooldowns: Skipping[CooldownStart] | dict[str, DateById]
 
     def started(self, now: str) -> dict[str, str]:
-        """Start times by id, as sent; raises Malformed."""
+        """Return start times by id, as sent; raises Malformed."""
         listed = self.cooldowns
         sent = (
             [(name, date) for name, date in listed.items() if is_name(name)]
@@ -66,7 +66,7 @@ class CooldownBatch:
 
 
 def cooldown_in_path(text: str) -> str:
-    """A cooldown's id in a path; raises Malformed."""
+    """Return a cooldown's id in a path; raises Malformed."""
     if not is_name(text):
         raise Malformed("not a cooldown's id")
     return text
@@ -85,13 +85,13 @@ class CooldownActs:
     most: int
 
     async def read(self, account_id: AccountId) -> dict[str, str]:
-        """When each cooldown of the account began, by id."""
+        """Return the start of each of the account's cooldowns, by id."""
         return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
 
     async def batch(
         self, entry: Entry[dict[str, str]], sent: Late[CooldownBatch]
     ) -> dict[str, str]:
-        """Start several cooldowns; answers with all of the account's."""
+        """Start several cooldowns; return all of the account's."""
 
         def work(tx: Connection, notes: list[str]) -> dict[str, str]:
             cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.wall_clock()))
@@ -138,7 +138,7 @@ class SqlCooldowns:
     tx: Connection
 
     def all(self, account_id: AccountId) -> dict[str, str]:
-        """When each began, by id, in the order of ids."""
+        """Return the start of each, by id, in the order of ids."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return dict(sorted((row.cooldown_id, row.started) for row in rows))
 
@@ -160,7 +160,7 @@ def _show(started: dict[str, str]) -> dict[str, Any]:
 
 @frozen
 class CooldownRoutes:
-    """When each cooldown of an account started."""
+    """The start of each cooldown of an account."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -169,7 +169,7 @@ class CooldownRoutes:
 
     @routes.row("GET", "/cooldown/<user_id>", own=True, reply=Envelope[dict[str, str]])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """When each of the account's cooldowns began, by id; none with stub progression."""
+        """Return the start of each cooldown, by id; none with stub progression."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         return Answer(200, _show(await self.acts.read(user_id)))
@@ -183,7 +183,7 @@ class CooldownRoutes:
         again=Again.NATURAL,
     )
     async def batch(self, call: Call[Late[CooldownBatch]], user_id: str) -> Answer:
-        """Start several cooldowns; answered with all of the account's."""
+        """Start several cooldowns; return all of the account's."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         entry = recorded.entry(self.acting, call, user_id, _show)
@@ -198,7 +198,7 @@ class CooldownRoutes:
         again=Again.NATURAL,
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
-        """Start a cooldown now; those whose id is used only once are forgotten after a day."""
+        """Start a cooldown now; one-time ids expire after a day."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.start(entry, cooldown_id)
         return Answer(200, EMPTY_OBJECT)

@@ -1,1 +1,1 @@
-"""Which content of the game a character has met. Spec: 1 §4 Progression."""
+"""The content of the game that a character has met. Spec: 1 §4 Progression."""

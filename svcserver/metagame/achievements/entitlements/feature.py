@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, TypedDict
 
-from attrs import frozen
+from attrs import evolve, frozen
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -51,10 +51,10 @@ class EntitlementWish:
     @property
     def wanted(self) -> str:
         """The entitlement's name; raises Malformed."""
-        found = self.entitlement or self.name
-        if found is None:
+        name = self.entitlement or self.name
+        if name is None:
             raise Malformed("entitlement must be a text")
-        return found
+        return name
 
 
 class EntitlementList(TypedDict):
@@ -68,9 +68,12 @@ Listed = EntitlementList | Envelope[list[EntitlementRecord]]
 
 
 def show(listed: Sequence[Entitlement]) -> EntitlementList:
-    """The entitlements in force, as an object without the envelope."""
-    found = [record(one.name, one.duration, one.activated_at) for one in listed]
-    return {"entitlements": found}
+    """Return the entitlements in force, as an object without the envelope."""
+    records = [
+        record(entitlement.name, entitlement.duration, entitlement.activated_at)
+        for entitlement in listed
+    ]
+    return {"entitlements": records}
 
 
 @frozen
@@ -84,7 +87,7 @@ class EntitlementActs:
     events: EventLog
 
     async def listed(self, account_id: AccountId) -> Sequence[Entitlement]:
-        """The entitlements in force; the defaults are stored at the account's first use."""
+        """Return the entitlements in force; the defaults are stored at the account's first use."""
         held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
         if not rules.missing_defaults(held, self.defaults):
             return rules.active(held, self._at())
@@ -105,10 +108,10 @@ class EntitlementActs:
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> Sequence[Entitlement]:
-            sent, now = late.read(), self.wall_clock()
-            check_capacity(SqlEntitlements(tx).all(account_id), [sent.wanted], self.most)
+            sent, now, store = late.read(), self.wall_clock(), SqlEntitlements(tx)
+            check_capacity(store.all(account_id), [sent.wanted], self.most)
             listing(tx, account_id, self.defaults, now)
-            grant(tx, account_id, sent.wanted, sent.duration or 0.0, "game server", now)
+            store.grant(account_id, sent.wanted, sent.duration or 0.0, "game server", now)
             return listing(tx, account_id, self.defaults, now)
 
         return await self.events.write(entry, work)
@@ -119,8 +122,8 @@ class EntitlementActs:
 
         def work(tx: Connection, notes: list[str]) -> None:
             entitlements, at = SqlEntitlements(tx), self._at()
-            held = rules.add_defaults(entitlements, account_id, self.defaults, at)
-            rules.revoke(entitlements, account_id, held.get(name), at)
+            held = entitlements.with_defaults(account_id, self.defaults, at)
+            entitlements.revoke(account_id, held.get(name), at)
 
         await self.events.write(entry, work)
 
@@ -145,13 +148,13 @@ _PUT = Upsert.into(ENTITLEMENTS)
 
 @frozen
 class SqlEntitlements:
-    """``rules.Entitlements`` in an open transaction; ``defaults`` are owned before first use."""
+    """Stored entitlements, inside one transaction; ``defaults`` are owned before first use."""
 
     tx: Connection
     defaults: tuple[str, ...] = ()
 
     def all(self, account_id: AccountId) -> dict[str, Entitlement]:
-        """The account's entitlements by name, in force or not."""
+        """Return the account's entitlements by name, in force or not."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
             row.name: Entitlement(
@@ -160,55 +163,60 @@ class SqlEntitlements:
             for row in rows
         }
 
-    def keep(self, account_id: AccountId, one: Entitlement) -> None:
+    def with_defaults(
+        self, account_id: AccountId, defaults: Iterable[str], at: int
+    ) -> dict[str, Entitlement]:
+        """Store the missing defaults; return all of the account's entitlements."""
+        before = self.all(account_id)
+        held = rules.with_defaults(before, defaults, at)
+        for name, entitlement in held.items():
+            if name not in before:
+                self.put(account_id, entitlement)
+        return held
+
+    def revoke(self, account_id: AccountId, held: Entitlement | None, at: int) -> bool:
+        """Revoke an entitlement, whose row stays; return whether it was in force."""
+        if held is None:
+            return False
+        self.put(account_id, evolve(held, revoked=True))
+        return held.holds(at)
+
+    def put(self, account_id: AccountId, entitlement: Entitlement) -> None:
         """Update the row of that name, or insert it."""
         row = {
             "account_id": account_id,
-            "name": one.name,
-            "duration": one.duration,
-            "activated_at": one.activated_at,
-            "revoked": int(one.revoked),
-            "source": one.source[:256],
+            "name": entitlement.name,
+            "duration": entitlement.duration,
+            "activated_at": entitlement.activated_at,
+            "revoked": int(entitlement.revoked),
+            "source": entitlement.source[:256],
         }
         _PUT.put(self.tx, [row])
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
-        """The names in force at ``now`` (epoch seconds)."""
+        """Return the names in force at ``now`` (epoch seconds)."""
         held, at = self.all(account_id), round(now * 1000)
         fresh = rules.missing_defaults(held, self.defaults)
-        return {one.name for one in rules.active(held, at)} | set(fresh)
+        return {entitlement.name for entitlement in rules.active(held, at)} | set(fresh)
 
     def grant(
         self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
     ) -> None:
-        """Grant ``duration`` hours (0 for ever)."""
-        grant(self.tx, account_id, entitlement, duration, source, now)
+        """Grant ``duration`` hours (0 for ever) at ``now`` (epoch seconds).
 
-
-def grant(
-    tx: Connection,
-    account_id: AccountId,
-    entitlement: str,
-    duration: float,
-    source: str,
-    now: float,
-) -> None:
-    """Grant ``duration`` hours (0 for ever) at ``now`` (epoch seconds).
-
-    The caller's transaction is of that account alone (``OneAccount``).
-    """
-    entitlements = SqlEntitlements(tx)
-    fresh = Entitlement(entitlement, duration, round(now * 1000), source)
-    before = entitlements.all(account_id).get(entitlement)
-    entitlements.keep(account_id, rules.granted(before, fresh))
+        The caller's transaction is of that account alone (``OneAccount``).
+        """
+        fresh = Entitlement(entitlement, duration, round(now * 1000), source)
+        before = self.all(account_id).get(entitlement)
+        self.put(account_id, rules.granted(before, fresh))
 
 
 def listing(
     tx: Connection, account_id: AccountId, defaults: tuple[str, ...], now: float
 ) -> list[Entitlement]:
-    """Those in force, with the account's defaults stored at first use; ``now`` in epoch seconds."""
+    """Return those in force after storing the defaults at first use; ``now`` in epoch seconds."""
     at = round(now * 1000)
-    return rules.active(rules.add_defaults(SqlEntitlements(tx), account_id, defaults, at), at)
+    return rules.active(SqlEntitlements(tx).with_defaults(account_id, defaults, at), at)
 
 
 @frozen
@@ -222,7 +230,7 @@ class EntitlementRoutes:
 
     @routes.row("GET", "/entitlementsv2", reply=Listed)
     async def read(self, call: Call) -> Answer:
-        """Entitlements of the token's account; a game server must forward the player's token."""
+        """Return the entitlements of the token's account; a game server must forward that token."""
         account = call.caller.account
         if account is None or not self.settings.real_progression(account):
             return enveloped([])
@@ -237,7 +245,7 @@ class EntitlementRoutes:
         again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[EntitlementWish]], user_id: str) -> Answer:
-        """Grant an entitlement to the account; answered with all that it has."""
+        """Grant an entitlement to the account; return all entitlements in force."""
         if not self.settings.real_progression(user_id):
             return enveloped([])
         entry = recorded.entry(self.acting, call, user_id, show)

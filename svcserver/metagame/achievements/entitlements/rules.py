@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from attrs import evolve, frozen
 
-from svcserver.kernel.ids import AccountId
 from svcserver.kernel.times import HOUR_MS
 from svcserver.metagame.achievements.bounds import MAX_HOURS
 
@@ -25,22 +23,14 @@ class Entitlement:
     revoked: bool = False
 
     def holds(self, at: int) -> bool:
-        """Whether it is in force at ``at`` (epoch milliseconds)."""
+        """Return whether it is in force at ``at`` (epoch milliseconds)."""
         if self.revoked:
             return False
         return self.duration <= 0 or self.activated_at + self.duration * HOUR_MS > at
 
 
-class Entitlements(Protocol):
-    """Stored entitlements, inside one transaction."""
-
-    def all(self, account_id: AccountId) -> Mapping[str, Entitlement]: ...
-
-    def keep(self, account_id: AccountId, one: Entitlement) -> None: ...
-
-
 def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
-    """The entitlement after ``fresh`` is granted to an account that has ``before``.
+    """Return the entitlement after ``fresh`` is granted to an account that has ``before``.
 
     While ``before`` is in force: permanent stays, 0 makes permanent, hours are added. Else
     ``fresh`` replaces it.
@@ -56,41 +46,18 @@ def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
 
 
 def missing_defaults(held: Mapping[str, Entitlement], defaults: Iterable[str]) -> list[str]:
-    """The defaults that an account never had; a revoked one still has a row."""
-    return [one for one in defaults if one not in held]
+    """Return the defaults that an account never had; a revoked one still has a row."""
+    return [name for name in defaults if name not in held]
 
 
 def with_defaults(
     held: Mapping[str, Entitlement], defaults: Iterable[str], at: int
 ) -> dict[str, Entitlement]:
-    """``held`` as it will be after the account's first use."""
+    """Return ``held`` with the defaults that the account's first use adds."""
     missing = missing_defaults(held, defaults)
     return {**held, **{name: Entitlement(name, 0.0, at, DEFAULT) for name in missing}}
 
 
-def add_defaults(
-    entitlements: Entitlements, account_id: AccountId, defaults: Iterable[str], at: int
-) -> dict[str, Entitlement]:
-    """Store the missing defaults; returns all of the account's entitlements."""
-    before = entitlements.all(account_id)
-    held = with_defaults(before, defaults, at)
-    for name, one in held.items():
-        if name not in before:
-            entitlements.keep(account_id, one)
-    return held
-
-
 def active(held: Mapping[str, Entitlement], at: int) -> list[Entitlement]:
-    """The entitlements in force at ``at`` (epoch milliseconds), by name."""
+    """Return the entitlements in force at ``at`` (epoch milliseconds), by name."""
     return [held[name] for name in sorted(held) if held[name].holds(at)]
-
-
-def revoke(
-    entitlements: Entitlements, account_id: AccountId, held: Entitlement | None, at: int
-) -> bool:
-    """Revoke an entitlement, whose row stays; whether it was in force."""
-    if held is None:
-        return False
-    was = held.holds(at)
-    entitlements.keep(account_id, evolve(held, revoked=True))
-    return was

@@ -21,36 +21,38 @@ PACKAGE, FILE = "svcserver.metagame.achievements.escalation", "seasons.json"
 
 
 def load() -> Registry:
-    """Seasons, talents and rewards of data/escalation.json, checked; raises BadData."""
+    """Load seasons, talents and rewards of the data file; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _registry)
 
 
-def _registry(said: dict[str, Any]) -> Registry:
-    costs = [_count(one) for one in said["level_costs"]]
-    seasons = [_season(one, len(costs)) for one in said["seasons"]]
-    if not costs or len({one.id for one in seasons}) != len(seasons):
+def _registry(data: dict[str, Any]) -> Registry:
+    costs = [_count(cost) for cost in data["level_costs"]]
+    seasons = [_season(row, len(costs)) for row in data["seasons"]]
+    seasons_by_id = {season.id: season for season in seasons}
+    if not costs or len(seasons_by_id) != len(seasons):
         raise ValueError("needs level costs, and each season once")
-    return Registry({one.id: one for one in seasons}, costs)
+    return Registry(seasons_by_id, costs)
 
 
 def _season(row: dict[str, Any], levels: int) -> Season:
     talents = [
         Talent(
-            _text(one["id"]),
-            _count(one["points_to_unlock"]),
-            tuple(_count(cost) for cost in one["rank_costs"]),
+            _text(talent["id"]),
+            _count(talent["points_to_unlock"]),
+            tuple(map(_count, talent["rank_costs"])),
         )
-        for one in row["talents"]
+        for talent in row["talents"]
     ]
-    rewards = {_text(one["id"]): _count(one["level"]) for one in row["rewards"]}
+    talents_by_id = {talent.id: talent for talent in talents}
+    rewards = {_text(reward["id"]): _count(reward["level"]) for reward in row["rewards"]}
     name = _text(row["id"])
-    if len({one.id for one in talents}) != len(talents) or len(rewards) != len(row["rewards"]):
+    if len(talents_by_id) != len(talents) or len(rewards) != len(row["rewards"]):
         raise ValueError(f"{name} names a talent or reward twice")
     if any(level > levels for level in rewards.values()):
         raise ValueError(f"{name} has a reward beyond the last level")
     if not isinstance(row["enabled"], bool):
         raise ValueError(f"{name}: enabled must be true or false")
-    return Season(name, row["enabled"], {one.id: one for one in talents}, rewards)
+    return Season(name, row["enabled"], talents_by_id, rewards)
 
 
 def _text(value: Any) -> str:
@@ -66,7 +68,7 @@ def _count(value: Any) -> int:
 
 
 log = Logger()
-MAX_SAID = 10  # notes of one save that are logged
+MAX_NOTES = 10  # notes of one save that are logged
 
 
 @frozen
@@ -79,23 +81,25 @@ class EscalationActs:
     events: EventLog
 
     async def read(self, account_id: AccountId, season_id: str) -> State:
-        """The stored season, or level 0; raises Missing for an unknown one."""
+        """Return the stored season, or level 0; raises Missing for an unknown season."""
         self.registry.season(season_id)
-        found = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
-        return found or State()
+        state = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
+        return state or State()
 
     async def save(self, entry: Entry[State], late: Late[wire.SeasonSave], season_id: str) -> State:
-        """Store the season; the body is parsed only after the season is found to take saves."""
+        """Store the season; the body is parsed only if the season takes saves."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> State:
             season = rules.open_season(self.registry, season_id)
             sent = rules.canonical(season, self.registry, late.read().values())
-            return rules.save(
-                SqlSeasons(tx), account_id, season, sent, self.registry, notes, strict=self.strict
-            )
+            store = SqlSeasons(tx)
+            stored = store.find(account_id, season_id)
+            if rules.accept(stored, sent, season, self.registry, notes, strict=self.strict):
+                store.put(account_id, season_id, sent)
+            return sent
 
-        kept, notes = await self.events.noted(entry, work)
-        for note in notes[:MAX_SAID]:
+        state, notes = await self.events.noted(entry, work)
+        for note in notes[:MAX_NOTES]:
             log.warn("escalation of {account}: {note}", account=account_id, note=note)
-        return kept
+        return state

@@ -55,7 +55,7 @@ class EscalationStubRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """The one season that everybody has where nothing is kept."""
+        """Return the fixed season of stub mode."""
         return enveloped(wire.STUB)
 
 
@@ -75,7 +75,7 @@ class EscalationRoutes:
 
     @routes.row("GET", "/escalation/<season>/<user_id>", own=True, reply=Envelope[EscalationSeason])
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """The account's level and talents in an escalation season; level 0 where none was saved."""
+        """Return the account's level and talents in a season; level 0 if nothing was saved."""
         if not self.settings.real_progression(user_id):
             return enveloped(wire.STUB)
         return Answer(200, _show(await self.acts.read(user_id, season)))
@@ -90,7 +90,7 @@ class EscalationRoutes:
         again=Again.NATURAL,
     )
     async def save(self, call: Call[Late[SeasonSave]], season: str, user_id: str) -> Answer:
-        """Save the account's level and talents in an escalation season; shows what is kept then."""
+        """Save the account's level and talents in a season; return the stored season."""
         entry = recorded.entry(self.acting, call, user_id, _show)
         return Answer(200, _show(await self.acts.save(entry, call.body, season)))
 

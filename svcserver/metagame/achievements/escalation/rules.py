@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
 
 T = TypeVar("T")
@@ -46,7 +45,7 @@ class Registry:
         return len(self.level_costs)
 
     def season(self, season_id: str) -> Season:
-        """The season of that id; raises Missing."""
+        """Return the season of that id; raises Missing."""
         if season_id not in self.seasons:
             raise Missing("no such season")
         return self.seasons[season_id]
@@ -69,30 +68,17 @@ class State:
 
     level: int = 0
     xp: int = 0  # gathered within the level
-    talents: Sequence[tuple[str, int]] = ()
-    rewards: Sequence[str] = ()
+    talents: tuple[tuple[str, int], ...] = ()
+    rewards: tuple[str, ...] = ()
     version: int = 0
 
-    def same_content(self, other: State) -> bool:
-        """Whether both are equal except for the version."""
-        return (self.level, self.xp, tuple(self.talents), tuple(self.rewards)) == (
-            other.level,
-            other.xp,
-            tuple(other.talents),
-            tuple(other.rewards),
-        )
-
-
-class Seasons(Protocol):
-    """Stored seasons, inside one transaction."""
-
-    def find(self, account_id: AccountId, season_id: str) -> State | None: ...
-
-    def keep(self, account_id: AccountId, season_id: str, state: State) -> None: ...
+    def same_content(self, state: State) -> bool:
+        """Return whether both are equal except for the version."""
+        return evolve(self, version=state.version) == state
 
 
 def open_season(registry: Registry, season_id: str) -> Season:
-    """The season, if it takes saves; raises Missing or Conflict."""
+    """Return the season if it takes saves; raises Missing or Conflict."""
     season = registry.season(season_id)
     if not season.enabled:
         raise Conflict("this season is disabled")
@@ -100,7 +86,7 @@ def open_season(registry: Registry, season_id: str) -> Season:
 
 
 def canonical(season: Season, registry: Registry, sent: Save) -> State:
-    """The save in canonical form; raises Malformed for what the registry does not have."""
+    """Return the save in canonical form; raises Malformed for ids that the registry lacks."""
     if sent.level > registry.max_level:
         raise Malformed(f"escalation_level must be from 0 to {registry.max_level}")
     ranks, collected = _once(sent.talents, season.talents), _once(sent.rewards, season.rewards)
@@ -113,39 +99,36 @@ def canonical(season: Season, registry: Registry, sent: Save) -> State:
 
 
 def _once(sent: Iterable[tuple[str, T]], known: Collection[str]) -> dict[str, T]:
-    found: dict[str, T] = {}
+    values: dict[str, T] = {}
     for name, value in sent:
-        if name not in known or name in found:
+        if name not in known or name in values:
             raise Malformed("a talent or reward is not one of this season, or is there twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
-def save(
-    seasons: Seasons,
-    account_id: AccountId,
-    season: Season,
+def accept(
+    stored: State | None,
     sent: State,
+    season: Season,
     registry: Registry,
     notes: list[str],
     *,
     strict: bool,
-) -> State:
-    """Store a season; returns the stored state. Raises Conflict.
+) -> bool:
+    """Return whether ``sent`` is to be stored; a repeat is not. Raises Conflict.
 
     Broken soft rules are added to ``notes``, or refused with ``strict``.
     """
-    stored = seasons.find(account_id, season.id)
     if stored is not None and sent.version == stored.version and sent.same_content(stored):
         notes.append("a repeat: nothing written")
-        return stored
+        return False
     _check_against(stored or State(), sent, registry)
     broken = soft_breaks(season, registry, sent)
     if broken and strict:
         raise Conflict("; ".join(broken))
     notes.extend(broken)
-    seasons.keep(account_id, season.id, sent)
-    return sent
+    return True
 
 
 def _check_against(stored: State, sent: State, registry: Registry) -> None:
@@ -163,23 +146,25 @@ def _check_against(stored: State, sent: State, registry: Registry) -> None:
 
 
 def soft_breaks(season: Season, registry: Registry, sent: State) -> list[str]:
-    """The soft rules that a save breaks, in words; it is stored all the same, unless strict."""
-    found = []
+    """Return the soft rules that a save breaks, in words; only ``strict`` refuses it for them."""
+    broken = []
     if sent.level < registry.max_level and sent.xp >= registry.level_costs[sent.level]:
-        found.append("more XP than the level takes")
+        broken.append("more XP than the level takes")
     spent = {name: sum(season.talents[name].rank_costs[:rank]) for name, rank in sent.talents}
     if sum(spent.values()) > sent.level:
-        found.append("more talent points than levels")
+        broken.append("more talent points than levels")
     for name, _ in sent.talents:
         needed = season.talents[name].points_to_unlock
         lower = sum(
-            cost for one, cost in spent.items() if season.talents[one].points_to_unlock < needed
+            cost
+            for talent, cost in spent.items()
+            if season.talents[talent].points_to_unlock < needed
         )
         if lower < needed:
-            found.append(f"{name} needs {needed} points in lower tiers")
-    found += [
+            broken.append(f"{name} needs {needed} points in lower tiers")
+    broken += [
         f"{name} needs level {season.rewards[name]}"
         for name in sent.rewards
         if sent.level < season.rewards[name]
     ]
-    return found
+    return broken

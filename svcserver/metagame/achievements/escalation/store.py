@@ -39,7 +39,7 @@ _PUT = Upsert.into(ESCALATION_SEASONS)
 
 @frozen
 class SqlSeasons:
-    """``rules.Seasons`` on an open transaction."""
+    """Stored seasons, inside one transaction."""
 
     tx: Connection
 
@@ -51,7 +51,7 @@ class SqlSeasons:
         talents = tuple((name, rank) for name, rank in data["talents"])
         return State(row.level, row.xp, talents, tuple(data["rewards"]), row.version)
 
-    def keep(self, account_id: AccountId, season_id: str, state: State) -> None:
+    def put(self, account_id: AccountId, season_id: str, state: State) -> None:
         data = {"talents": list(state.talents), "rewards": list(state.rewards)}
         row = {
             "account_id": account_id,

@@ -29,7 +29,7 @@ class TalentSave:
 
 @frozen
 class UnlockSave:
-    """Whether a reward was collected."""
+    """A reward, and whether it was collected."""
 
     reward_id: str
     collected: bool
@@ -37,9 +37,7 @@ class UnlockSave:
 
 @frozen
 class SeasonSave:
-    """All that is kept of an account in a season; ``next_level_xp`` is what it has gathered within
-    its level.
-    """
+    """An account's state in a season; ``next_level_xp`` is the XP gathered within its level."""
 
     escalation_level: Count
     next_level_xp: Annotated[int, whole(0, INT_MAX)]
@@ -48,12 +46,12 @@ class SeasonSave:
     unlock_progress: tuple[UnlockSave, ...]
 
     def values(self) -> Save:
-        """As a value; whether ids and ranks are in the registry is for the rules to say."""
+        """Return the values; the rules check ids and ranks against the registry."""
         return Save(
             self.escalation_level,
             self.next_level_xp,
-            [(one.talent_id, one.rank) for one in self.talents_progress],
-            [(one.reward_id, one.collected) for one in self.unlock_progress],
+            [(entry.talent_id, entry.rank) for entry in self.talents_progress],
+            [(entry.reward_id, entry.collected) for entry in self.unlock_progress],
             self.update_version,
         )
 
@@ -66,14 +64,14 @@ class TalentProgress(TypedDict):
 
 
 class UnlockProgress(TypedDict):
-    """Whether a reward was collected."""
+    """A reward, and whether it was collected."""
 
     collected: bool
     reward_id: str
 
 
 class EscalationSeason(TypedDict):
-    """An account's state in a season; ``next_level_xp`` is what it has gathered in its level."""
+    """An account's state in a season; ``next_level_xp`` is the XP gathered within its level."""
 
     escalation_level: int
     next_level_xp: int
@@ -83,7 +81,7 @@ class EscalationSeason(TypedDict):
 
 
 def show(state: State) -> EscalationSeason:
-    """The wire form of a stored season."""
+    """Return the wire form of a stored season."""
     return {
         "escalation_level": state.level,
         "next_level_xp": state.xp,

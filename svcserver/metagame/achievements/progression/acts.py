@@ -21,8 +21,9 @@ from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.eventlog import Entry, EventLog, Notes
 from svcserver.metagame.accounts.store import SqlAccounts
+from svcserver.metagame.achievements.bounds import check_capacity
 from svcserver.metagame.achievements.entitlements import rules as entitlements
-from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements, grant, listing
+from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements, listing
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 from svcserver.metagame.achievements.progression import rules, wire
 from svcserver.metagame.achievements.progression.config import Tracks
@@ -40,23 +41,28 @@ from svcserver.metagame.settings import Settings
 
 
 def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
-    """Progress and both confirmed ranks (free, premium) of tracks, by id."""
+    """Return progress and both confirmed ranks (free, premium) of tracks, by id."""
     return {
         "tracks": {
-            one.id: [one.progress, one.confirmed_free, one.confirmed_premium] for one in tracks
+            track.id: [track.progress, track.confirmed_free, track.confirmed_premium]
+            for track in tracks
         }
     }
 
 
 def of_entitlement(name: str, held: Sequence[Entitlement]) -> dict[str, Json]:
-    """The record of an entitlement among those in force; null where it is not."""
-    found = (record(one.name, one.duration, one.activated_at) for one in held if one.name == name)
-    return {name: next(found, None)}
+    """Return the record of an entitlement among those in force; null if it is not."""
+    records = (
+        record(entitlement.name, entitlement.duration, entitlement.activated_at)
+        for entitlement in held
+        if entitlement.name == name
+    )
+    return {name: next(records, None)}
 
 
 log = Logger()
 RETRY = "a retry: answered with the stored reply"
-MAX_SAID = 10  # notes of one write that are logged
+MAX_NOTES = 10  # notes of one write that are logged
 
 
 @frozen
@@ -70,42 +76,46 @@ class ProgressionActs:
     events: EventLog
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
-        """The account's objectives that were ever set, by id."""
+        """Return the account's objectives that were ever set, by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
-        """An objective; zeros when none is stored."""
+        """Return an objective; zeros if none is stored."""
 
         def work(tx: Connection) -> Objective:
-            found = (
-                SqlProgress(tx).objective(account_id, objective_id)
-                if is_name(objective_id)
-                else None
-            )
-            at = self._at()
-            return found or Objective(objective_id, 0, 0, at, at)
+            stored, at = None, self._at()
+            if is_name(objective_id):
+                stored = SqlProgress(tx).objective(account_id, objective_id)
+            return stored or Objective(objective_id, 0, 0, at, at)
 
         return await self.ledger.read(work)
 
     async def stored(self, account_id: AccountId) -> Mapping[str, Track]:
-        """The account's tracks that were ever added to, by id."""
+        """Return the account's tracks that were ever added to, by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, entry: Entry[bytes], late: Late[wire.GrantBody]) -> bytes:
-        """Add to tracks, replace objectives; the reply, which a repeat gets as it was stored."""
+        """Add to tracks and replace objectives; return the reply, for a repeat the stored one."""
         settings, account_id, sent_hash = self.settings, entry.account_id, fingerprint(entry.body)
         window_ms = settings.progression_replay_window_s * 1000
 
         def work(tx: Connection, notes: list[str]) -> bytes:
             store, at = SqlProgress(tx), self._at()
-            kept = store.repeated(account_id, sent_hash, at, window_ms)
-            if kept is not None:
+            stored = store.repeated(account_id, sent_hash, at, window_ms)
+            if stored is not None:
                 notes.append(RETRY)
-                return kept
+                return stored
             cap, most = settings.progression_grant_cap, settings.achievements_max
-            asked = late.read().grant()
-            done = rules.apply_grant(store, account_id, asked, cap, at, notes, most)
-            reply = json.dump(wire.granted(account_id, *done))
+            request = late.read().grant()
+            stored_tracks = store.tracks(account_id) if request.tracks else {}
+            goals = store.objectives(account_id) if request.objectives else {}
+            check_capacity(stored_tracks, request.tracks, most)
+            check_capacity(goals, request.objectives, most)
+            tracks = rules.grown_tracks(stored_tracks, request.tracks, cap, notes)
+            objectives = rules.set_objectives(goals, request.objectives, at, notes)
+            store.put_tracks(account_id, tracks)
+            store.put_objectives(account_id, objectives)
+            reply = json.dump(wire.granted(account_id, tracks, objectives))
             store.remember(account_id, sent_hash, reply, at)
             return reply
 
@@ -120,7 +130,10 @@ class ProgressionActs:
 
         def work(tx: Connection, notes: list[str]) -> Track:
             store, more = SqlProgress(tx), wire.amount_in_path(track_id, amount)
-            track = rules.add(store, account_id, track_id, more, cap, notes, most)
+            amounts, stored = {track_id: max(more, 0)}, store.tracks(account_id)
+            check_capacity(stored, amounts, most)
+            [track] = rules.grown_tracks(stored, amounts, cap, notes)
+            store.put_tracks(account_id, [track])
             store.forget(account_id)
             return track
 
@@ -137,11 +150,15 @@ class ProgressionActs:
             path = self.tracks.paths.get(track_id)
             if path is None:
                 raise Missing("no such track")
-            active = SqlEntitlements(tx, settings.entitlements_default).active(account_id, now)
-            track, given = rules.confirm(store, account_id, path, ask, active, round(now * 1000))
+            entitlements = SqlEntitlements(tx, settings.entitlements_default)
+            active = entitlements.active(account_id, now)
+            before = store.tracks(account_id).get(path.id) or Track(path.id)
+            track, granted = rules.confirm(before, path, ask, active, round(now * 1000))
+            if track is not before:
+                store.put_tracks(account_id, [track])
             store.forget(account_id)
-            for of_rank, name in given if settings.progression_confirm_entitlements else ():
-                grant(tx, account_id, name, 0, f"confirm:{path.id}:{of_rank}", now)
+            for of_rank, name in granted if settings.progression_confirm_entitlements else ():
+                entitlements.grant(account_id, name, 0, f"confirm:{path.id}:{of_rank}", now)
                 notes.append(f"granted {name}")
             return track
 
@@ -155,8 +172,10 @@ class ProgressionActs:
             if not allowed:
                 raise Forbidden("PROGRESSION_ALLOW_DELETE is off")
             store = SqlProgress(tx)
-            before = store.tracks(entry.account_id).get(track_id)
-            track = rules.reset(store, entry.account_id, self.tracks.paths, track_id)
+            before, track = store.tracks(entry.account_id).get(track_id), Track(track_id)
+            if before is None and track_id not in self.tracks.paths:
+                raise Missing("no such track", code="not_found")
+            store.drop_track(entry.account_id, track_id)
             notes.trace.before = of_tracks([before or track])
             notes.trace.after = of_tracks([track])
             store.forget(entry.account_id)
@@ -170,14 +189,14 @@ class ProgressionActs:
 
 @frozen
 class HuntPassActs:
-    """Which track is an account's hunt pass: read and chosen."""
+    """Read and choose the hunt pass of an account."""
 
     tracks: Tracks
     ledger: Ledger
     events: EventLog
 
     async def read(self, account_id: AccountId) -> str:
-        """The stored selection while it is configured, else the default."""
+        """Return the stored selection if it is still configured, else the default."""
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
@@ -193,13 +212,13 @@ class HuntPassActs:
 
 
 def _warn(account_id: AccountId, notes: Sequence[str]) -> None:
-    for note in [one for one in notes if one != RETRY][:MAX_SAID]:
+    for note in [text for text in notes if text != RETRY][:MAX_NOTES]:
         log.warn("progression of {account}: {note}", account=account_id, note=note)
 
 
 @frozen
 class ManagementActs:
-    """The owner's hand on progression: report, seed, grant and revoke."""
+    """The owner's operations on progression: report, seed, grant and revoke."""
 
     settings: Settings
     tracks: Tracks
@@ -208,7 +227,7 @@ class ManagementActs:
     events: EventLog
 
     async def report(self, account_id: AccountId) -> Overview:
-        """All stored progression of an account; raises Missing."""
+        """Return all stored progression of an account; raises Missing."""
         return await self.ledger.read(lambda tx: self._report(tx, account_id))
 
     def _report(self, tx: Connection, account_id: AccountId) -> Overview:
@@ -221,7 +240,10 @@ class ManagementActs:
         return Overview(
             self.settings.real_progression(account_id),
             rules.selected(paths, store.hunt_pass(account_id), self.tracks.active),
-            [(one, paths.get(one.id)) for one in rules.in_order(store.tracks(account_id), paths)],
+            [
+                (track, paths.get(track.id))
+                for track in rules.in_order(store.tracks(account_id), paths)
+            ],
             [objectives[name] for name in sorted(objectives)],
             entitlements.active(held, at),
         )
@@ -233,7 +255,10 @@ class ManagementActs:
         def work(tx: Connection, notes: Notes) -> Seeding:
             store, mode = SqlProgress(tx), late.read()
             stored, objectives = store.tracks(account_id), len(store.objectives(account_id))
-            written = rules.seed(store, account_id, self.tracks.paths, mode, self._at())
+            written = rules.seeded(stored, self.tracks.paths, mode, self._at())
+            if mode == "fresh":
+                store.drop_objectives(account_id)
+            store.put_tracks(account_id, written)
             store.forget(account_id)
             before = of_tracks(rules.in_order(stored, self.tracks.paths))
             notes.trace.before = {**before, "objectives": objectives}
@@ -243,16 +268,16 @@ class ManagementActs:
         return await self.events.write(entry, work)
 
     async def grant(
-        self, entry: Entry[Sequence[Entitlement]], wish: wire.GrantWish
+        self, entry: Entry[Sequence[Entitlement]], request: wire.GrantWish
     ) -> Sequence[Entitlement]:
-        """Grant an entitlement; answers with the list."""
-        account_id, late = entry.account_id, wish.duration
+        """Grant an entitlement; return the list."""
+        account_id, late = entry.account_id, request.duration
 
         def work(tx: Connection, notes: Notes) -> Sequence[Entitlement]:
-            name, hours = wish.entitlement.read(), 0.0 if late is None else late.read()
+            name, hours = request.entitlement.read(), 0.0 if late is None else late.read()
             now = self.wall_clock()
             before = self._listing(tx, account_id, now)
-            grant(tx, account_id, name, hours, "admin", now)
+            SqlEntitlements(tx).grant(account_id, name, hours, "admin", now)
             after = self._listing(tx, account_id, now)
             notes.trace.before = of_entitlement(name, before)
             notes.trace.after = of_entitlement(name, after)
@@ -261,14 +286,14 @@ class ManagementActs:
         return await self.events.write(entry, work)
 
     async def revoke(self, entry: Entry[Revoking], late: Late[str]) -> Revoking:
-        """End an entitlement; whether it was in force, and the list."""
+        """End an entitlement; return whether it was in force, and the list."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: Notes) -> Revoking:
-            name, now, kept = late.read(), self.wall_clock(), SqlEntitlements(tx)
+            name, now, store = late.read(), self.wall_clock(), SqlEntitlements(tx)
             before = self._listing(tx, account_id, now)
-            held = kept.all(account_id).get(name)
-            was = entitlements.revoke(kept, account_id, held, round(now * 1000))
+            held = store.all(account_id).get(name)
+            was = store.revoke(account_id, held, round(now * 1000))
             after = self._listing(tx, account_id, now)
             notes.trace.before = of_entitlement(name, before)
             notes.trace.after = of_entitlement(name, after)

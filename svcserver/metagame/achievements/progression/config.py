@@ -41,7 +41,7 @@ Sent = tuple[Path, Mapping[str, Any]]
 
 
 def load(folder: str | None, active: str) -> Tracks:
-    """Built-in tracks, then the folder's; raises BadData naming the file and the fault."""
+    """Load the built-in tracks, then the folder's; raises BadData with the file and the fault."""
     sent = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:
         sent = {**sent, **_from_folder(FilePath(folder))}
@@ -51,8 +51,8 @@ def load(folder: str | None, active: str) -> Tracks:
     return Tracks({name: path for name, (path, _) in sent.items()}, active, written)
 
 
-def _built_in(said: dict[str, Any]) -> dict[str, Sent]:
-    rows = [_expanded(one) for one in said["tracks"]]
+def _built_in(data: dict[str, Any]) -> dict[str, Sent]:
+    rows = [_expanded(track) for track in data["tracks"]]
     return {path.id: (path, row) for row in rows for path in [path_of(row)]}
 
 
@@ -60,18 +60,18 @@ def _from_folder(folder: FilePath) -> dict[str, Sent]:
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     if not files:
         raise BadData(f"PROGRESSION_CONFIG_DIR {folder} holds no season file; add one or unset it")
-    found: dict[str, Sent] = {}
+    paths: dict[str, Sent] = {}
     for file in files:
         try:
             for sent in _listed(orjson.loads(file.read_bytes())):
                 path = path_of(sent)
-                if path.id in found:
+                if path.id in paths:
                     raise ValueError(f"{path.id} is there twice")
-                found[path.id] = path, sent
-        except (OSError, ValueError) as why:
-            text = f"PROGRESSION_CONFIG_DIR {file}: {why}; correct the file or remove it"
+                paths[path.id] = path, sent
+        except (OSError, ValueError) as error:
+            text = f"PROGRESSION_CONFIG_DIR {file}: {error}; correct the file or remove it"
             raise BadData(text) from None
-    return found
+    return paths
 
 
 def _listed(value: Any) -> list[Any]:
@@ -87,42 +87,44 @@ def _listed(value: Any) -> list[Any]:
 
 
 def path_of(sent: Any) -> Path:
-    """A validated path from its wire form; raises ValueError."""
+    """Return a validated path from its wire form; raises ValueError."""
     if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
         raise ValueError("a track without progression_id")
     name = sent["progression_id"]
     gate = sent.get("premium_gating_entitlement", "")
     if not isinstance(gate, str):
         raise ValueError(f"{name}: premium_gating_entitlement is not a text")
-    for one in LISTS:
-        if not isinstance(sent.get(one, []), list):
-            raise ValueError(f"{name}: {one} is not a list")
+    for key in LISTS:
+        if not isinstance(sent.get(key, []), list):
+            raise ValueError(f"{name}: {key} is not a list")
     permanent = {
         PUBLIC: _permanent(sent.get("free_rewards", []), name),
         PREMIUM: _permanent(sent.get("premium_rewards", []), name),
     }
     requirements = _requirements(sent, name)
     ranks = {rank for rank, _ in requirements}
-    for one in LISTS:
-        if any(reward["rank_id"] not in ranks for reward in sent.get(one, [])):
-            raise ValueError(f"{name}: {one} names a rank without a requirement")
+    for key in LISTS:
+        if any(reward["rank_id"] not in ranks for reward in sent.get(key, [])):
+            raise ValueError(f"{name}: {key} names a rank without a requirement")
     return Path(name, gate, requirements, _prestige(sent, name), permanent)
 
 
 def _requirements(sent: dict[str, Any], name: str) -> list[tuple[int, int]]:
-    listed, found = sent.get("requirements"), []
+    listed, requirements = sent.get("requirements"), []
     if not isinstance(listed, list) or not listed:
         raise ValueError(f"{name}: no requirements")
     last = -1
-    for one in listed:
-        rank, xp = (one.get("rank_id"), one.get("xp_required")) if isinstance(one, dict) else (0, 0)
+    for entry in listed:
+        rank, xp = (
+            (entry.get("rank_id"), entry.get("xp_required")) if isinstance(entry, dict) else (0, 0)
+        )
         if type(rank) is not int or rank <= last:
             raise ValueError(f"{name}: rank_id must be rising whole numbers")
         if type(xp) is not int or not 0 <= xp <= MAX_XP:
             raise ValueError(f"{name}: xp_required must be a whole number from 0")
         last = rank
-        found.append((rank, xp))
-    return found
+        requirements.append((rank, xp))
+    return requirements
 
 
 def _prestige(sent: dict[str, Any], name: str) -> float | None:
@@ -136,23 +138,23 @@ def _prestige(sent: dict[str, Any], name: str) -> float | None:
 
 
 def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
-    found = []
+    permanent = []
     for reward in rewards:
         if not isinstance(reward, dict) or type(reward.get("rank_id")) is not int:
             raise ValueError(f"{name}: a reward without rank_id")
-        given = reward.get("entitlements") or []
-        if not isinstance(given, list):
+        entitlements = reward.get("entitlements") or []
+        if not isinstance(entitlements, list):
             raise ValueError(f"{name}: the entitlements of a reward are not a list")
-        for one in given:
-            if not isinstance(one, dict) or not is_name(one.get("entitlement")):
+        for entitlement in entitlements:
+            if not isinstance(entitlement, dict) or not is_name(entitlement.get("entitlement")):
                 raise ValueError(f"{name}: an entitlement of a reward has no name")
-            if one.get("duration", 0) == 0:
-                found.append((reward["rank_id"], one["entitlement"]))
-    return found
+            if entitlement.get("duration", 0) == 0:
+                permanent.append((reward["rank_id"], entitlement["entitlement"]))
+    return permanent
 
 
 def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    """The wire form of a row of the data file."""
+    """Return the wire form of a row of the data file."""
     numbers = range(len(row["xp_required_by_rank_from_0"]))
     prestige = row["prestige"]
     return {
@@ -186,17 +188,17 @@ def _rewards(by_rank: dict[str, Any], numbers: range) -> list[dict[str, Any]]:
     return [_reward(rank, by_rank.get(str(rank), {})) for rank in numbers if rank > 0]
 
 
-def _reward(rank: int, given: dict[str, Any]) -> dict[str, Any]:
+def _reward(rank: int, reward: dict[str, Any]) -> dict[str, Any]:
     return {
         "rank_id": rank,
         "entitlements": [
             {"entitlement": name, "duration": hours}
-            for name, hours in given.get("entitlements", [])
+            for name, hours in reward.get("entitlements", [])
         ],
-        "instanced_items": given.get("instanced", []),
+        "instanced_items": reward.get("instanced", []),
         "ordered_instanced_items": [],
         "stacked_items": [
             {"catalog_id": item, "quantity": count, "priority": priority, "hidden": hidden}
-            for item, count, priority, hidden in given.get("stacked", [])
+            for item, count, priority, hidden in reward.get("stacked", [])
         ],
     }

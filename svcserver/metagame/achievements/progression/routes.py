@@ -40,21 +40,21 @@ from svcserver.web.routes import Answer, Feature, Needed, bare
 
 
 class RankNeeds(TypedDict):
-    """What a rank takes on top of the one below."""
+    """The XP that a rank needs on top of the one below."""
 
     rank_id: int
     xp_required: int
 
 
 class RewardEntitlement(TypedDict):
-    """An entitlement that a rank gives, for so many hours; 0: for ever."""
+    """An entitlement that a rank grants, for ``duration`` hours; 0 for ever."""
 
     entitlement: str
     duration: NotRequired[float]
 
 
 class RewardItem(TypedDict):
-    """A number of items of one kind; the client shows them by priority, hidden ones not at all."""
+    """A number of items of one kind; the client sorts them by priority and omits hidden ones."""
 
     catalog_id: str
     quantity: int
@@ -63,7 +63,7 @@ class RewardItem(TypedDict):
 
 
 class RankReward(TypedDict):
-    """What a rank gives: entitlements, single items by their catalogue id, and numbers of items."""
+    """The reward of a rank: entitlements, single items by catalogue id, and stacks of items."""
 
     rank_id: int
     entitlements: NotRequired[list[RewardEntitlement] | None]
@@ -73,13 +73,13 @@ class RankReward(TypedDict):
 
 
 class PrestigeReward(TypedDict):
-    """What each further level gives."""
+    """The reward of each further level."""
 
     stacked_items: list[RewardItem]
 
 
 class PrestigeStep(TypedDict):
-    """The levels above the last rank, which never end: what each takes, and gives."""
+    """The endless levels above the last rank: the XP and the rewards of each."""
 
     xp_per_level: float
     free_rewards: NotRequired[PrestigeReward]
@@ -87,10 +87,7 @@ class PrestigeStep(TypedDict):
 
 
 class SeasonTrack(TypedDict):
-    """A track of progression. Its ranks cost what the requirements say, each on top of the one
-    below; premium rewards are for accounts with the named entitlement. An owner's season file
-    (PROGRESSION_CONFIG_DIR) may leave out what need not be there.
-    """
+    """A track of progression; premium rewards need the named entitlement."""
 
     progression_id: str
     requirements: list[RankNeeds]
@@ -125,7 +122,7 @@ class ProgressionRoutes:
 
     @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=Envelope[ConfigReply])
     async def config(self, call: Call) -> Answer:
-        """The configured tracks with their ranks and rewards, the same for all."""
+        """Return the configured tracks with their ranks and rewards, the same for all."""
         return enveloped(self.tracks.wire)
 
     @routes.row(
@@ -136,10 +133,10 @@ class ProgressionRoutes:
         reply=Envelope[list[ObjectiveRecord] | Granted],
     )
     async def read_objectives(self, call: Call, user_id: str) -> Answer:
-        """The objectives that are stored, as a list."""
+        """Return the stored objectives, as a list."""
         if not self.settings.real_progression(user_id):
-            found = wire.show_stub_objectives(shown(call, user_id), self.tracks.paths)
-            return Answer(200, found)
+            reply = wire.show_stub_objectives(shown(call, user_id), self.tracks.paths)
+            return Answer(200, reply)
         return Answer(200, wire.show_objectives(user_id, await self.acts.objectives(user_id)))
 
     @routes.row(
@@ -150,11 +147,11 @@ class ProgressionRoutes:
         reply=Envelope[ObjectiveRecord],
     )
     async def read_objective(self, call: Call, user_id: str, objective_id: str) -> Answer:
-        """One objective; zeros when none is stored."""
+        """Return one objective; zeros if none is stored."""
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_objective(user_id, objective_id), code="OK")
-        found = await self.acts.objective(user_id, objective_id)
-        return enveloped(wire.objective_record(user_id, found), code="OK")
+        objective = await self.acts.objective(user_id, objective_id)
+        return enveloped(wire.objective_record(user_id, objective), code="OK")
 
     @routes.row(
         "GET",
@@ -164,7 +161,7 @@ class ProgressionRoutes:
         reply=Envelope[list[TrackRecord]],
     )
     async def read_tracks(self, call: Call, user_id: str) -> Answer:
-        """Every configured track of the account, with zeros where it has earned nothing yet."""
+        """Return every configured track, with zeros where the account has earned nothing yet."""
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_tracks(shown(call, user_id), paths))
@@ -180,11 +177,11 @@ class ProgressionRoutes:
         reply=Envelope[TrackRecord],
     )
     async def read_track(self, call: Call, user_id: str, progression_id: str) -> Answer:
-        """One track of the account; 404 if it was never added to."""
-        found = (await self.acts.stored(user_id)).get(progression_id)
-        if found is None:
+        """Return one track of the account; 404 if it was never added to."""
+        track = (await self.acts.stored(user_id)).get(progression_id)
+        if track is None:
             raise Missing("no such track")
-        return Answer(200, wire.show_track(user_id, found))
+        return Answer(200, wire.show_track(user_id, track))
 
     @routes.row(
         "POST",
@@ -196,9 +193,7 @@ class ProgressionRoutes:
         again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
-        """Add experience to tracks, and set objectives. A request that is repeated at once is
-        answered as the first time, and adds nothing.
-        """
+        """Add XP to tracks and set objectives; an immediate repeat adds nothing."""
         if not self.settings.real_progression(user_id):
             raise Malformed("fixed progression takes no grant")
         entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)
@@ -233,8 +228,9 @@ class ProgressionRoutes:
     async def confirm(
         self, call: Call, user_id: str, progression_id: str, rank: str, kind: str
     ) -> Answer:
-        """Confirm that the client has seen a rank. With PROGRESSION_CONFIRM_ENTITLEMENTS the
-        account gets the rank's permanent entitlements, too.
+        """Confirm that the client has shown a rank.
+
+        With PROGRESSION_CONFIRM_ENTITLEMENTS the account gets the rank's permanent entitlements.
         """
         entry = self._entry(call, user_id)
         return Answer(200, entry.show(await self.acts.confirm(entry, progression_id, rank, kind)))
@@ -260,7 +256,7 @@ class ProgressionRoutes:
 
 @frozen
 class HuntPassRoutes:
-    """Which track is the account's hunt pass."""
+    """The hunt pass of an account."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -270,9 +266,7 @@ class HuntPassRoutes:
 
     @routes.row("GET", "/huntpass/<user_id>", own=True, reply=Envelope[str])
     async def read_hunt_pass(self, call: Call, user_id: str) -> Answer:
-        """Which track is the account's hunt pass: its own choice while that is configured, else the
-        default.
-        """
+        """Return the account's hunt pass: its own choice while configured, else the default."""
         if not self.settings.real_progression(user_id):
             return enveloped(self.tracks.active)
         return Answer(200, _show_choice(await self.acts.read(user_id)))
@@ -287,7 +281,7 @@ class HuntPassRoutes:
         again=Again.NATURAL,
     )
     async def choose_hunt_pass(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
-        """Choose which of the configured tracks is the account's hunt pass."""
+        """Choose one of the configured tracks as the account's hunt pass."""
         entry = recorded.entry(self.acting, call, user_id, _show_choice)
         return Answer(200, _show_choice(await self.acts.choose(entry, call.body)))
 
@@ -311,7 +305,7 @@ class ProgressionManagementRoutes:
         query={"UserId": Needed(str)},
     )
     async def report(self, call: Call) -> Answer:
-        """Tracks with the ranks they earn, objectives and entitlements of an account."""
+        """Return an account's tracks with the ranks they earn, its objectives and entitlements."""
         user_id = call.request.argument("UserId")
         if not user_id:
             raise Malformed("UserId is missing", code="bad_request")
@@ -320,27 +314,27 @@ class ProgressionManagementRoutes:
     @routes.row("POST", "/svc/api/SeedProgression", body=wire.SeedWish, reply=wire.Seeded)
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
         """Set all tracks of an account: to their end (``grandfather``) or to 0 (``fresh``)."""
-        wish = call.body
+        body = call.body
         entry = self._entry(call, wire.show_seeded, "seed progression")
-        return Answer(200, entry.show(await self.acts.seed(entry, wish.mode)))
+        return Answer(200, entry.show(await self.acts.seed(entry, body.mode)))
 
     @routes.row(
         "POST", "/svc/api/GrantEntitlement", body=wire.GrantWish, reply=wire.EntitlementsHeld
     )
     async def grant_entitlement(self, call: Call[wire.GrantWish]) -> Answer:
         """Grant an account an entitlement, for ``Duration`` hours; for ever with 0 or without."""
-        wish = call.body
+        body = call.body
         entry = self._entry(call, wire.show_held, "grant")
-        return Answer(200, entry.show(await self.acts.grant(entry, wish)))
+        return Answer(200, entry.show(await self.acts.grant(entry, body)))
 
     @routes.row(
         "POST", "/svc/api/RevokeEntitlement", body=wire.RevokeWish, reply=wire.EntitlementRevoked
     )
     async def revoke_entitlement(self, call: Call[wire.RevokeWish]) -> Answer:
-        """Take an entitlement from an account; ``Revoked`` tells whether it had it."""
-        wish = call.body
+        """Take an entitlement from an account; ``Revoked`` is true if it was in force."""
+        body = call.body
         entry = self._entry(call, wire.show_revoked, "revoke")
-        return Answer(200, entry.show(await self.acts.revoke(entry, wish.entitlement)))
+        return Answer(200, entry.show(await self.acts.revoke(entry, body.entitlement)))
 
     def _entry(self, call: Call[Any], show: Callable[[AccountId, T], Any], action: str) -> Entry[T]:
         """The event log's entry, whose reply begins with the account that the body names."""
@@ -349,7 +343,7 @@ class ProgressionManagementRoutes:
 
 
 def progression(parts: Parts) -> Iterator[Feature]:
-    """Tracks, objectives, the hunt pass, and what staff does to them. Raises BadData."""
+    """Yield the routes of tracks, objectives and the hunt pass; raises BadData."""
     settings, ledger, clock = parts.settings, parts.ledger, parts.wall_clock
     events, acting = parts.events, parts.acting
     tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)

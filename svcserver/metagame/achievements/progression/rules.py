@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from attrs import evolve, frozen
 
-from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Forbidden, Malformed, Missing
-from svcserver.metagame.achievements.bounds import INT_MAX, check_capacity
+from svcserver.kernel.refusals import Forbidden, Malformed
+from svcserver.metagame.achievements.bounds import INT_MAX
 from svcserver.metagame.achievements.entitlements.rules import Entitlement
 
 INT_MIN = -(2**31)
-MAX_KNOWN = 10_000
 PUBLIC, PREMIUM = "public", "premium"
 
 
@@ -39,7 +37,7 @@ class Path:
         return min(sum(xp for _, xp in self.requirements), INT_MAX)
 
     def rank(self, progress: int) -> int:
-        """The rank earned by ``progress`` XP, computed as the client does."""
+        """Return the rank earned by ``progress`` XP, computed as the client does."""
         needed, earned = 0, 0
         for rank_id, xp in self.requirements:
             needed += xp
@@ -76,22 +74,6 @@ class Objective:
     modified_at: int
 
 
-class Progress(Protocol):
-    """Stored progression, inside one transaction."""
-
-    def tracks(self, account_id: AccountId) -> Mapping[str, Track]: ...
-
-    def keep_track(self, account_id: AccountId, track: Track) -> None: ...
-
-    def drop_track(self, account_id: AccountId, track_id: str) -> None: ...
-
-    def objectives(self, account_id: AccountId) -> Mapping[str, Objective]: ...
-
-    def keep_objectives(self, account_id: AccountId, changed: Sequence[Objective]) -> None: ...
-
-    def drop_objectives(self, account_id: AccountId) -> None: ...
-
-
 @frozen
 class Grant:
     """Increments by track; (value, completed_count or None) by objective."""
@@ -103,46 +85,41 @@ class Grant:
 def grant_of(
     tracks: Iterable[tuple[str, int]], objectives: Iterable[tuple[str, int, int | None]]
 ) -> Grant:
-    """The grant of ids and amounts as sent: each track summed up, numbers clamped to 32 bits."""
+    """Return the grant: each track summed up, numbers clamped to 32 bits."""
     sums: dict[str, int] = {}
     for name, amount in tracks:
         sums[name] = sums.get(name, 0) + max(amount, 0)
     goals: dict[str, tuple[int, int | None]] = {}
     for name, value, count in objectives:
-        kept = None if count is None else min(max(count, 0), INT_MAX)
-        goals[name] = (min(max(value, INT_MIN), INT_MAX), kept)
+        clamped = None if count is None else min(max(count, 0), INT_MAX)
+        goals[name] = (min(max(value, INT_MIN), INT_MAX), clamped)
     return Grant(sums, goals)
 
 
-def apply_grant(
-    store: Progress,
-    account_id: AccountId,
-    grant: Grant,
+def grown_tracks(
+    stored: Mapping[str, Track],
+    amounts: Mapping[str, int],
     cap: int,
+    notes: list[str],
+) -> list[Track]:
+    """Return tracks after their amounts are added; ``cap`` bounds each addition, with a note."""
+    return [
+        _added(stored.get(name) or Track(name), amount, cap, notes)
+        for name, amount in amounts.items()
+    ]
+
+
+def set_objectives(
+    stored: Mapping[str, Objective],
+    values: Mapping[str, tuple[int, int | None]],
     at: int,
     notes: list[str],
-    most: int = MAX_KNOWN,
-) -> tuple[list[Track], list[Objective]]:
-    """Add to tracks and replace objectives; returns them in the order of the grant.
-
-    ``cap`` bounds each addition, with a note. Raises Conflict for more than ``most`` of either,
-    before anything is written. ``at`` in epoch milliseconds.
-    """
-    stored = store.tracks(account_id) if grant.tracks else {}
-    known = store.objectives(account_id) if grant.objectives else {}
-    check_capacity(stored, grant.tracks, most)
-    check_capacity(known, grant.objectives, most)
-    tracks = []
-    for name, amount in grant.tracks.items():
-        track = _added(stored.get(name) or Track(name), amount, cap, notes)
-        store.keep_track(account_id, track)
-        tracks.append(track)
-    objectives = [
-        _objective(known.get(name), name, value, count, at, notes)
-        for name, (value, count) in grant.objectives.items()
+) -> list[Objective]:
+    """Return objectives with their new values; ``at`` in epoch milliseconds."""
+    return [
+        _objective(stored.get(name), name, value, count, at, notes)
+        for name, (value, count) in values.items()
     ]
-    store.keep_objectives(account_id, objectives)
-    return tracks, objectives
 
 
 def _added(track: Track, amount: int, cap: int, notes: list[str]) -> Track:
@@ -162,24 +139,6 @@ def _objective(
     return evolve(before, progress=value, completed_count=completed, modified_at=at)
 
 
-def add(
-    store: Progress,
-    account_id: AccountId,
-    track_id: str,
-    amount: int,
-    cap: int,
-    notes: list[str],
-    most: int = MAX_KNOWN,
-) -> Track:
-    """Add to one track; raises Conflict for a new one beyond ``most``."""
-    stored = store.tracks(account_id)
-    check_capacity(stored, [track_id], most)
-    before = stored.get(track_id) or Track(track_id)
-    track = _added(before, max(amount, 0), cap, notes)
-    store.keep_track(account_id, track)
-    return track
-
-
 @frozen
 class Confirmation:
     """A request to confirm a rank; ``kind`` is ``PUBLIC`` or ``PREMIUM``."""
@@ -189,14 +148,13 @@ class Confirmation:
 
 
 def confirm(
-    store: Progress, account_id: AccountId, path: Path, ask: Confirmation, active: set[str], at: int
+    track: Track, path: Path, ask: Confirmation, active: set[str], at: int
 ) -> tuple[Track, list[tuple[int, str]]]:
     """Raise the confirmed rank, never above the earned one.
 
     Returns the track and the (rank, permanent entitlement) pairs of the newly confirmed ranks,
     which the caller grants. Raises Forbidden for a premium rank without the gate's entitlement.
     """
-    track = store.tracks(account_id).get(path.id) or Track(path.id)
     premium = ask.kind == PREMIUM
     if premium and not path.gate:
         return track, []
@@ -210,20 +168,11 @@ def confirm(
         track = evolve(track, confirmed_premium=new, confirmed_at=at)
     else:
         track = evolve(track, confirmed_free=new, confirmed_at=at)
-    store.keep_track(account_id, track)
     return track, [(rank, name) for rank, name in path.permanent[ask.kind] if old < rank <= new]
 
 
-def reset(store: Progress, account_id: AccountId, paths: Paths, track_id: str) -> Track:
-    """Forget a track; raises Missing when neither configured nor stored."""
-    if track_id not in paths and track_id not in store.tracks(account_id):
-        raise Missing("no such track", code="not_found")
-    store.drop_track(account_id, track_id)
-    return Track(track_id)
-
-
 def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
-    """Every configured track, stored or zeros, then the stored unknown ones by id."""
+    """Return every configured track, stored or zeros, then the stored unknown ones by id."""
     known = [stored.get(name) or Track(name) for name in paths]
     return known + [stored[name] for name in sorted(stored) if name not in paths]
 
@@ -231,17 +180,11 @@ def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
 Mode = Literal["grandfather", "fresh"]
 
 
-def seed(store: Progress, account_id: AccountId, paths: Paths, mode: Mode, at: int) -> list[Track]:
-    """Set every configured track to its end, fully confirmed, or everything to 0."""
-    stored = store.tracks(account_id)
+def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
+    """Return every configured track at its end, fully confirmed, or all tracks at 0."""
     if mode == "fresh":
-        tracks = [Track(name) for name in [*paths, *(one for one in stored if one not in paths)]]
-        store.drop_objectives(account_id)
-    else:
-        tracks = [_finished(stored.get(name) or Track(name), paths[name], at) for name in paths]
-    for track in tracks:
-        store.keep_track(account_id, track)
-    return tracks
+        return [Track(track.id) for track in in_order(stored, paths)]
+    return [_finished(stored.get(name) or Track(name), paths[name], at) for name in paths]
 
 
 def _finished(track: Track, path: Path, at: int) -> Track:
@@ -257,14 +200,14 @@ def _finished(track: Track, path: Path, at: int) -> Track:
 
 
 def configured(paths: Paths, track_id: str) -> str:
-    """``track_id``, if it is configured; raises Malformed."""
+    """Return ``track_id`` if it is configured; raises Malformed."""
     if track_id not in paths:
         raise Malformed("progression_id must be a configured track")
     return track_id
 
 
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
-    """The hunt pass: the stored one while it is configured, else the default."""
+    """Return the hunt pass: the stored one while it is configured, else the default."""
     return chosen if chosen is not None and chosen in paths else default
 
 
@@ -284,7 +227,7 @@ class Overview:
 
 @frozen
 class Seeding:
-    """What a seed wrote; ``real``: whether the account has real progression."""
+    """The result of a seed; ``real``: the account has real progression."""
 
     mode: Mode
     real: bool
@@ -293,7 +236,7 @@ class Seeding:
 
 @frozen
 class Revoking:
-    """What a revocation did; ``was_active``: the entitlement was in force."""
+    """The result of a revocation; ``was_active``: the entitlement was in force."""
 
     was_active: bool
     left: Sequence[Entitlement]

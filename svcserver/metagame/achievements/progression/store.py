@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import frozen
@@ -80,13 +80,13 @@ _CHOOSE = Upsert.into(HUNT_PASSES)
 
 
 def configured_paths(folder: str | None, active: str) -> Paths:
-    """The tracks that the settings name, by id; raises BadData."""
+    """Return the tracks that the settings name, by id; raises BadData."""
     return load(folder, active).paths
 
 
 @frozen
 class SqlProgress:
-    """``rules.Progress`` on an open transaction."""
+    """Stored progression, inside one transaction."""
 
     tx: Connection
 
@@ -103,17 +103,20 @@ class SqlProgress:
             for row in rows
         }
 
-    def keep_track(self, account_id: AccountId, track: Track) -> None:
-        """Update the row, or insert it."""
-        row = {
-            "account_id": account_id,
-            "progression_id": track.id,
-            "progress": track.progress,
-            "confirmed_free": track.confirmed_free,
-            "confirmed_premium": track.confirmed_premium,
-            "confirmed_at": track.confirmed_at,
-        }
-        _PUT_TRACK.put(self.tx, [row])
+    def put_tracks(self, account_id: AccountId, tracks: Iterable[Track]) -> None:
+        """Update each row, or insert it."""
+        rows = [
+            {
+                "account_id": account_id,
+                "progression_id": track.id,
+                "progress": track.progress,
+                "confirmed_free": track.confirmed_free,
+                "confirmed_premium": track.confirmed_premium,
+                "confirmed_at": track.confirmed_at,
+            }
+            for track in tracks
+        ]
+        _PUT_TRACK.put(self.tx, rows)
 
     def drop_track(self, account_id: AccountId, track_id: str) -> None:
         self.tx.execute(_DROP_TRACK, {"account": account_id, "wanted": track_id})
@@ -128,18 +131,18 @@ class SqlProgress:
         row = self.tx.execute(_ONE_OBJECTIVE, wanted).first()
         return None if row is None else _objective(row)
 
-    def keep_objectives(self, account_id: AccountId, changed: Sequence[Objective]) -> None:
+    def put_objectives(self, account_id: AccountId, changed: Iterable[Objective]) -> None:
         """Update each row, or insert it."""
         rows = [
             {
                 "account_id": account_id,
-                "objective_id": one.id,
-                "progress": one.progress,
-                "completed_count": one.completed_count,
-                "created_at": one.created_at,
-                "modified_at": one.modified_at,
+                "objective_id": objective.id,
+                "progress": objective.progress,
+                "completed_count": objective.completed_count,
+                "created_at": objective.created_at,
+                "modified_at": objective.modified_at,
             }
-            for one in changed
+            for objective in changed
         ]
         _PUT_OBJECTIVE.put(self.tx, rows)
 
@@ -149,7 +152,7 @@ class SqlProgress:
     def repeated(
         self, account_id: AccountId, body_hash: str, at: int, window_ms: float
     ) -> bytes | None:
-        """The stored reply when the last track write was this same grant, within the window.
+        """Return the stored reply if the last track write was this same grant, within the window.
 
         Another process may have stored it with a time slightly later than ``at``; that is a
         repeat, too. One later than the window is from before the clock was set back, and must

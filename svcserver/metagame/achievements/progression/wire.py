@@ -59,12 +59,12 @@ STUB_TRACKS = (
     STUB_SEASON,
     "MasteryTrack_PlayerLevel",
     "MasteryTrack_Behemoth",
-    *(f"MasteryTrack_Weapon_{one}" for one in STUB_WEAPONS),
+    *(f"MasteryTrack_Weapon_{weapon}" for weapon in STUB_WEAPONS),
 )
 
 
 def read_amount(value: Json, _: object) -> int:
-    """A whole number from a number (truncated) or a digit string; raises Unfit."""
+    """Return a whole number from a number (truncated) or a digit string; raises Unfit."""
     if type(value) is int:
         return value
     if type(value) is float and math.isfinite(value):
@@ -102,22 +102,25 @@ class GrantBody:
     objectives: Skipping[ObjectiveGrant] | None = ()
 
     def grant(self) -> Grant:
-        """What is added: one sum for each track, numbers clamped to 32 bits (``grant_of``)."""
+        """Return the grant: one sum for each track, numbers clamped to 32 bits."""
         return grant_of(
-            [(one.progression_id, one.progress) for one in self.progress_tracks or ()],
-            [(one.objective_id, one.value, one.completed_count) for one in self.objectives or ()],
+            [(entry.progression_id, entry.progress) for entry in self.progress_tracks or ()],
+            [
+                (entry.objective_id, entry.value, entry.completed_count)
+                for entry in self.objectives or ()
+            ],
         )
 
 
 def amount_in_path(track_id: str, amount: str) -> int:
-    """The amount in a path; raises Malformed, also for an invalid track id."""
+    """Return the amount in a path; raises Malformed, also for an invalid track id."""
     if not _AMOUNT.match(amount) or not INT_MIN <= int(amount) <= INT_MAX or not is_name(track_id):
         raise Malformed("the amount must be a whole number")
     return int(amount)
 
 
 def confirmation(rank: str, kind: str) -> Confirmation:
-    """The rank and kind in a path; raises Malformed."""
+    """Return the rank and kind in a path; raises Malformed."""
     if kind not in (PUBLIC, PREMIUM) or not _RANK.match(rank):
         raise Malformed("a rank and public or premium")
     return Confirmation(int(rank), kind)
@@ -162,7 +165,7 @@ class GrantWish:
 
 
 class TrackRecord(TypedDict):
-    """How far an account is in a track, and which of its ranks the client has confirmed."""
+    """An account's progress in a track, and the ranks that its client has confirmed."""
 
     phx_account_id: str
     progression_id: str
@@ -198,7 +201,7 @@ class Granted(TypedDict):
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:
-    """A track as the client reads it; its time is kept in ms and sent as ISO 8601."""
+    """Return a track as the client reads it; its time is stored in ms and sent as ISO 8601."""
     return {
         "phx_account_id": account_id,
         "progression_id": track.id,
@@ -212,7 +215,7 @@ def track_record(account_id: AccountId, track: Track) -> TrackRecord:
 def track_report(
     account_id: AccountId, track: Track, path: Path | None, active: set[str]
 ) -> TrackReport:
-    """The wire form of a track for admins."""
+    """Return the wire form of a track for admins."""
     earned = None if path is None else path.rank(track.progress)
     premium = None if path is None or earned is None else earned if path.gate in active else 0
     return {
@@ -222,20 +225,20 @@ def track_report(
     }
 
 
-def objective_record(account_id: AccountId, one: Objective) -> ObjectiveRecord:
-    """An objective as the client reads it; times are kept in ms and sent as ISO 8601."""
+def objective_record(account_id: AccountId, objective: Objective) -> ObjectiveRecord:
+    """Return an objective as the client reads it; times are stored in ms and sent as ISO 8601."""
     return {
         "phx_account_id": account_id,
-        "objective_id": one.id,
-        "progress": one.progress,
-        "completed_count": one.completed_count,
-        "created_date": iso(one.created_at / 1000),
-        "last_modified_date": iso(one.modified_at / 1000),
+        "objective_id": objective.id,
+        "progress": objective.progress,
+        "completed_count": objective.completed_count,
+        "created_date": iso(objective.created_at / 1000),
+        "last_modified_date": iso(objective.modified_at / 1000),
     }
 
 
 def stub_tracks(account_id: AccountId, paths: Paths) -> list[TrackRecord]:
-    """The tracks of stub progression, all complete."""
+    """Return the tracks of stub progression, all complete."""
     return [track_record(account_id, _stub_track(name, paths.get(name))) for name in STUB_TRACKS]
 
 
@@ -245,7 +248,7 @@ def _stub_track(name: str, path: Path | None) -> Track:
 
 
 def stub_objective(account_id: AccountId, name: str) -> ObjectiveRecord:
-    """An objective of stub progression, completed."""
+    """Return an objective of stub progression, completed."""
     return objective_record(account_id, Objective(name, STUB_COUNT, STUB_COUNT, 0, 0))
 
 
@@ -282,36 +285,37 @@ class EntitlementRevoked(EntitlementsHeld):
     Revoked: bool
 
 
-def show_report(account_id: AccountId, found: Overview) -> Report:
-    """The reply with all of an account's progression."""
-    active = {one.name for one in found.entitlements}
+def show_report(account_id: AccountId, overview: Overview) -> Report:
+    """Return the reply with all of an account's progression."""
+    active = {entitlement.name for entitlement in overview.entitlements}
+    tracks = [track_report(account_id, track, path, active) for track, path in overview.tracks]
     return {
         "UserId": account_id,
-        "RealMode": found.real,
-        "HuntPass": found.hunt_pass,
-        "Tracks": [track_report(account_id, one, path, active) for one, path in found.tracks],
-        "Objectives": [objective_record(account_id, one) for one in found.objectives],
-        "Entitlements": _entitlements(found.entitlements),
+        "RealMode": overview.real,
+        "HuntPass": overview.hunt_pass,
+        "Tracks": tracks,
+        "Objectives": [objective_record(account_id, entry) for entry in overview.objectives],
+        "Entitlements": _entitlements(overview.entitlements),
     }
 
 
 def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
-    """What a seed wrote; without ``RealMode`` the game is shown the stub all the same."""
+    """Return the result of a seed; without ``RealMode`` the game still shows the stub."""
     return {
         "UserId": account_id,
         "Mode": done.mode,
         "RealMode": done.real,
-        "Tracks": [track_record(account_id, one) for one in done.tracks],
+        "Tracks": [track_record(account_id, track) for track in done.tracks],
     }
 
 
 def show_held(account_id: AccountId, held: Sequence[Entitlement]) -> EntitlementsHeld:
-    """The reply to a grant of an entitlement."""
+    """Return the reply to a grant of an entitlement."""
     return {"UserId": account_id, "Entitlements": _entitlements(held)}
 
 
 def show_revoked(account_id: AccountId, done: Revoking) -> EntitlementRevoked:
-    """The reply to a revocation."""
+    """Return the reply to a revocation."""
     return {
         "UserId": account_id,
         "Revoked": done.was_active,
@@ -320,36 +324,39 @@ def show_revoked(account_id: AccountId, done: Revoking) -> EntitlementRevoked:
 
 
 def _entitlements(held: Sequence[Entitlement]) -> list[EntitlementRecord]:
-    return [record(one.name, one.duration, one.activated_at) for one in held]
+    return [
+        record(entitlement.name, entitlement.duration, entitlement.activated_at)
+        for entitlement in held
+    ]
 
 
 def show_track(account_id: AccountId, track: Track) -> dict[str, Any]:
-    """One track in the envelope, whose code is here the text OK."""
+    """Return one track in the envelope, whose code is here the text OK."""
     return envelope(track_record(account_id, track), code="OK")
 
 
 def granted(
     account_id: AccountId, tracks: Sequence[Track], objectives: Sequence[Objective]
 ) -> Envelope[Granted]:
-    """The reply to a grant: the new totals."""
+    """Return the reply to a grant: the new totals."""
     payload: Granted = {
-        "progress_tracks": [track_record(account_id, one) for one in tracks],
-        "objectives": [objective_record(account_id, one) for one in objectives],
+        "progress_tracks": [track_record(account_id, track) for track in tracks],
+        "objectives": [objective_record(account_id, objective) for objective in objectives],
     }
     return {"code": "OK", "message": "OK", "payload": payload}
 
 
 def show_tracks(account_id: AccountId, tracks: Sequence[Track]) -> dict[str, Any]:
-    """Several tracks in the envelope, whose code is here the number 200."""
-    return envelope([track_record(account_id, one) for one in tracks], code=200)
+    """Return several tracks in the envelope, whose code is here the number 200."""
+    return envelope([track_record(account_id, track) for track in tracks], code=200)
 
 
 def show_objectives(account_id: AccountId, stored: Mapping[str, Objective]) -> dict[str, Any]:
-    """The reply with all objectives, by id."""
+    """Return the reply with all objectives, by id."""
     listed = [objective_record(account_id, stored[name]) for name in sorted(stored)]
     return envelope(listed, code=200)
 
 
 def show_stub_objectives(account_id: AccountId, paths: Paths) -> dict[str, Any]:
-    """The reply of stub progression: no objectives, but the mastery tracks."""
+    """Return the reply of stub progression: no objectives, but the mastery tracks."""
     return envelope({"objectives": [], "progress_tracks": stub_tracks(account_id, paths)[1:]})

@@ -33,7 +33,7 @@ class CharacterRoutes:
     @routes.row("GET", "/character", reply=list[CharacterReply])
     async def read(self, call: Call) -> Answer:
         """The caller's characters; the first one is made on the first read."""
-        return Answer(200, [show(one) for one in await self.acts.read(call.player)])
+        return Answer(200, [show(character) for character in await self.acts.read(call.player)])
 
     @routes.row(
         "PUT", "/character", body=Late[NewCharacter], reply=CharacterReply, again=Again.STORED

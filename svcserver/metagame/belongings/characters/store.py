@@ -1,5 +1,7 @@
-"""The tables of characters and their saves. A document is stored once, in its save's row; the
-character's row points at the newest (docs/performance.md: twice the saves a second).
+"""The tables of characters and their saves.
+
+A document is stored once, in its save's row. The character's row points at the newest one, which
+doubles the saves a second.
 """
 
 from __future__ import annotations

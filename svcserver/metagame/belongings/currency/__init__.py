@@ -1,1 +1,1 @@
-"""What an account has of each currency."""
+"""The balances of an account in each currency."""

@@ -29,12 +29,12 @@ def load() -> Currencies:
     return datafiles.load(PACKAGE, FILE, _currencies)
 
 
-def _currencies(said: dict[str, Any]) -> Currencies:
-    keys, notes, fixed = said.get("keys"), said.get("notes"), said.get("without_stack")
-    if not isinstance(keys, list) or not all(isinstance(one, str) for one in keys):
+def _currencies(data: dict[str, Any]) -> Currencies:
+    keys, notes, fixed = data.get("keys"), data.get("notes"), data.get("without_stack")
+    if not isinstance(keys, list) or not all(isinstance(name, str) for name in keys):
         raise ValueError("keys must be a list of texts")
-    names = {one.removeprefix(UPPER) for one in keys if re.fullmatch(f"{UPPER}[A-Z0-9_]+", one)}
-    twins = {UPPER + one for one in names} | {LOWER + one.lower() for one in names}
+    names = {name.removeprefix(UPPER) for name in keys if re.fullmatch(f"{UPPER}[A-Z0-9_]+", name)}
+    twins = {UPPER + name for name in names} | {LOWER + name.lower() for name in names}
     if len(keys) != KEYS or set(keys) != twins:
         raise ValueError(f"keys must be {KEYS // 2} currencies in two spellings")
     if (
@@ -44,17 +44,17 @@ def _currencies(said: dict[str, Any]) -> Currencies:
         or not fixed.keys() <= names
     ):
         raise ValueError("notes and without_stack must name currencies")
-    if any(type(one) is not int or one < 0 for one in fixed.values()):
+    if any(type(name) is not int or name < 0 for name in fixed.values()):
         raise ValueError("without_stack must hold whole numbers")
-    spellings = {UPPER + one: (UPPER + one, LOWER + one.lower()) for one in names}
-    values = {key: fixed[one] for one in fixed for key in spellings[UPPER + one]}
+    spellings = {UPPER + name: (UPPER + name, LOWER + name.lower()) for name in names}
+    values = {key: fixed[name] for name in fixed for key in spellings[UPPER + name]}
     return Currencies(
         {key: values.get(key, 0) for key in keys}, spellings, spellings[UPPER + notes]
     )
 
 
 class ReconcileReply(TypedDict):
-    """What the account has of the main currency; the client then reads its inventory again."""
+    """The account's main currency; the client then reads its inventory again."""
 
     balances: dict[str, int]
     refreshInventory: bool
@@ -70,23 +70,25 @@ class CurrencyActs:
     """Joins the fixed values with what an account holds; ``kept`` reads the latter."""
 
     currencies: Currencies
-    kept: Callable[[Connection, AccountId], Balance]
+    read_balance: Callable[[Connection, AccountId], Balance]
     ledger: Ledger
 
     @classmethod
     def of(cls, ledger: Ledger, *, from_inventory: bool) -> CurrencyActs:
         """``from_inventory``: the setting BALANCE_FROM_INVENTORY. Raises BadData."""
         currencies = load()
-        kept = balance_reader(currencies.spellings) if from_inventory else notes_alone
-        return cls(currencies, kept, ledger)
+        read_balance = balance_reader(currencies.spellings) if from_inventory else notes_alone
+        return cls(currencies, read_balance, ledger)
 
     async def balance(self, me: AccountId) -> dict[str, int]:
         """The balance in all currencies, by key."""
-        return self.currencies.filled(*await self.ledger.read(lambda tx: self.kept(tx, me)))
+        return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
         """The main currency in both spellings."""
-        return self.currencies.reconciled(*await self.ledger.read(lambda tx: self.kept(tx, me)))
+        return self.currencies.reconciled(
+            *await self.ledger.read(lambda tx: self.read_balance(tx, me))
+        )
 
 
 _A, _S = ACCOUNTS.c, ITEM_STACKS.c
@@ -99,7 +101,7 @@ Balance = tuple[int, list[tuple[str, int]]]
 def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountId], Balance]:
     """A function that reads an account's balance in these currencies with one statement."""
     # literals, not parameters: they are few, and validated names of our data file
-    names: list[Any] = [literal_column(f"'{one}'") for one in sorted(catalog_ids)]
+    names: list[Any] = [literal_column(f"'{name}'") for name in sorted(catalog_ids)]
     statement = (
         select(_A.notes, _S.catalog_id, _S.quantity)
         .select_from(
@@ -137,14 +139,12 @@ class CurrencyRoutes:
 
     @routes.row("GET", "/balance", reply=dict[str, int])
     async def balance(self, call: Call) -> Answer:
-        """How much the caller has of each currency: all 52 that the client knows, always in one
-        order.
-        """
+        """Return the caller's balance in all 52 currencies of the client, always in one order."""
         return Answer(200, await self.acts.balance(call.player))
 
     @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
     async def reconcile(self, call: Call) -> Answer:
-        """What the caller has of the main currency, by both of its names. The body is ignored."""
+        """Return the caller's main currency under both of its names. The body is ignored."""
         return Answer(200, show_reconciled(await self.acts.reconciled(call.player)))
 
 

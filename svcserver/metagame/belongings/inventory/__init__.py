@@ -1,1 +1,1 @@
-"""What a character holds: stacks and single items, changed only by transactions."""
+"""The inventory of a character: stacks and single items, changed only by transactions."""

@@ -38,7 +38,7 @@ class InventoryRoutes:
 
     @routes.row("GET", "/inventory/<user_id>/<character_id>", reply=InventoryReply)
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """What a character holds. A player reads of its own account, whatever the path says."""
+        """Return the inventory of a character; a player may read only its own."""
         return Answer(200, await self.acts.read(self.acting.reads(call, user_id), character_id))
 
     @routes.row(

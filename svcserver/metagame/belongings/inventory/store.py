@@ -1,5 +1,7 @@
-"""The tables of inventories. A row of the item log is both the record of a transaction and the
-stored answer to a repeat, so that a transaction of stacks needs only four statements.
+"""The tables of inventories.
+
+A row of the item log is both the record of a transaction and the stored answer to a repeat, so that
+a transaction of stacks needs only four statements.
 """
 
 from __future__ import annotations

@@ -150,14 +150,14 @@ class ItemWish:
 
     def instance(self) -> Instance:
         """The item for the rules; further keys are not stored."""
-        kept = {
+        members = {
             "catalogId": self.catalog_id,
             "instanceId": self.instance_id,
             "itemData": self.item_data,
             "updateVersion": self.update_version,
         }
         return instance_of(
-            self.instance_id, self.catalog_id, self.item_data, self.update_version, kept
+            self.instance_id, self.catalog_id, self.item_data, self.update_version, members
         )
 
 
@@ -170,14 +170,18 @@ def account_named(sent: Json) -> AccountId | None:
 
 
 def instance_of(
-    instance_id: str, catalog_id: str, data: str | None, version: int | None, kept: dict[str, Any]
+    instance_id: str,
+    catalog_id: str,
+    data: str | None,
+    version: int | None,
+    members: dict[str, Any],
 ) -> Instance:
     """An instanced item; raises Malformed for one without data that has a version."""
     stateless = data is None
     if stateless and version:
         raise Malformed("an item without data has version 0")
     version = 0 if stateless else version
-    return Instance(instance_id, catalog_id, version, stateless, json.dump(kept))
+    return Instance(instance_id, catalog_id, version, stateless, json.dump(members))
 
 
 @further_members(AS_SENT)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel import datafiles, json
 from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.data import AccountData
+from svcserver.metagame.belongings.characters.rules import BASELINE
 from svcserver.metagame.belongings.characters.store import AfterSave
 from svcserver.metagame.belongings.loadouts import rules
 from svcserver.metagame.belongings.loadouts.rules import PERSISTENT, Defaults, Loadout
@@ -23,12 +25,12 @@ PACKAGE, FILE = "svcserver.metagame.belongings.loadouts", "defaults.json"
 
 
 def load() -> Defaults:
-    """The defaults of the data file; raises BadData."""
+    """Load the defaults of the data file; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _checked)
 
 
-def _checked(said: dict[str, Any]) -> Defaults:
-    slot, persistent = said["slot"], said["persistent"]
+def _checked(data: dict[str, Any]) -> Defaults:
+    slot, persistent = data["slot"], data["persistent"]
     if slot["slot_index"] != 0 or persistent["update_version"] != 0:
         raise ValueError("slot_index and update_version must be 0")
     return Defaults(json.dump({**slot, PERSISTENT: persistent}), json.dump(persistent))
@@ -41,7 +43,7 @@ Whole = tuple[Loadout, dict[str, bytes]]
 class LoadoutActs:
     """Read, save, unlock, activate; ``size``: bytes of the request's body.
 
-    ``real`` tells whether an account has real progression; ``most_bytes``: LOADOUT_MAX_BYTES.
+    ``real`` returns whether an account has real progression; ``most_bytes``: LOADOUT_MAX_BYTES.
     """
 
     defaults: Defaults
@@ -52,13 +54,17 @@ class LoadoutActs:
     after_save: AfterSave | None = None
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> Whole:
-        """The slots and the JSON of each element, the defaults where nothing was saved yet.
+        """Return the slots and the JSON of each element; the defaults if nothing was saved yet.
 
         Raises Missing for a character that is not ``owner``'s.
         """
-        return await self.data.read(
-            owner, lambda tx: rules.read(SqlLoadouts(tx), owner, character_id, self.defaults)
-        )
+
+        def work(tx: Connection) -> Whole:
+            store = SqlLoadouts(tx)
+            loadout = store.own(owner, character_id)
+            return loadout, {**self.defaults.elements, **store.elements(loadout)}
+
+        return await self.data.read(owner, work)
 
     async def save(
         self,
@@ -71,44 +77,58 @@ class LoadoutActs:
         *,
         attempt: Attempt = ONLY,
     ) -> Whole:
-        """Save one element; returns the whole loadout afterwards."""
-        change = rules.Change(
-            index,
-            lambda name: sent.read().element(name),
-            reason,
-            self.most_bytes,
-            attempt.request_id,
-        )
+        """Save one element; return the whole loadout afterwards.
+
+        With stub progression only slot 0 and the persistent part can be saved. Before the first
+        save the defaults are stored as a version of their own. Raises Missing for another's
+        character, Malformed for an invalid slot or invalid or too large data; the data are parsed
+        last.
+        """
 
         def find(tx: Connection) -> tuple[Whole] | None:
-            kept = SqlLoadouts(tx)
-            before = rules.own(kept, owner, character_id)
-            found = kept.saved_by(before, attempt.request_id)
-            return None if found is None else (found,)
+            store = SqlLoadouts(tx)
+            saved = store.saved_by(store.own(owner, character_id), attempt.request_id)
+            return None if saved is None else (saved,)
 
         def work(tx: Connection) -> Whole:
-            kept, now, real = SqlLoadouts(tx), self.wall_clock(), self.real(owner)
-            saved = rules.save(kept, owner, character_id, change, self.defaults, now, real=real)
+            store, now = SqlLoadouts(tx), self.wall_clock()
+            before, at_ms = store.own(owner, character_id), int(now * 1000)
+            name = rules.element(index, before.slots if self.real(owner) else 1)
+            data = sent.read().element(name)
+            if len(data) > self.most_bytes:
+                raise Malformed("data is too large")
+            if before.version == 0:
+                before = evolve(before, version=1)
+                store.save(before, self.defaults.elements, at_ms, BASELINE)
+            after = evolve(before, version=before.version + 1)
+            store.save(after, {name: data}, at_ms, reason, attempt.request_id)
             if self.after_save is not None:
                 self.after_save(tx, character_id, now)
-            return saved
+            return after, store.elements(after)
 
         return await self.data.write(owner, size, attempt.unless(find, work))
 
     async def counts(self, owner: AccountId, character_id: CharacterId) -> Loadout:
-        """The loadout without its elements."""
-        return await self.data.read(
-            owner, lambda tx: rules.own(SqlLoadouts(tx), owner, character_id)
-        )
+        """Return the loadout without its elements."""
+        return await self.data.read(owner, lambda tx: SqlLoadouts(tx).own(owner, character_id))
 
     async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
         """Unlock ``more`` slots, digits of a path."""
-        return await self.data.write(
-            owner, 0, lambda tx: rules.unlock(SqlLoadouts(tx), owner, character_id, more)
-        )
+        return await self._change(owner, character_id, lambda before: rules.unlocked(before, more))
 
     async def activate(self, owner: AccountId, character_id: CharacterId, index: str) -> None:
         """Make the slot of this index, digits of a path, the active one."""
-        await self.data.write(
-            owner, 0, lambda tx: rules.activate(SqlLoadouts(tx), owner, character_id, index)
-        )
+        await self._change(owner, character_id, lambda before: rules.activated(before, index))
+
+    async def _change(
+        self, owner: AccountId, character_id: CharacterId, change: Callable[[Loadout], Loadout]
+    ) -> Loadout:
+        def work(tx: Connection) -> Loadout:
+            store = SqlLoadouts(tx)
+            before = store.own(owner, character_id)
+            after = change(before)
+            if after is not before:
+                store.put(after)
+            return after
+
+        return await self.data.write(owner, 0, work)

@@ -57,9 +57,7 @@ class LoadoutRoutes:
     async def save(
         self, call: Call[Late[LoadoutSave]], user_id: str, character_id: str, index: str
     ) -> Answer:
-        """Save one loadout, or by ``persistent`` as index what all share; shows all, once it is on
-        disk.
-        """
+        """Save one loadout, or with ``persistent`` the shared part; return all loadouts."""
         owner, size = self.acting.writes(call, user_id), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         named = owner, character_id, index

@@ -1,5 +1,6 @@
-"""The tables of loadouts. Each element is stored once; a history row lists the ids of the
-elements of the loadout at its time.
+"""The tables of loadouts.
+
+Each element is stored once. A history row lists the ids of the elements of that version.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
+from svcserver.kernel.refusals import Missing
 from svcserver.metagame.belongings.inventory.store import owner_of
 from svcserver.metagame.belongings.loadouts.rules import Loadout
 from svcserver.metagame.once import of_requests
@@ -88,12 +90,15 @@ _SAVED_BY = select(_S.version, _S.elements).where(
 
 @frozen
 class SqlLoadouts:
-    """``rules.Loadouts`` on an open transaction."""
+    """Stored loadouts, inside one transaction."""
 
     tx: Connection
 
-    def owner(self, character_id: CharacterId) -> AccountId | None:
-        return owner_of(self.tx, character_id)
+    def own(self, account_id: AccountId, character_id: CharacterId) -> Loadout:
+        """Return the loadout of a character of this account; raises Missing."""
+        if owner_of(self.tx, character_id) != account_id:
+            raise Missing("not one of this account's characters")
+        return self.find(character_id) or Loadout(character_id)
 
     def find(self, character_id: CharacterId) -> Loadout | None:
         if "\0" in character_id:
@@ -102,6 +107,7 @@ class SqlLoadouts:
         return None if row is None else Loadout(*row)
 
     def put(self, loadout: Loadout) -> None:
+        """Write counts and the active slot; elements and versions stay."""
         row = {
             "character_id": loadout.character_id,
             "character_slots": loadout.character_slots,
@@ -119,6 +125,7 @@ class SqlLoadouts:
         reason: str,
         request_id: str = "",
     ) -> None:
+        """Write the loadout and one history row; elements not in ``changed`` stay."""
         held = self._held(loadout.character_id)
         for name, data in changed.items():
             row = {"character_id": loadout.character_id, "data": data}
@@ -126,6 +133,7 @@ class SqlLoadouts:
         self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason, request_id)
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
+        """Return the newest elements by name; none when never saved."""
         return self._read(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
@@ -137,17 +145,29 @@ class SqlLoadouts:
         self, loadout: Loadout, request_id: str
     ) -> tuple[Loadout, dict[str, bytes]] | None:
         """The loadout and its elements as this request has saved them."""
-        asked = {"character": loadout.character_id, "request": request_id}
-        row = self.tx.execute(_SAVED_BY, asked).first()
+        values = {"character": loadout.character_id, "request": request_id}
+        row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:
             return None
         return evolve(loadout, version=row.version), self._read(ids_of(row.elements))
 
+    def roll_back(self, character_id: CharacterId, version: int, now: float) -> Loadout:
+        """Make an old version the newest; return the loadout afterwards.
+
+        Raises Missing for an unknown character or version.
+        """
+        before, held = self.find(character_id), self.saved(character_id, version)
+        if before is None or held is None:
+            raise Missing("no such version")
+        after = evolve(before, version=before.version + 1)
+        self.restore(after, held, int(now * 1000), f"rollback:{version}")
+        return after
+
     def saved(self, character_id: CharacterId, version: int) -> str | None:
-        """The ids that a history row lists, as JSON."""
-        asked = {"character": character_id, "version": version}
-        found: str | None = self.tx.execute(_SAVED, asked).scalar()
-        return found
+        """Return the ids that a history row lists, as JSON."""
+        values = {"character": character_id, "version": version}
+        elements: str | None = self.tx.execute(_SAVED, values).scalar()
+        return elements
 
     def restore(
         self, loadout: Loadout, held: str, at_ms: int, reason: str, request_id: str = ""
@@ -169,8 +189,8 @@ class SqlLoadouts:
         if not held:
             return {}
         rows = self.tx.execute(_ELEMENTS, {"ids": list(held.values())})
-        found = {element_id: data for element_id, data in rows}
-        return {name: found[one] for name, one in held.items()}
+        data_by_id = {element_id: data for element_id, data in rows}
+        return {name: data_by_id[element_id] for name, element_id in held.items()}
 
     def _held(self, character_id: CharacterId) -> dict[str, int]:
         text = self.tx.execute(_NEWEST, {"character": character_id}).scalar()
@@ -185,4 +205,4 @@ def ids_of(text: str) -> dict[str, int]:
 
 def ids_in(texts: Iterable[str]) -> set[int]:
     """All element ids that these history rows list."""
-    return {one for text in texts for one in ids_of(text).values()}
+    return {element_id for text in texts for element_id in ids_of(text).values()}

@@ -15,7 +15,6 @@ from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.characters.store import SqlCharacters
-from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.rules import Loadout
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.rules import Kept
@@ -53,7 +52,7 @@ def loadout_rolled_back(
         character = _described(tx, SqlCharacters(tx).find(character_id), trace)
         store = SqlLoadouts(tx)
         before = store.find(character_id)
-        after = loadouts.roll_back(store, character_id, version, wall_clock())
+        after = store.roll_back(character_id, version, wall_clock())
         trace.before = None if before is None else {"version": before.version}
         trace.after = {**character, "version": after.version, "as": version}
         return after
@@ -75,13 +74,13 @@ class SaveHistoryActs:
         """The histories of a character, or else of an account's characters; raises Missing."""
 
         def work(tx: Connection) -> list[Kept]:
-            histories = SqlHistories(tx)
-            return [histories.kept(head) for head in histories.heads(account_id, character_id)]
+            store = SqlHistories(tx)
+            return [store.kept(head) for head in store.heads(account_id, character_id)]
 
-        found = await self.ledger.read(work)
-        if not found:
+        histories = await self.ledger.read(work)
+        if not histories:
             raise Missing("nothing found")
-        return found
+        return histories
 
     async def roll_back(
         self, entry: Entry, character_id: CharacterId, version: int

@@ -45,28 +45,24 @@ class SaveHistoryRoutes:
         user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
             raise Malformed("name a UserId or a CharacterId")
-        found = await self.acts.read(user_id, character_id or None)
-        return Answer(200, {"Characters": [show(one) for one in found]})
+        histories = await self.acts.read(user_id, character_id or None)
+        return Answer(200, {"Characters": [show(history) for history in histories]})
 
     @routes.row("POST", "/svc/api/RollbackCharacter", body=RollbackWish, reply=RolledBack)
     async def roll_back(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a character the newest."""
-        wish = call.body
-        before, after = await self.acts.roll_back(
-            by_staff(call, "roll back", wish.character_id), wish.character_id, wish.version
-        )
-        return Answer(200, show_rolled_back(wish.character_id, wish.version, before, after))
+        name, version = call.body.character_id, call.body.version
+        entry = by_staff(call, "roll back", name)
+        before, after = await self.acts.roll_back(entry, name, version)
+        return Answer(200, show_rolled_back(name, version, before, after))
 
     @routes.row("POST", "/svc/api/RollbackLoadout", body=RollbackWish, reply=LoadoutRolledBack)
     async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
         """Make an old version of a character's loadouts the newest."""
-        wish = call.body
-        after = await self.acts.roll_back_loadout(
-            by_staff(call, "roll back loadout", wish.character_id),
-            wish.character_id,
-            wish.version,
-        )
-        return Answer(200, show_loadout(wish.character_id, wish.version, after))
+        name, version = call.body.character_id, call.body.version
+        entry = by_staff(call, "roll back loadout", name)
+        after = await self.acts.roll_back_loadout(entry, name, version)
+        return Answer(200, show_loadout(name, version, after))
 
 
 def savehistory(parts: Parts) -> Iterator[Feature]:

@@ -59,24 +59,24 @@ def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int
     """
     if retention.keep is None:
         return []
-    newest_first = sorted(saves, key=lambda one: one.id, reverse=True)
+    newest_first = sorted(saves, key=lambda save: save.id, reverse=True)
     at_ms = int(now * 1000)
-    kept = {one.id for one in newest_first[: retention.keep]}
-    kept |= _last_of_each(newest_first, HOUR_MS, at_ms // HOUR_MS - retention.hourly)
-    kept |= _last_of_each(newest_first, DAY_MS, at_ms // DAY_MS - retention.daily)
+    spared = {save.id for save in newest_first[: retention.keep]}
+    spared |= _last_of_each(newest_first, HOUR_MS, at_ms // HOUR_MS - retention.hourly)
+    spared |= _last_of_each(newest_first, DAY_MS, at_ms // DAY_MS - retention.daily)
     repeatable = (
         save.id
         for save in newest_first
         if save.request_id is not None and at_ms - save.saved_at < KEPT_S * 1000
     )
-    kept.update(islice(repeatable, MOST_REPEATABLE))
-    return [one.id for one in newest_first if one.id not in kept]
+    spared.update(islice(repeatable, MOST_REPEATABLE))
+    return [save.id for save in newest_first if save.id not in spared]
 
 
 def _last_of_each(newest_first: list[Save], period_ms: int, after: int) -> set[int]:
     last: dict[int, int] = {}
-    for one in newest_first:
-        period = one.saved_at // period_ms
+    for save in newest_first:
+        period = save.saved_at // period_ms
         if period > after:
-            last.setdefault(period, one.id)
+            last.setdefault(period, save.id)
     return set(last.values())

@@ -54,8 +54,8 @@ class SqlHistories:
     tx: Connection
 
     def document(self, character_id: CharacterId, version: int) -> Document | None:
-        asked = {"character": character_id, "version": version}
-        row = self.tx.execute(_DOCUMENT, asked).first()
+        values = {"character": character_id, "version": version}
+        row = self.tx.execute(_DOCUMENT, values).first()
         return None if row is None else Document(*row)
 
     def heads(self, account_id: AccountId | None, character_id: CharacterId | None) -> Rows:
@@ -113,7 +113,7 @@ class Thinning:
 
 
 def _drop(tx: Connection, statement: Any, ids: Iterable[int]) -> bool:
-    gone = [{"gone": one} for one in ids]
-    if gone:
-        tx.execute(statement, gone)
-    return bool(gone)
+    values = [{"gone": row_id} for row_id in ids]
+    if values:
+        tx.execute(statement, values)
+    return bool(values)

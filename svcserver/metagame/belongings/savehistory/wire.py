@@ -72,20 +72,20 @@ class LoadoutRolledBack(TypedDict):
     Version: int
 
 
-def show(kept: Kept) -> History:
+def show(history: Kept) -> History:
     """The wire form of a history."""
     return {
-        "CharacterId": kept.character_id,
-        "UserId": kept.account_id,
-        "Name": kept.name,
-        "UpdateVersion": kept.update_version,
+        "CharacterId": history.character_id,
+        "UserId": history.account_id,
+        "Name": history.name,
+        "UpdateVersion": history.update_version,
         "CharacterVersions": [
             {"Version": version, "SavedDate": iso(at / 1000), "Reason": reason, "Size": size}
-            for version, at, reason, size in kept.saves
+            for version, at, reason, size in history.saves
         ],
         "LoadoutVersions": [
             {"Version": version, "SavedDate": iso(at / 1000), "Reason": reason}
-            for version, at, reason in kept.loadout_saves
+            for version, at, reason in history.loadout_saves
         ],
     }
 

@@ -59,8 +59,12 @@ class Offer:
             "gildedMarksPrice": None,
             "items": None
             if items is None
-            else [{"catalogId": one, "quantity": quantity} for one, quantity in items],
-            "entitlements": [{"name": one, "duration": 0} for one in self.entitlements],
+            else [
+                {"catalogId": catalog_id, "quantity": quantity} for catalog_id, quantity in items
+            ],
+            "entitlements": [
+                {"name": catalog_id, "duration": 0} for catalog_id in self.entitlements
+            ],
             "maxAllowed": 1,
             "remaining": remaining,
             "loadoutSlots": None,
@@ -98,15 +102,15 @@ def load(*, repeatable: bool) -> Catalogue:
     return datafiles.load(PACKAGE, FILE, partial(read, repeatable=repeatable))
 
 
-def read(said: dict[str, Any], *, repeatable: bool) -> Catalogue:
+def read(data: dict[str, Any], *, repeatable: bool) -> Catalogue:
     """The catalogue of a parsed file; raises ValueError naming the first fault."""
-    kinds = {one: kind for kind in ("stacked", "instanced") for one in _texts(said, kind)}
-    endless = set(_texts(said, "repeatable"))
-    rows = said.get("offers")
+    kinds = {item: kind for kind in ("stacked", "instanced") for item in _texts(data, kind)}
+    endless = set(_texts(data, "repeatable"))
+    rows = data.get("offers")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("offers must be a list of objects")
     offers: dict[str, Offer] = {}
-    by_tag: dict[str, list[Offer]] = {tag: [] for tag in _texts(said, "empty_tags")}
+    by_tag: dict[str, list[Offer]] = {tag: [] for tag in _texts(data, "empty_tags")}
     for index, row in enumerate(rows, 1):
         offer = _offer(row, 2000 - index, kinds, endless)
         if offer.sku in offers:
@@ -115,7 +119,7 @@ def read(said: dict[str, Any], *, repeatable: bool) -> Catalogue:
         for tag in offer.tags[:1]:
             if repeatable or not offer.repeatable:
                 by_tag.setdefault(tag, []).append(offer)
-    sold = {sku: one for sku, one in offers.items() if repeatable or not one.repeatable}
+    sold = {sku: offer for sku, offer in offers.items() if repeatable or not offer.repeatable}
     return Catalogue(sold, {tag: tuple(listed) for tag, listed in by_tag.items()})
 
 
@@ -134,21 +138,21 @@ def _offer(
     if not tags:
         raise ValueError(f"offer {sku} needs a tag")
     listed = row.get("items")
-    items = None if listed is None else tuple(_item(sku, one) for one in _texts(row, "items"))
+    items = None if listed is None else tuple(_item(sku, item) for item in _texts(row, "items"))
     entitlements = tuple(_texts(row, "entitlements"))
-    mine = {one: kinds[one] for one, _ in items or () if one in kinds}
-    return Offer(sku, name, priority, tuple(tags), items, entitlements, mine, price, sku in endless)
+    own = {item: kinds[item] for item, _ in items or () if item in kinds}
+    return Offer(sku, name, priority, tuple(tags), items, entitlements, own, price, sku in endless)
 
 
 def _item(sku: str, text: str) -> tuple[str, int]:
-    found = ITEM.match(text)
-    if found is None:
+    match = ITEM.match(text)
+    if match is None:
         raise ValueError(f"offer {sku} has a bad item {text!r}")
-    return found[1], int(found[2] or 1)
+    return match[1], int(match[2] or 1)
 
 
-def _texts(said: dict[str, Any], name: str) -> list[str]:
-    value = said.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+def _texts(data: dict[str, Any], name: str) -> list[str]:
+    value = data.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
         raise ValueError(f"{name} must be a list of texts")
     return value

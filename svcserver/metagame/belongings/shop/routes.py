@@ -66,11 +66,9 @@ class ShopRoutes:
         query={"requiredTags": Needed(str)},
     )
     async def listing(self, call: Call) -> Answer:
-        """The store's offers with a tag (``webstore`` is its front page), each with how often it
-        may still be taken.
-        """
-        found = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
-        return Answer(200, [show(*one) for one in found])
+        """Return the offers with a tag (``webstore``: the front page) and how many remain."""
+        offers = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
+        return Answer(200, [show(*offer) for offer in offers])
 
     @routes.row("GET", "/product/sku/<sku_id>", reply=OfferReply)
     async def offer(self, call: Call, sku_id: str) -> Answer:
@@ -79,9 +77,7 @@ class ShopRoutes:
 
     @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply, path_types=PRICED)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
-        """A purchase token, which gets this offer once. 404 without such an offer, 409 if it cannot
-        be taken.
-        """
+        """Return a token that buys this offer once; 404: no such offer, 409: not for sale."""
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 

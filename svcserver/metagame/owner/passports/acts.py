@@ -202,8 +202,7 @@ def _take_tracks(
             )
         return
     raised, left_out = rules.new_tracks(passport, SqlProgress(tx).tracks(account.id), paths)
-    for track in raised:
-        SqlProgress(tx).keep_track(account.id, track)
+    SqlProgress(tx).put_tracks(account.id, raised)
     taken.tracks = len(raised)
     taken.left_out += left_out
 

@@ -127,7 +127,7 @@ class Import:
             self._leave(f"the loadout of {name}, which this host takes from nobody")
             return
         store, real = SqlLoadouts(self.tx), self.terms.real(self.account_id)
-        before = loadouts.own(store, self.account_id, character_id)
+        before = store.own(self.account_id, character_id)
         if real:
             slots = min(loadout.slots, loadouts.MAX_CHARACTER_SLOTS)
             before = evolve(before, character_slots=max(before.character_slots, slots))

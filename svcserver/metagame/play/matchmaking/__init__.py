@@ -1,1 +1,1 @@
-"""Matchmaking: from the wish to hunt to the address of a game server."""
+"""Matchmaking: from a player's request for a hunt to the address of a game server."""

@@ -29,23 +29,23 @@ POLL_WAITS_S = 1.5
 
 @frozen
 class MatchmakingActs:
-    """What a player does, alone or with a party; each reading of the party comes first."""
+    """The operations of a player, alone or with a party; each reads the party first."""
 
     matches: LiveMatches
     launching: Launching
     parties: LiveParties
-    heard: Signal[Heard]
+    player_active: Signal[Heard]
     sent_to_hunt: Signal[SentToHunt]
 
     async def join(
-        self, player: AccountId, wish: LaunchRequest, *, attempt: Attempt = ONLY
+        self, player: AccountId, request: LaunchRequest, *, attempt: Attempt = ONLY
     ) -> Joined:
-        """A place for the wish, or the one that the player has already."""
+        """Return an entry for the request, or the one that the player has already."""
 
         def place(transaction: BoardTransaction) -> Joined:
             group = self._group(transaction, player)
             with self.matches.on(transaction) as rules:
-                return Joined.of(rules.join(player, wish, group))
+                return Joined.of(rules.join(player, request, group))
 
         once = attempt.in_transaction(place, RESULTS)
 
@@ -63,7 +63,7 @@ class MatchmakingActs:
         return joined if current is None else Joined.of(current)  # an earlier launch, perhaps
 
     async def follow(self, player: AccountId, candidate_id: str) -> Entry:
-        """A party member follows the leader's candidate; raises Missing."""
+        """Join the leader's candidate as a party member; raises Missing."""
 
         def work(transaction: BoardTransaction) -> Entry:
             group = self._group(transaction, player)
@@ -73,10 +73,10 @@ class MatchmakingActs:
         return await self.matches.board.transact(work)
 
     async def poll(self, player: AccountId) -> tuple[Entry, State]:
-        """Where the player stands; starts what is due and retries capacity. Raises Missing."""
+        """Return the player's entry and state; starts and retries what is due. Raises Missing."""
         entry = await self._begun(lambda transaction: self._asked(transaction, player))
         if entry.match.party_id is not None:
-            self.heard.send(Heard(player))
+            self.player_active.send(Heard(player))
         await self.launching.wait(entry.match.id, POLL_WAITS_S)
         entry, state, news = await self.matches.board.transact(
             lambda transaction: self._standing(transaction, player)
@@ -89,11 +89,11 @@ class MatchmakingActs:
     async def _begun(
         self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
     ) -> J:
-        """The act, and the launch that it has begun, whether or not its client stays."""
-        place, wish = await self.matches.board.transact(work, near)
-        if wish is not None:
+        """Run the transaction and start its launch, even if the client disconnects."""
+        place, request = await self.matches.board.transact(work, near)
+        if request is not None:
             match_id = place.match_id if isinstance(place, Joined) else place.match.id
-            self.launching.start(match_id, wish)
+            self.launching.start(match_id, request)
         return place
 
     def _asked(
@@ -110,7 +110,7 @@ class MatchmakingActs:
     def _standing(
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[Entry, State, bool]:
-        """Where the player stands, and whether that is the server of a match, told just now."""
+        """Return entry and state, and whether the player learns the server's address just now."""
         with self.matches.on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
@@ -120,7 +120,7 @@ class MatchmakingActs:
             return entry, state, news
 
     async def cancel(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """A party leader's cancel is the party's."""
+        """Cancel for the player; a party leader cancels for the party."""
 
         def work(transaction: BoardTransaction) -> None:
             group = self._group(transaction, player)

@@ -30,21 +30,23 @@ FORGET_S = 3600.0
 
 @define
 class Launches:
-    """Who started what, by account id and by party id; ``cooldown_s`` 0 bounds nothing."""
+    """The launches of each account and party; with ``cooldown_s`` 0 there is no bound."""
 
     stored: StoredMatches
     cooldown_s: float = 0.0
 
     def begun(self, match: Match) -> None:
-        """The deploy server is asked for it: it counts for who has none, and for the party."""
+        """Count a launch for the players who have none, and for the party."""
         if not match.takes_a_port or not self.cooldown_s:
             return
-        match.counts_for = {one for one in match.players if not self._of_player(one, match)}
+        match.counts_for = {
+            player for player in match.players if not self._of_player(player, match)
+        }
         for holder in _holders(match):
             self.stored.hold(holder, [*self._others(holder, match), match])
 
     def ready(self, match: Match, server: Server) -> None:
-        """It runs there; whatever ran there before has ended."""
+        """Record the server of a match; a match that ran there before has ended."""
         before = self.stored.on(server)
         if before is not None and before is not match:
             before.ended = True
@@ -52,19 +54,21 @@ class Launches:
             self.stored.put_on(server, match)
 
     def running(self, match: Match) -> list[Match]:
-        """The servers whose end would let this match start."""
-        found = (one for holder in _holders(match) for one in self._live(holder))
-        return [one for one in found if one is not match and one.state is State.IN_PROGRESS]
+        """Return the running servers whose end would let this match start."""
+        live = (launch for holder in _holders(match) for launch in self._live(holder))
+        return [
+            launch for launch in live if launch is not match and launch.state is State.IN_PROGRESS
+        ]
 
     def elsewhere(self, player: AccountId) -> None:
-        """The player asked for the city or the dojo: their hunt is behind them."""
+        """Record that the player asked for the city or the dojo, and so has left the hunt."""
         for match in self._live(player):  # one that failed or waits is counted anew when it begins
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """The launch that each player has already; empty when the match may start.
+        """Return the launch that each player has already; empty if the match may start.
 
         It may when the party has none and one of its players has none.
         """
@@ -73,13 +77,13 @@ class Launches:
         party = self._newest(self._others(match.party_id, match) if match.party_id else [])
         if party is not None:
             return dict.fromkeys(match.players, party)
-        found = {}
+        blocking = {}
         for player in match.players:
             own = self._of_player(player, match)
             if own is None:
                 return {}
-            found[player] = own
-        return found
+            blocking[player] = own
+        return blocking
 
     def _of_player(self, player: AccountId, asking: Match) -> Match | None:
         live, now = self._others(player, asking), self.stored.now
@@ -89,7 +93,7 @@ class Launches:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """The newest of somebody's launches, while nobody may start another for them."""
+        """Return the newest of a holder's launches if it rules out another one."""
         if not live:
             return None
         newest = live[-1]
@@ -99,16 +103,18 @@ class Launches:
         )
 
     def _others(self, holder: str, asking: Match) -> list[Match]:
-        return [one for one in self._live(holder) if one is not asking]
+        return [match for match in self._live(holder) if match is not asking]
 
     def _live(self, holder: str) -> list[Match]:
         now = self.stored.now
         held = self.stored.held(holder)
-        return [one for one in held if _is_live(one, now) and now - one.created_at < FORGET_S]
+        return [
+            match for match in held if _is_live(match, now) and now - match.created_at < FORGET_S
+        ]
 
 
 def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:
-    """Mark the matches whose server is none of the running ones."""
+    """Mark the matches as ended whose server is not among the running ones."""
     for match in matches:
         if match.server is not None and match.server.port not in ports:
             match.ended = True

@@ -26,7 +26,7 @@ ALIVE_S = 5.0  # between two signs that this process still asks
 
 @define
 class Launching:
-    """Asks the deploy server for each match that ``Matchmaker.begin`` has begun."""
+    """Requests a game server for each match that ``Matchmaker.begin`` has begun."""
 
     matches: LiveMatches
     deploy: DeployClient
@@ -34,7 +34,7 @@ class Launching:
     _running: dict[str, dict[Deferred[None], None]] = field(factory=dict, init=False)  # who waits
 
     def wait(self, match_id: str, seconds: float) -> Deferred[None]:
-        """Fires when the match is decided or ``seconds`` have passed."""
+        """Return a Deferred that fires when the match is decided or ``seconds`` have passed."""
         done: Deferred[None] = Deferred()
         waiting = self._running.get(match_id)
         if waiting is None:
@@ -50,12 +50,12 @@ class Launching:
         done.addBoth(over)
         return done
 
-    def start(self, match_id: str, wish: LaunchRequest) -> None:
-        """Ask the deploy server for the game server of this match; a second call does nothing."""
+    def start(self, match_id: str, request: LaunchRequest) -> None:
+        """Request the game server of this match; a second call does nothing."""
         if match_id in self._running:
             return  # ours, though we could not say so in time
         self._running[match_id] = {}
-        work = Deferred.fromCoroutine(self._launch(match_id, wish))
+        work = Deferred.fromCoroutine(self._launch(match_id, request))
         alive = Every(self.clock, ALIVE_S, lambda: self._lives(match_id), "a launch's sign of life")
         alive.startService()
         work.addErrback(_failed)
@@ -66,10 +66,10 @@ class Launching:
         return self.matches.on_match(match_id, lambda rules, match: rules.still_asking(match))
 
     def _decided(self, match_id: str) -> None:
-        for one in list(self._running.pop(match_id, ())):
-            _fire(one)
+        for waiter in list(self._running.pop(match_id, ())):
+            _fire(waiter)
 
-    async def _launch(self, match_id: str, wish: LaunchRequest) -> None:
+    async def _launch(self, match_id: str, request: LaunchRequest) -> None:
         on_match = self.matches.on_match
         ports = None
         if await on_match(match_id, lambda rules, match: bool(rules.launches.running(match))):
@@ -83,15 +83,15 @@ class Launching:
         if not await on_match(match_id, may_start):
             return
         try:
-            server = await self.deploy.launch(wish, match_id)
+            server = await self.deploy.launch(request, match_id)
         except Busy:
             await on_match(match_id, lambda rules, match: rules.refused(match))
         except Failed as why:
-            log.warn("no game server for {hunt}: {why}", hunt=wish.hunt_id, why=str(why))
+            log.warn("no game server for {hunt}: {why}", hunt=request.hunt_id, why=str(why))
             await on_match(match_id, lambda rules, match: rules.failed(match))
         except Exception:
             # a defect, but who asked must not be left asking
-            log.failure("a launch for {hunt} failed", hunt=wish.hunt_id)
+            log.failure("a launch for {hunt} failed", hunt=request.hunt_id)
             await on_match(match_id, lambda rules, match: rules.failed(match))
         else:
             await on_match(match_id, lambda rules, match: rules.ready(match, server))

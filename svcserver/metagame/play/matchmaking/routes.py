@@ -46,17 +46,12 @@ class MatchmakingRoutes:
         again=Again.STORED,
     )
     async def join(self, call: Call[Late[wire.CandidateWish]]) -> Answer:
-        """Ask for a game server: for the city, the dojo or a hunt. A refusal leaves an earlier wish
-        alone.
-
-        The answer is a candidate, as the client calls the wish; ``GET /candidate/status`` tells
-        what comes of it.
-        """
+        """Ask for a game server for the city, the dojo or a hunt; then poll its status."""
         player = call.player
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
-        wish = call.body.read().checked()
-        entry = await self.acts.join(player, wish, attempt=call.attempt)
+        request = call.body.read().checked()
+        entry = await self.acts.join(player, request, attempt=call.attempt)
         return Answer(200, wire.show_joined(entry))
 
     @routes.row(
@@ -67,24 +62,25 @@ class MatchmakingRoutes:
         again=Again.NATURAL,
     )
     async def follow(self, call: Call, candidate_id: str) -> Answer:
-        """Join the candidate (the wish for a game server) of one's party's leader."""
+        """Join the candidate (the request for a game server) of the party's leader."""
         return Answer(200, wire.show_joined(await self.acts.follow(call.player, candidate_id)))
 
     @routes.row("GET", "/candidate/status", access=TOKEN, reply=wire.StandingReply)
     async def status(self, call: Call) -> Answer:
-        """How the caller's search for a game server stands; with its address once there is one.
+        """Return the state of the caller's search for a game server, and its address.
 
         Clients ask again every ten seconds: groups are closed and game servers started by that.
         """
-        found = await self.acts.poll(call.player)
-        return Answer(200, wire.show_standing(call.player, *found, self.settings.target_changelist))
+        standing = await self.acts.poll(call.player)
+        return Answer(
+            200, wire.show_standing(call.player, *standing, self.settings.target_changelist)
+        )
 
     @routes.row(
         "DELETE", "/candidate", access=TOKEN, when=_cancels, reply=Empty, again=Again.STORED
     )
     async def cancel(self, call: Call) -> Answer:
-        """End the caller's search for a game server; where a party's leader does, the whole
-        party's.
+        """End the caller's search for a game server; a party's leader ends the party's.
 
         Off unless the owner has set MATCHMAKING_CANCEL=1.
         """
@@ -109,29 +105,29 @@ class MatchmakingRoutes:
         again=Again.NATURAL,
     )
     async def alive(self, call: Call[wire.AliveWish]) -> Answer:
-        """The ids that were sent, as ``expectedPlayerIds``: nobody looks whether they are there."""
+        """Return the ids that were sent, as ``expectedPlayerIds``, without a check."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 
     @routes.row(
         "POST", "/candidate/player/register", access=TOKEN, reply=Empty, again=Again.NATURAL
     )
     async def register(self, call: Call) -> Answer:
-        """Does nothing: nobody has to be registered, but clients ask for it."""
+        """Do nothing: players need no registration, but clients send it."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("GET", "/candidate/regions", access=TOKEN, reply=wire.RegionsReply)
     async def regions(self, call: Call) -> Answer:
-        """The regions to choose from: there is one, with the address to ping (QOS_TARGET_URL)."""
+        """Return the only region, with the address to ping (QOS_TARGET_URL)."""
         return Answer(200, wire.show_regions(self.settings.qos_target_url))
 
     @routes.row("GET", "/QoS", access=Access.NONE, reply=Page)
     async def pong(self, call: Call) -> Answer:
-        """Where the client's pings go, by which it learns how near the host is."""
+        """Answer the client's pings, by which it measures the distance to the host."""
         return Answer(200, wire.PONG, content_type="text/html; charset=utf-8")
 
     @routes.row("POST", "/key/generate", access=TOKEN, reply=NoReturn, again=Again.NATURAL)
     async def generate_key(self, call: Call) -> Answer:
-        """Always refused: clients are given no keys of game servers."""
+        """Refuse always: clients get no keys of game servers."""
         raise Malformed("no keys are generated")
 
 

@@ -1,8 +1,4 @@
-"""Who waits for what, and when a group is launched. Spec: 1 §3 Candidate, §4.
-
-Live state: these rules run on the ``StoredMatches`` of one act, whose entries end by themselves.
-Launching itself is somebody else's work: these rules say when.
-"""
+"""The queue of players and the launch of groups. Spec: 1 §3 Candidate, §4."""
 
 from __future__ import annotations
 
@@ -47,70 +43,70 @@ class Matchmaker:
 
     # -- joining -----------------------------------------------------------
 
-    def join(self, player: AccountId, wish: LaunchRequest, group: Group | None) -> Entry:
-        """A player's wish; ``entry.match`` may be due at once (see ``due``)."""
-        if group is not None and not wish.names_a_map:
-            return self._join_party(player, wish, group)
-        return self._join_alone(player, wish)
+    def join(self, player: AccountId, request: LaunchRequest, group: Group | None) -> Entry:
+        """Enter a player; the match of the entry may be due at once (see ``due``)."""
+        if group is not None and not request.names_a_map:
+            return self._join_party(player, request, group)
+        return self._join_alone(player, request)
 
-    def _may_begin(self, wish: LaunchRequest) -> None:
-        """Raise where maintenance mode lets no new hunt begin."""
-        if takes_a_port(wish) and self.stored.draining:
+    def _may_begin(self, request: LaunchRequest) -> None:
+        """Raise Malformed if maintenance mode pauses new hunts."""
+        if takes_a_port(request) and self.stored.draining:
             raise Malformed("no new hunts: the server is about to restart")
 
-    def _join_alone(self, player: AccountId, wish: LaunchRequest) -> Entry:
-        self._may_begin(wish)
+    def _join_alone(self, player: AccountId, request: LaunchRequest) -> Entry:
+        self._may_begin(request)
         self._leave(player)
-        if wish.names_a_map or is_world(wish):
-            match = self._match(wish, [player], expects=False)
-            return self._enter(player, match, self.stored.new_id(), wish)
-        match = self._queue(wish.hunt_id)
+        if request.names_a_map or is_world(request):
+            match = self._match(request, [player], expects=False)
+            return self._enter(player, match, self.stored.new_id(), request)
+        match = self._queue(request.hunt_id)
         match.players.append(player)
         match.joined_at = self.stored.now
         if len(match.players) >= GROUP:
             self._close(match)
-        return self._enter(player, match, self.stored.new_id(), wish)
+        return self._enter(player, match, self.stored.new_id(), request)
 
     def _queue(self, hunt_id: str) -> Match:
         match = self.stored.queue(hunt_id)
         if match is not None and match.queued:
-            match.players = [one for one in match.players if self._is_in(one, match)]
+            match.players = [player for player in match.players if self._is_in(player, match)]
         else:
             match = self._match(LaunchRequest(ISLAND, "", hunt_id), [], expects=True)
             match.queued = True
         self.stored.set_queue(hunt_id, match)
         return match
 
-    def _join_party(self, player: AccountId, wish: LaunchRequest, group: Group) -> Entry:
+    def _join_party(self, player: AccountId, request: LaunchRequest, group: Group) -> Entry:
         current = self._of_party(group.id)
-        if current is not None and self._follows(player, wish, current, group):
+        if current is not None and self._follows(player, request, current, group):
             return self._again(player, current)
         if player == group.leader:
-            return self._lead(player, wish, group)
-        if wish.game_mode in (CITY, SHARED) or is_world(wish):
-            return self._join_alone(player, wish)
+            return self._lead(player, request, group)
+        if request.game_mode in (CITY, SHARED) or is_world(request):
+            return self._join_alone(player, request)
         raise Malformed("only the leader chooses another hunt")
 
     def _follows(
-        self, player: AccountId, wish: LaunchRequest, current: Match, group: Group
+        self, player: AccountId, request: LaunchRequest, current: Match, group: Group
     ) -> bool:
-        """Whether the wish is the party's current hunt again, or its last one for a member."""
+        """Return whether the request repeats the party's current or, for a member, last hunt."""
         now = self.stored.now
-        if wish.hunt_id != current.hunt_id or current.state is State.FAILED:
+        if request.hunt_id != current.hunt_id or current.state is State.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
             return False  # back from elsewhere: the leader wants the hunt anew
-        if player in current.players and wish.game_mode == current.mode:
+        if player in current.players and request.game_mode == current.mode:
             return current.state is State.MATCHING or now - current.created_at < FOLLOW_S
         return (
             player != group.leader
-            and not is_world(wish)
+            and not is_world(request)
             and current.state is State.IN_PROGRESS
             and now - current.created_at < FOLLOW_S
         )
 
     def _again(self, player: AccountId, match: Match) -> Entry:
-        """The same candidate; a player already sent is told MATCHING a while, then sent again."""
+        """Return the same candidate; a player who was sent waits a while and is sent again."""
         if not self._is_in(player, match):
             self._leave(player)
         if player not in match.players:
@@ -122,55 +118,55 @@ class Matchmaker:
         self.stored.place(player, entry)
         return entry
 
-    def _lead(self, leader: AccountId, wish: LaunchRequest, group: Group) -> Entry:
-        world = wish.game_mode in (CITY, SHARED) or is_world(wish)
+    def _lead(self, leader: AccountId, request: LaunchRequest, group: Group) -> Entry:
+        world = request.game_mode in (CITY, SHARED) or is_world(request)
         members = self._on_the_same_server(leader, group) if world else list(group.members)
         if members == [leader] and world:
-            return self._join_alone(leader, wish)
+            return self._join_alone(leader, request)
         if not world:
-            self._may_begin(wish)
+            self._may_begin(request)
         for member in members:
             self._leave(member)
-        match = self._match(wish, members, expects=not world)
+        match = self._match(request, members, expects=not world)
         match.party_id, match.leader = group.id, leader
         self.stored.set_party(group.id, match)
-        entries = {one: self._enter(one, match, match.id, wish) for one in members}
+        entries = {member: self._enter(member, match, match.id, request) for member in members}
         return entries[leader]
 
     def _on_the_same_server(self, leader: AccountId, group: Group) -> list[AccountId]:
         there = self.last_sent(leader)
         if there is None:
             return [leader]
-        sent = {one: self.last_sent(one) for one in group.members}
+        sent = {member: self.last_sent(member) for member in group.members}
         return [
-            one
-            for one, their in sent.items()
-            if one == leader or (their is not None and their.server == there.server)
+            member
+            for member, their in sent.items()
+            if member == leader or (their is not None and their.server == there.server)
         ]
 
-    def _match(self, wish: LaunchRequest, players: list[AccountId], *, expects: bool) -> Match:
-        made = self.stored.new_id(), wish.game_mode, wish.hunt_id, wish.game_args
+    def _match(self, request: LaunchRequest, players: list[AccountId], *, expects: bool) -> Match:
+        made = self.stored.new_id(), request.game_mode, request.hunt_id, request.game_args
         match = Match(*made, players, expects, self.stored.now)
         self.stored.add(match)
         return match
 
     def _enter(
-        self, player: AccountId, match: Match, candidate_id: str, wish: LaunchRequest
+        self, player: AccountId, match: Match, candidate_id: str, request: LaunchRequest
     ) -> Entry:
         if not match.takes_a_port:
             self.launches.elsewhere(player)
         match.known_as[player] = candidate_id
-        entry = Entry(candidate_id, wish.game_mode, wish.hunt_id, match)
+        entry = Entry(candidate_id, request.game_mode, request.hunt_id, match)
         self.stored.place(player, entry)
         return entry
 
     def _is_in(self, player: AccountId, match: Match) -> bool:
-        """Whether that is where the player stands now; ``players`` may still expect them."""
+        """Return whether the player's current entry is in this match; ``players`` may be older."""
         entry = self.stored.entry(player)
         return entry is not None and entry.match is match
 
     def follow(self, player: AccountId, candidate_id: str, group: Group | None) -> Entry:
-        """A member's way into the party's candidate; raises Missing."""
+        """Return a member's entry in the party's candidate; raises Missing."""
         match = self._of_party(group.id) if group is not None else None
         entry = self.stored.entry(player)
         if match is None or match.id != candidate_id or entry is None or entry.match is not match:
@@ -180,18 +176,18 @@ class Matchmaker:
     # -- waiting -----------------------------------------------------------
 
     def entry(self, player: AccountId) -> Entry | None:
-        """The player's place; it is kept an hour from now."""
+        """Return the player's entry and store it for another hour."""
         entry = self.stored.entry(player)
         if entry is not None:
             self.stored.place(player, entry)
         return entry
 
     def begin(self, match: Match) -> LaunchRequest | None:
-        """What the deploy server is to be asked now by whoever called this; None: nothing."""
+        """Return the request that the caller must send to the deploy server now, or None."""
         return self.asking(match) if self.due(match) else None
 
     def due(self, match: Match) -> bool:
-        """Whether the deploy server should be asked now; closes a queue that is due."""
+        """Return whether a game server should be requested now; closes a queue that is due."""
         now = self.stored.now
         if match.state is not State.MATCHING or match.is_asking(now) or not match.players:
             return False
@@ -216,7 +212,7 @@ class Matchmaker:
             self.stored.set_queue(match.hunt_id, None)
 
     def asking(self, match: Match) -> LaunchRequest:
-        """Note that the launch is asked for from now on; gives what to ask."""
+        """Record that the launch is requested now, and return the request."""
         match.asking_until, match.retry_at = (
             self.stored.now + self.asked_s,
             self.stored.now + RETRY_S,
@@ -224,13 +220,12 @@ class Matchmaker:
         return match.request()
 
     def still_asking(self, match: Match) -> None:
-        """The asker lives and waits for the deploy server; what it does not say for
-        ``ASKED_S`` another may ask again."""
+        """Extend the time for which no other worker may request this launch."""
         if match.state is State.MATCHING:
             match.asking_until = self.stored.now + self.asked_s
 
     def may_start(self, match: Match) -> bool:
-        """Whether the deploy server may be asked; if so, the launch counts from now on.
+        """Return whether the game server may be requested; if so, the launch counts from now on.
 
         If not, whoever has not left their earlier hunt is sent there again, and who went to
         the city meanwhile waits until that game server has ended, as for capacity.
@@ -259,7 +254,7 @@ class Matchmaker:
         self.launches.ready(match, server)
 
     def refused(self, match: Match) -> None:
-        """No capacity: stays MATCHING, retried by active polls for five minutes."""
+        """Keep the match waiting for capacity: active polls retry it for five minutes."""
         self._wait(match)
 
     def _wait(self, match: Match) -> None:
@@ -271,7 +266,7 @@ class Matchmaker:
                 self._drop(player, match)
 
     def failed(self, match: Match) -> None:
-        """The deploy server gave no usable answer: the match is FAILED, and not asked for again."""
+        """Fail the match for good: the deploy server gave no usable answer."""
         match.asking_until = 0.0
         self._fail(match)
 
@@ -280,7 +275,7 @@ class Matchmaker:
         self._end_of_party(match)
 
     def sent(self, player: AccountId, entry: Entry) -> bool:
-        """The player was told the server's address; gives whether it is news to them."""
+        """Record that the player has the server's address; return whether it is new to them."""
         match, before, now = entry.match, self.last_sent(player), self.stored.now
         if match.server is None or (before is not None and before.match_id == match.id):
             return False
@@ -290,7 +285,7 @@ class Matchmaker:
         return True
 
     def last_sent(self, player: AccountId) -> Sent | None:
-        """Where the player was last sent, an hour ago at most or while they are a candidate."""
+        """Return the last server of the player, within an hour or while they are a candidate."""
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
             return sent
@@ -299,7 +294,7 @@ class Matchmaker:
     # -- leaving -----------------------------------------------------------
 
     def cancel(self, player: AccountId, group: Group | None) -> None:
-        """``DELETE /candidate``: a party leader's cancel is the party's."""
+        """Cancel for the player; a party leader cancels for the party."""
         entry = self.stored.entry(player)
         if entry is None:
             return
@@ -314,18 +309,18 @@ class Matchmaker:
         self.leave(player)
 
     def leave(self, player: AccountId) -> None:
-        """``DELETE /candidate/leave``: only the caller, and only an unresolved wait."""
+        """Take only this player out, and only while the match has no server."""
         entry = self.stored.entry(player)
         if entry is not None and entry.match.state is not State.IN_PROGRESS:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
-        """The player's sessions have ended: no place in any queue, match or server."""
+        """Remove a player whose sessions have ended from every queue, match and server."""
         self._leave(player)
         self.stored.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Who leaves the party before the server is up stays behind."""
+        """Take players out who leave the party before the server is up."""
         for player in players:
             entry = self.stored.entry(player)
             if entry is not None and entry.match.party_id == party_id:
@@ -356,7 +351,7 @@ class Matchmaker:
     # -- for others --------------------------------------------------------
 
     def of_party(self, party_id: str) -> PartyCandidate | None:
-        """The candidate the party poll shows; gone a minute after the last was sent."""
+        """Return the party's candidate, until a minute after its last player was sent."""
         match = self._of_party(party_id)
         if match is None:
             return None

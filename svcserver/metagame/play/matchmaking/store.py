@@ -1,4 +1,4 @@
-"""Matchmaking on the board: what is kept, how long, and how much of it."""
+"""The matchmaking data on the board."""
 
 from __future__ import annotations
 
@@ -161,11 +161,11 @@ class BoardMatches:
     def match(self, match_id: str) -> Match | None:
         if match_id in self._loaded:
             return self._loaded[match_id][1]
-        kept = self.transaction.get(MATCHES, match_id)
-        if kept is None:
+        stored = self.transaction.get(MATCHES, match_id)
+        if stored is None:
             return None
-        match = kept.opened()
-        self._loaded[match_id] = kept, match
+        match = stored.opened()
+        self._loaded[match_id] = stored, match
         return match
 
     def add(self, match: Match) -> None:
@@ -207,11 +207,12 @@ class BoardMatches:
             self.transaction.put(SENT, player, sent)
 
     def held(self, holder: str) -> list[Match]:
-        found = [self.match(one) for one in self.transaction.get(LAUNCHES_OF, holder) or ()]
-        return [one for one in found if one is not None]
+        ids: tuple[str, ...] = self.transaction.get(LAUNCHES_OF, holder) or ()
+        matches = map(self.match, ids)
+        return [match for match in matches if match is not None]
 
     def hold(self, holder: str, matches: list[Match]) -> None:
-        self.transaction.put(LAUNCHES_OF, holder, tuple(one.id for one in matches))
+        self.transaction.put(LAUNCHES_OF, holder, tuple(match.id for match in matches))
 
     def on(self, server: Server) -> Match | None:
         return self._named(LAUNCH_ON, _key(server))
@@ -274,22 +275,22 @@ class LiveMatches:
         return self.act(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:
-        """Where each was last sent, of those who were."""
-        asked = list(players)
+        """Return the server to which each of these players was last sent."""
+        wanted = list(players)
 
         def work(matchmaker: Matchmaker) -> dict[AccountId, Sent]:
-            found = ((one, matchmaker.last_sent(one)) for one in asked)
-            return {one: sent for one, sent in found if sent is not None}
+            servers = ((player, matchmaker.last_sent(player)) for player in wanted)
+            return {player: sent for player, sent in servers if sent is not None}
 
         return self.act(work)
 
     def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
-        """Who left a party leaves its candidate, in the same transaction."""
+        """Take players who left a party out of its candidate, in the same transaction."""
         with self.on(transaction) as matchmaker:
             matchmaker.left_party(news.party_id, news.left)
 
     def of_party(self, transaction: BoardTransaction, party_id: str) -> PartyCandidate | None:
-        """What the party poll shows."""
+        """Return the candidate for the party poll."""
         with self.on(transaction) as matchmaker:
             return matchmaker.of_party(party_id)
 

@@ -41,9 +41,7 @@ class AliveWish:
 
 
 class JoinReply(TypedDict):
-    """A new candidate (a wish for a game server). It is always MATCHING; ``GET /candidate/status``
-    tells the address.
-    """
+    """A new candidate (a request for a game server); its status is always MATCHING."""
 
     candidateId: str
     gameMode: str
@@ -53,7 +51,7 @@ class JoinReply(TypedDict):
 
 
 class GameServerInfo(TypedDict):
-    """Where the game server is; ``gameSessionId`` is the id of the candidate."""
+    """The address of the game server; ``gameSessionId`` is the id of the candidate."""
 
     buildId: str
     gameSessionId: str
@@ -62,9 +60,7 @@ class GameServerInfo(TypedDict):
 
 
 class StandingReply(TypedDict):
-    """How a candidate (a wish for a game server) stands: MATCHING, FAILED or, with ``serverInfo``,
-    IN_PROGRESS.
-    """
+    """The state of a candidate: MATCHING, FAILED or, with ``serverInfo``, IN_PROGRESS."""
 
     candidateId: str
     candidateStatusPeriodMillis: int
@@ -84,7 +80,7 @@ class AliveReply(TypedDict):
 
 
 class Regions(TypedDict):
-    """Which addresses the client pings, how many times and how often."""
+    """The addresses that the client pings, the number of pings and their interval."""
 
     maxPingingStepTime: float
     pingCount: int
@@ -101,7 +97,7 @@ class RegionsReply(TypedDict):
 
 
 def show_joined(entry: Entry | Joined) -> JoinReply:
-    """The reply of both joins."""
+    """Return the reply of both joins."""
     return {
         "candidateId": entry.candidate_id,
         "gameMode": entry.mode,
@@ -114,7 +110,7 @@ def show_joined(entry: Entry | Joined) -> JoinReply:
 def show_standing(
     player: AccountId, entry: Entry, state: State, changelist: str
 ) -> dict[str, Json]:
-    """The reply of a status poll, its keys in the order that the client was proven with."""
+    """Return the reply of a status poll, its keys in the order that the client was tested with."""
     match = entry.match
     in_party = match.party_id is not None
     reply: dict[str, Json] = {
@@ -122,7 +118,9 @@ def show_standing(
         "candidateStatusPeriodMillis": PERIOD_MS,
         "gameMode": entry.mode if in_party else ISLAND,
         "huntId": entry.hunt_id,
-        "playerStates": {one: {} for one in (match.players if in_party else [player])},
+        "playerStates": {
+            account_id: {} for account_id in (match.players if in_party else [player])
+        },
     }
     if state is State.IN_PROGRESS and match.server is not None:
         reply["serverInfo"] = {
@@ -135,7 +133,7 @@ def show_standing(
 
 
 def show_regions(target: str) -> RegionsReply:
-    """How and whom the client pings before it joins; no address without QOS_TARGET_URL."""
+    """Return the addresses that the client pings before it joins; none without QOS_TARGET_URL."""
     payload: Regions = {
         "maxPingingStepTime": 3,
         "pingCount": PINGS,

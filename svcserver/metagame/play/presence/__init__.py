@@ -1,1 +1,1 @@
-"""Who is online, and where."""
+"""Online players and the places where they are."""

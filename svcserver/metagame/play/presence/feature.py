@@ -33,27 +33,27 @@ class Heartbeat:
 
 
 class OnlineCount(TypedDict):
-    """The number of players heard from in the last 90 seconds."""
+    """The number of players seen in the last 90 seconds."""
 
     NumActivePlayers: int
 
 
 @frozen
 class PresenceActs:
-    """Marks players online; ``heard`` is sent for each sign of life."""
+    """Marks players online and announces each heartbeat."""
 
     online: Online
-    heard: Signal[Heard]
+    player_active: Signal[Heard]
 
     async def beat(self, account_id: AccountId, map_path: str, state: str) -> None:
         """Mark the player online, at that place."""
         there, doing = map_path[:LONGEST], state[:LONGEST]
         await self.online.hear(account_id, there, doing)
-        if self.heard.listeners:
-            self.heard.send(Heard(account_id, there, doing))
+        if self.player_active.listeners:
+            self.player_active.send(Heard(account_id, there, doing))
 
     async def count(self) -> int:
-        """How many players were heard of within the last 90 s."""
+        """Return the number of players seen in the last 90 s."""
         return await self.online.count()
 
 
@@ -85,23 +85,23 @@ class Online:
         return with_fallback(self.board.transact(work), None)
 
     def forget(self, account_id: AccountId) -> Deferred[None]:
-        """The player is no longer online."""
+        """Take the player off the list of online players."""
         return self.board.transact(lambda transaction: transaction.drop(BEATS, account_id))
 
     def all(self) -> Deferred[list[Beat]]:
-        """The last heartbeat of everyone online."""
+        """Return the last heartbeat of each online player."""
         return self.board.transact(
             lambda transaction: [beat for _, beat in transaction.each(BEATS)]
         )
 
     def looked(self) -> Deferred[tuple[float, list[Beat]]]:
-        """When it was looked (epoch seconds of the board's clock), and what ``all`` gives."""
+        """Return the board's time (epoch seconds) and the last heartbeat of each online player."""
         return self.board.transact(
             lambda transaction: (transaction.now, [beat for _, beat in transaction.each(BEATS)])
         )
 
     def count(self) -> Deferred[int]:
-        """How many players are online."""
+        """Return the number of online players."""
         return self.board.transact(lambda transaction: transaction.count(BEATS))
 
 
@@ -135,7 +135,7 @@ class PresenceRoutes:
 
     @routes.row("GET", "/svc/api/PublicOnlineStats", access=Access.ACCOUNT_KEY, reply=OnlineCount)
     async def count(self, call: Call) -> Answer:
-        """The number of online players."""
+        """Return the number of online players."""
         return Answer(200, {"NumActivePlayers": await self.acts.count()})
 
 

@@ -1,4 +1,4 @@
-"""What a heartbeat says, and the kind of place that its player is in. Spec: 2 §2."""
+"""The content of a heartbeat, and the kind of place that its player is in. Spec: 2 §2."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Beat:
 
 
 class Place(StrEnum):
-    """Where a player is, as status pages and the dashboard say it."""
+    """The place of a player, for status pages and the dashboard."""
 
     MENU = "menu"
     CITY = "city"
@@ -45,7 +45,7 @@ _BY_STATE = {
 
 
 def place(map_path: str, state: str, city_map: str) -> Place:
-    """The place for a map path or bare name; arena maps are hunts."""
+    """Return the place for a map path or bare name; arena maps are hunts."""
     name = map_name(map_path)
     if not name:
         return _BY_STATE.get(state, Place.UNKNOWN)
@@ -62,5 +62,5 @@ def place(map_path: str, state: str, city_map: str) -> Place:
 
 
 def map_name(map_path: str) -> str:
-    """The last segment of a map path, without options."""
+    """Return the last segment of a map path, without options."""
     return map_path.partition("?")[0].rstrip("/").rpartition("/")[2].strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements, grant
+from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements
 from tests.metagame.achievements.progression.base import Achieving
 from tests.support.proves import proves
 
@@ -80,7 +80,7 @@ class EntitlementTests(Achieving):
         now = self.game.clock.seconds()
 
         def work(tx):
-            grant(tx, self.ann.id, "Y", 0, "store:sku", now)
+            SqlEntitlements(tx).grant(self.ann.id, "Y", 0, "store:sku", now)
             return SqlEntitlements(tx, ("D",)).active(self.ann.id, now)
 
         self.assertEqual(self.game.ledger.run(work), {"Y", "D"})

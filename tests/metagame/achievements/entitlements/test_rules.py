@@ -10,8 +10,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.achievements.entitlements import rules
+from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements
 from svcserver.metagame.achievements.entitlements.rules import Entitlement, granted
 from svcserver.metagame.achievements.wire import Hours
+from tests.support.ledger import InstantLedger
 
 HOUR_MS = 3_600_000
 hours_or_null = reader(Hours | None)
@@ -19,19 +21,6 @@ hours_or_null = reader(Hours | None)
 
 def hours(sent: Any) -> float:
     return hours_or_null(sent) or 0.0
-
-
-class Kept:
-    """Entitlements of one account."""
-
-    def __init__(self, *held: Entitlement) -> None:
-        self.held = {one.name: one for one in held}
-
-    def all(self, account_id: str) -> dict[str, Entitlement]:
-        return self.held
-
-    def keep(self, account_id: str, one: Entitlement) -> None:
-        self.held[one.name] = one
 
 
 class HourTests(SynchronousTestCase):
@@ -77,15 +66,19 @@ class GrantTests(SynchronousTestCase):
         self.assertIs(granted(evolve(self.forever, revoked=True), late), late)
         self.assertIs(granted(None, late), late)
 
-    def test_defaults_say_where_they_come_from(self) -> None:
-        kept = Kept(evolve(self.timed, revoked=True))
-        rules.add_defaults(kept, "UID-a", ["X", "D"], 7)
-        self.assertEqual(kept.held["D"], Entitlement("D", 0.0, 7, "default"))
-        self.assertTrue(kept.held["X"].revoked)
+    def test_only_missing_defaults_are_added(self) -> None:
+        held = {"X": evolve(self.timed, revoked=True)}
+        with_defaults = rules.with_defaults(held, ["X", "D"], 7)
+        self.assertEqual(with_defaults, {**held, "D": Entitlement("D", 0.0, 7, "default")})
 
-    def test_a_revocation_says_whether_it_ended_anything(self) -> None:
-        kept = Kept(self.timed)
-        self.assertIs(rules.revoke(kept, "UID-a", None, 1000), False)
-        self.assertIs(rules.revoke(kept, "UID-a", self.timed, 1000), True)
-        self.assertTrue(kept.held["X"].revoked)
-        self.assertIs(rules.revoke(kept, "UID-a", kept.held["X"], 1000), False)
+    def test_a_revocation_returns_whether_it_was_in_force(self) -> None:
+        def work(tx: Any) -> None:
+            store = SqlEntitlements(tx)
+            store.put("UID-a", self.timed)
+            self.assertIs(store.revoke("UID-a", None, 1000), False)
+            self.assertIs(store.revoke("UID-a", self.timed, 1000), True)
+            revoked = store.all("UID-a")["X"]
+            self.assertTrue(revoked.revoked)
+            self.assertIs(store.revoke("UID-a", revoked, 1000), False)
+
+        InstantLedger().run(work)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -21,45 +20,23 @@ def read_grant(body: Any) -> Grant:
     return sent.grant()
 
 
-class Progress:
-    """Progress of one account."""
-
-    def __init__(self, *tracks: Track) -> None:
-        self.kept = {one.id: one for one in tracks}
-        self.goals: dict[str, Objective] = {}
-
-    def tracks(self, account_id: str) -> Mapping[str, Track]:
-        return dict(self.kept)
-
-    def keep_track(self, account_id: str, track: Track) -> None:
-        self.kept[track.id] = track
-
-    def drop_track(self, account_id: str, track_id: str) -> None:
-        self.kept.pop(track_id, None)
-
-    def objectives(self, account_id: str) -> Mapping[str, Objective]:
-        return dict(self.goals)
-
-    def keep_objectives(self, account_id: str, changed: Sequence[Objective]) -> None:
-        self.goals |= {one.id: one for one in changed}
-
-    def drop_objectives(self, account_id: str) -> None:
-        self.goals.clear()
-
-
 class GrantTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.book, self.notes = Progress(), list[str]()
+        self.tracks: dict[str, Track] = {}
+        self.objectives: dict[str, Objective] = {}
+        self.notes: list[str] = []
 
     def objective(self, value: int, count: int | None = None) -> Objective:
         sent = {"objective_id": "o", "value": value, "completed_count": count}
-        grant = read_grant({"objectives": [sent]})
-        [said] = rules.apply_grant(self.book, "UID-a", grant, 100, 7, self.notes)[1]
-        return said
+        values = read_grant({"objectives": [sent]}).objectives
+        [objective] = rules.set_objectives(self.objectives, values, 7, self.notes)
+        self.objectives["o"] = objective
+        return objective
 
     def add(self, amount: str) -> Track:
-        more = wire.amount_in_path("T", amount)
-        return rules.add(self.book, "UID-a", "T", more, 5, [])
+        amounts = {"T": max(wire.amount_in_path("T", amount), 0)}
+        [self.tracks["T"]] = rules.grown_tracks(self.tracks, amounts, 5, [])
+        return self.tracks["T"]
 
     def test_the_largest_numbers_are_the_clients(self) -> None:
         self.assertEqual((rules.INT_MAX, rules.INT_MIN), (2147483647, -2147483648))
@@ -87,17 +64,16 @@ class GrantTests(SynchronousTestCase):
 
 class ConfirmTests(SynchronousTestCase):
     def test_a_rank_gives_its_entitlements_once(self) -> None:
-        book = Progress(Track("T", 20))
-        for rank, given in ((1, [(1, "a")]), (2, [(2, "b")]), (2, [])):
+        track = Track("T", 20)
+        for rank, expected in ((1, [(1, "a")]), (2, [(2, "b")]), (2, [])):
             ask = wire.confirmation(str(rank), "public")
-            self.assertEqual(rules.confirm(book, "UID-a", PATH, ask, set(), 9)[1], given)
-        self.assertEqual(book.kept["T"].confirmed_free, 2)
+            track, granted = rules.confirm(track, PATH, ask, set(), 9)
+            self.assertEqual(granted, expected)
+        self.assertEqual(track.confirmed_free, 2)
 
 
 class SeedTests(SynchronousTestCase):
-    def test_fresh_puts_every_track_to_0_the_unknown_ones_last(self) -> None:
-        book = Progress(Track("Old", 5, 1, 1, 1), Track("T", 20, 2))
-        book.goals["o"] = Objective("o", 1, 1, 1, 1)
-        said = rules.seed(book, "UID-a", {"T": PATH, "U": evolve(PATH, id="U")}, "fresh", 9)
-        self.assertEqual(said, [Track("T"), Track("U"), Track("Old")])
-        self.assertEqual((book.kept["Old"], book.goals), (Track("Old"), {}))
+    def test_fresh_sets_every_track_to_0_the_unknown_ones_last(self) -> None:
+        stored = {"Old": Track("Old", 5, 1, 1, 1), "T": Track("T", 20, 2)}
+        tracks = rules.seeded(stored, {"T": PATH, "U": evolve(PATH, id="U")}, "fresh", 9)
+        self.assertEqual(tracks, [Track("T"), Track("U"), Track("Old")])

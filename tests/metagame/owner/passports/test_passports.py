@@ -32,7 +32,7 @@ class PassportTests(SynchronousTestCase):
         track = Track(self.track(), 50, 0, 0, 0)
         ledger = self.game.parts.ledger
         self.successResultOf(
-            ledger.write(lambda tx: SqlProgress(tx).keep_track(self.ann.player.id, track))
+            ledger.write(lambda tx: SqlProgress(tx).put_tracks(self.ann.player.id, [track]))
         )
 
     def track(self) -> str:

@@ -69,9 +69,9 @@ class Seen:
         return evolve(entry, match=match)
 
     def join(
-        self, player: str, wish: LaunchRequest, group: Group | None, now: float | None = None
+        self, player: str, request: LaunchRequest, group: Group | None, now: float | None = None
     ) -> Entry:
-        return self.seen(self.do(lambda rules: rules.join(player, wish, group), now))
+        return self.seen(self.do(lambda rules: rules.join(player, request, group), now))
 
     def entry(self, player: str, now: float | None = None) -> Entry | None:
         found = self.do(lambda rules: rules.entry(player), now)

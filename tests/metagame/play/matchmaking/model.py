@@ -40,25 +40,25 @@ class PlainMatchmaker:
     # -- joining -----------------------------------------------------------
 
     def join(
-        self, player: AccountId, wish: LaunchRequest, group: Group | None, now: float
+        self, player: AccountId, request: LaunchRequest, group: Group | None, now: float
     ) -> Entry:
-        """A player's wish; ``entry.match`` may be due at once (see ``due``)."""
+        """A player's request; ``entry.match`` may be due at once (see ``due``)."""
         self._sweep(now)
-        if group is not None and not wish.names_a_map:
-            return self._join_party(player, wish, group, now)
-        return self._join_alone(player, wish, now)
+        if group is not None and not request.names_a_map:
+            return self._join_party(player, request, group, now)
+        return self._join_alone(player, request, now)
 
-    def _join_alone(self, player: AccountId, wish: LaunchRequest, now: float) -> Entry:
+    def _join_alone(self, player: AccountId, request: LaunchRequest, now: float) -> Entry:
         self._leave(player)
-        if wish.names_a_map or is_world(wish):
-            match = self._match(wish, [player], now, expects=False)
-            return self._enter(player, match, new_id(), wish, now)
-        match = self._queues.get(wish.hunt_id) or self._open_queue(wish.hunt_id, now)
+        if request.names_a_map or is_world(request):
+            match = self._match(request, [player], now, expects=False)
+            return self._enter(player, match, new_id(), request, now)
+        match = self._queues.get(request.hunt_id) or self._open_queue(request.hunt_id, now)
         match.players.append(player)
         match.joined_at = now
         if len(match.players) >= GROUP:
             self._close(match)
-        return self._enter(player, match, new_id(), wish, now)
+        return self._enter(player, match, new_id(), request, now)
 
     def _open_queue(self, hunt_id: str, now: float) -> Match:
         match = self._match(LaunchRequest(ISLAND, "", hunt_id), [], now, expects=True)
@@ -67,30 +67,30 @@ class PlainMatchmaker:
         return match
 
     def _join_party(
-        self, player: AccountId, wish: LaunchRequest, group: Group, now: float
+        self, player: AccountId, request: LaunchRequest, group: Group, now: float
     ) -> Entry:
         current = self._parties.get(group.id)
-        if current is not None and self._follows(player, wish, current, group, now):
+        if current is not None and self._follows(player, request, current, group, now):
             return self._again(player, current, now)
         if player == group.leader:
-            return self._lead(player, wish, group, now)
-        if wish.game_mode in (CITY, SHARED) or is_world(wish):
-            return self._join_alone(player, wish, now)
+            return self._lead(player, request, group, now)
+        if request.game_mode in (CITY, SHARED) or is_world(request):
+            return self._join_alone(player, request, now)
         raise Malformed("only the leader chooses another hunt")
 
     def _follows(
-        self, player: AccountId, wish: LaunchRequest, current: Match, group: Group, now: float
+        self, player: AccountId, request: LaunchRequest, current: Match, group: Group, now: float
     ) -> bool:
-        """Whether the wish is the party's current hunt again, or its last one for a member."""
-        if wish.hunt_id != current.hunt_id or current.state is State.FAILED:
+        """Whether the request is the party's current hunt again, or its last one for a member."""
+        if request.hunt_id != current.hunt_id or current.state is State.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
             return False  # back from elsewhere: the leader wants the hunt anew
-        if player in current.players and wish.game_mode == current.mode:
+        if player in current.players and request.game_mode == current.mode:
             return current.state is State.MATCHING or now - current.created_at < FOLLOW_S
         return (
             player != group.leader
-            and not is_world(wish)
+            and not is_world(request)
             and current.state is State.IN_PROGRESS
             and now - current.created_at < FOLLOW_S
         )
@@ -108,21 +108,21 @@ class PlainMatchmaker:
         self._entries[player] = entry
         return entry
 
-    def _lead(self, leader: AccountId, wish: LaunchRequest, group: Group, now: float) -> Entry:
-        world = wish.game_mode in (CITY, SHARED) or is_world(wish)
+    def _lead(self, leader: AccountId, request: LaunchRequest, group: Group, now: float) -> Entry:
+        world = request.game_mode in (CITY, SHARED) or is_world(request)
         members = self._on_the_same_server(leader, group) if world else list(group.members)
         if members == [leader] and world:
-            return self._join_alone(leader, wish, now)
+            return self._join_alone(leader, request, now)
         for member in members:
             self._leave(member)
-        match = self._match(wish, members, now, expects=not world)
+        match = self._match(request, members, now, expects=not world)
         match.party_id, match.leader = group.id, leader
         self._parties.pop(group.id, None)
         self._parties[group.id] = match
         while len(self._parties) > MAX_ENTRIES:
             del self._parties[next(iter(self._parties))]
         for member in members:
-            self._enter(member, match, match.id, wish, now)
+            self._enter(member, match, match.id, request, now)
         return self._entries[leader]
 
     def _on_the_same_server(self, leader: AccountId, group: Group) -> list[AccountId]:
@@ -137,17 +137,19 @@ class PlainMatchmaker:
 
     @staticmethod
     def _match(
-        wish: LaunchRequest, players: list[AccountId], now: float, *, expects: bool
+        request: LaunchRequest, players: list[AccountId], now: float, *, expects: bool
     ) -> Match:
-        return Match(new_id(), wish.game_mode, wish.hunt_id, wish.game_args, players, expects, now)
+        return Match(
+            new_id(), request.game_mode, request.hunt_id, request.game_args, players, expects, now
+        )
 
     def _enter(
-        self, player: AccountId, match: Match, candidate_id: str, wish: LaunchRequest, now: float
+        self, player: AccountId, match: Match, candidate_id: str, request: LaunchRequest, now: float
     ) -> Entry:
         if not match.takes_a_port:
             self.launches.elsewhere(player, now)
         match.known_as[player] = candidate_id
-        entry = Entry(candidate_id, wish.game_mode, wish.hunt_id, match, now)
+        entry = Entry(candidate_id, request.game_mode, request.hunt_id, match, now)
         self._entries[player] = entry
         return entry
 

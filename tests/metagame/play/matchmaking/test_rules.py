@@ -33,11 +33,11 @@ class Case(SynchronousTestCase):
     def setUp(self) -> None:
         self.matches = Seen()
 
-    def join(self, player: str, now: float = 0.0, wish: LaunchRequest = HUNT) -> Match:
-        return self.matches.join(player, wish, PARTY, now).match
+    def join(self, player: str, now: float = 0.0, request: LaunchRequest = HUNT) -> Match:
+        return self.matches.join(player, request, PARTY, now).match
 
-    def alone(self, player: str, now: float = 0.0, wish: LaunchRequest = HUNT) -> Match:
-        return self.matches.join(player, wish, None, now).match
+    def alone(self, player: str, now: float = 0.0, request: LaunchRequest = HUNT) -> Match:
+        return self.matches.join(player, request, None, now).match
 
     def send(self, *players: str, server: Server = SERVER, now: float = 0.0) -> None:
         for player in players:
@@ -125,15 +125,19 @@ class PartyTests(Case):
         self.assertIs(self.join("bob", 3000.0), match)
 
     def test_a_leader_never_sent_anywhere_goes_to_the_city_alone(self) -> None:
-        self.assertEqual(self.join("ann", wish=CITY).players, ["ann"])
+        self.assertEqual(self.join("ann", request=CITY).players, ["ann"])
 
     def test_a_way_back_to_the_city_is_the_city_in_any_mode(self) -> None:
         for hunt in ("", "ShatteredIsles_ReturnTo_City", "ShatteredIsles_TrainingDojo"):
-            match = self.join("ann", wish=LaunchRequest("ISLAND", "", hunt))
+            match = self.join("ann", request=LaunchRequest("ISLAND", "", hunt))
             self.assertEqual((match.players, match.expects), (["ann"], False), hunt)
 
     def test_the_leader_takes_to_the_city_who_is_on_the_same_server(self) -> None:
-        self.alone("ann", wish=CITY), self.alone("bob", wish=CITY), self.alone("cat", wish=CITY)
+        (
+            self.alone("ann", request=CITY),
+            self.alone("bob", request=CITY),
+            self.alone("cat", request=CITY),
+        )
         self.send("ann", "bob")
         self.send("cat", server=ELSEWHERE)
         match = self.join("ann", 1.0, CITY)
@@ -153,7 +157,7 @@ class PartyTests(Case):
         self.matches.leave("bob")  # still expected, but no longer a candidate
         self.assertIn("bob", match.players)
         self.assertRaises(Missing, self.matches.follow, "bob", match.id, PARTY, 1.0)
-        self.alone("cat", wish=CITY)
+        self.alone("cat", request=CITY)
         self.assertRaises(Missing, self.matches.follow, "cat", match.id, PARTY, 1.0)
 
     def test_a_leaders_cancel_ends_the_wait_of_all_and_what_the_poll_shows(self) -> None:
@@ -193,7 +197,7 @@ class DueTests(Case):
         self.assertIsNot(self.alone("cat", 25.2), match)  # closed
 
     def test_nothing_is_due_that_is_asked_or_answered_or_empty(self) -> None:
-        match = self.alone("ann", wish=CITY)
+        match = self.alone("ann", request=CITY)
         self.assertIs(self.matches.due(match, 0.0), True)
         self.matches.asking(match, 0.0)
         self.assertIs(self.matches.due(match, 0.0), False)
@@ -204,7 +208,7 @@ class DueTests(Case):
         self.assertTrue(waiting.is_gone)
 
     def test_capacity_is_asked_for_every_ten_seconds_for_five_minutes(self) -> None:
-        match = self.alone("ann", wish=CITY)
+        match = self.alone("ann", request=CITY)
         self.matches.asking(match, 0.0)
         self.matches.refused(match, 1.0)
         self.assertIs(self.matches.due(match, 9.9), False)
@@ -220,7 +224,7 @@ class DueTests(Case):
 class Silent:
     """A deploy server that takes its time."""
 
-    async def launch(self, wish: LaunchRequest, match_id: str) -> Server:
+    async def launch(self, request: LaunchRequest, match_id: str) -> Server:
         await Deferred()
         raise AssertionError("it never answers")
 
@@ -229,9 +233,9 @@ class WaitTests(Case):
     def test_who_waits_no_more_is_forgotten_before_the_launch_is_decided(self) -> None:
         clock = Clock()
         launching = Launching(self.matches.matches, Silent(), clock)  # type: ignore[arg-type]
-        match = self.alone("ann", wish=CITY)
-        wish = self.matches.asking(match, 0.0)
-        launching.start(match.id, wish)
+        match = self.alone("ann", request=CITY)
+        request = self.matches.asking(match, 0.0)
+        launching.start(match.id, request)
         others = [*clock.getDelayedCalls()]  # the sign of life of the launch
         first, left = launching.wait(match.id, 1.5), launching.wait(match.id, 1.5)
         left.cancel()
@@ -261,7 +265,7 @@ class MemoryTests(Case):
     def test_where_somebody_was_sent_is_known_for_an_hour_or_while_they_are_a_candidate(
         self,
     ) -> None:
-        self.alone("ann", wish=CITY), self.alone("bob", wish=CITY)
+        self.alone("ann", request=CITY), self.alone("bob", request=CITY)
         self.send("ann", "bob")
         self.alone("bob", 3000.0)
         self.matches.entry("ann", 0.0)
@@ -304,7 +308,7 @@ class MemoryTests(Case):
             self.matches.join(f"p{number}", HUNT, party, 0.0)
             self.send(f"p{number}", f"q{number}")
         for number in range(9):
-            self.alone(f"r{number}", wish=LaunchRequest("ISLAND", "", f"Hunt_{number}"))
+            self.alone(f"r{number}", request=LaunchRequest("ISLAND", "", f"Hunt_{number}"))
         for kind in (store.MATCHES, store.PLACES, store.PARTY_HUNTS, store.SENT, store.QUEUES):
             self.assertEqual(self.matches.live.board.held(kind), 3, kind.name)
         self.assertIsNotNone(self.matches.entry("r8"))
