@@ -60,7 +60,7 @@ class Drawing(SphinxDirective):
         return [nodes.container("", nodes.paragraph("", "", whole), classes=["drawing"])]
 
     def _place(self, name: str) -> str:
-        """Where the built site has the drawing, from the page that it stands on."""
+        """Return the path of the drawing in the built site, relative to the page."""
         return "../" * self.env.docname.count("/") + f"_static/drawings/{name}"
 
 

@@ -61,7 +61,7 @@ def api() -> Json:
 
 
 def metrics(code: Path) -> str:
-    """Every figure that a ``METRICS_PORT`` shows: those of all services, and each one's own."""
+    """Return the page of metrics: those of all services, and each one's own."""
     results: dict[str, tuple[str, str]] = {}
     for file in sorted(code.rglob("*.py")):
         for name, says in _figures(ast.parse(file.read_text(encoding="utf-8")), file):
@@ -73,24 +73,24 @@ def metrics(code: Path) -> str:
     ]
     return "\n".join(
         [
-            "# Figures",
+            "# Metrics",
             "",
-            "Written from the code: what `METRICS_PORT` shows of each service, for Prometheus.",
+            "Look up here what each metric of `METRICS_PORT` counts. Written from the code.",
             "",
-            "## Of every service",
+            "## In every service",
             "",
-            f"`SERVICE` is {', '.join(f'`{entry}`' for entry in services)}. Beside these stand the",
-            "process's own, as Prometheus's library names them: `process_cpu_seconds_total`,",
-            "`process_resident_memory_bytes`, `process_open_fds` and so on.",
+            f"`SERVICE` is {', '.join(f'`{entry}`' for entry in services)}. Each also has",
+            "Prometheus's metrics of its process, such as `process_cpu_seconds_total`,",
+            "`process_resident_memory_bytes` and `process_open_fds`.",
             "",
-            "| figure | by | what it counts |",
+            "| metric | labels | what it counts |",
             "|---|---|---|",
             *every,
             "| `svc_SERVICE_request_seconds` | `route`, `status` | How long requests took. |",
             "",
-            "## Of one service",
+            "## In one service",
             "",
-            "| figure | of | what it counts |",
+            "| metric | service | what it counts |",
             "|---|---|---|",
             *rows,
             "",
@@ -99,7 +99,7 @@ def metrics(code: Path) -> str:
 
 
 def audit() -> str:
-    """Every event of the audit log: the columns of a row, and what each act leaves there."""
+    """Return the page of audit events: the members of a row, and what each action records."""
     rows = [
         f"| `{name}` | {item.says} | {item.target or 'nothing'} | {item.before} | {item.after} |"
         for name, item in sorted(ACTIONS.items())
@@ -109,35 +109,33 @@ def audit() -> str:
             "# Audit events",
             "",
             *wrap(
-                "Written from the code: what `svcctl audit --json` prints and the dashboard's page"
-                " shows. Each row is an object:",
+                "Look up here what `svcctl audit --json` prints and the dashboard shows."
+                " The page is written from the code. Each row is an object:",
                 100,
             ),
             "",
-            "| member | is |",
+            "| member | meaning |",
             "|---|---|",
-            "| `id`, `at` | its number, and when (UTC) |",
+            "| `id`, `at` | number and time (UTC) |",
             "| `actor` | an account, or `svcctl:` and the user of the machine |",
-            "| `action` | as in the table below; of a try that was refused before its act began,"
-            " method and path of its route |",
-            "| `target`, `targetKind` | whom or what it concerns, and what that is |",
-            "| `reason` | why, as whoever did it says |",
-            "| `before`, `after` | objects, null where there is nothing to say; cut beyond"
-            f" {MAX_SHOWN} characters |",
-            "| `refused` | why nothing was done; null where it was |",
+            "| `action` | as in the table below; for an attempt that was refused before its action"
+            " began, method and path of its route |",
+            "| `target`, `targetKind` | the account or thing, and its kind |",
+            "| `reason` | the reason that the actor gave |",
+            f"| `before`, `after` | objects, or null; cut beyond {MAX_SHOWN} characters |",
+            "| `refused` | why nothing was done; null if it was done |",
             "",
             *wrap(
-                "An act that is no transaction of the database (on a game server, in a player's"
-                " name) has two rows: before it one whose `after` says `begun`, then one of what"
-                " came of it. Where no second one came, the metagame ended meanwhile, and the act"
-                " may have been done. Where the second one cannot say what was"
-                " done, the `outcome` in its `after` says what is known, such as:",
+                "An action outside the database (on a game server, in a player's name) has two"
+                " rows. The first has `begun` in its `after`; the second has the result. If the second is"
+                " missing, the metagame ended meanwhile, and the action may have happened. If the"
+                " result is unknown, `outcome` in its `after` says why:",
                 100,
             ),
             "",
-            "* `no answer`: nobody said what came of it, and it may have been done.",
-            "* `failed`: it ended by a fault of ours; part of it may have been done.",
-            "* `called off`: `svcctl` was stopped in the middle; part of it may have been done.",
+            "* `no answer`: no answer came; it may have been done.",
+            "* `failed`: a fault of the server ended it; part of it may have been done.",
+            "* `called off`: `svcctl` was stopped; part of it may have been done.",
             "",
             "## Actions",
             "",
@@ -150,7 +148,7 @@ def audit() -> str:
 
 
 def _figures(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
-    """Name, as Prometheus sees it, and meaning of each entry of a table of figures."""
+    """Yield Prometheus's name and the meaning of each entry of a table of metrics."""
     made, listed = 0, 0
     for node in ast.walk(tree):
         made += isinstance(node, ast.Call) and _is_figure(node)
@@ -170,7 +168,7 @@ def _figures(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _is_figure(call: ast.Call) -> bool:
-    """Whether it makes a figure of METRICS_PORT; ``ctl/play`` calls something else so, too."""
+    """Return whether the call makes a metric; ``ctl/play`` has another ``Figure``."""
     return isinstance(call.func, ast.Name) and call.func.id == "Figure" and len(call.args) < 4
 
 

@@ -1,6 +1,6 @@
-"""``make docs``: whether what the pages link to elsewhere is there; inner links are Sphinx's.
+"""Check the external links of the pages for ``make docs``; Sphinx checks the inner ones.
 
-Without a network it only sees to it that no link comes in which nobody has thought about.
+Without a network it only refuses links that KNOWN does not list.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sphinx.cmd.build import build_main
 
 DOCS = Path(__file__).parent
 ASKED = "www.python.org"  # one of the hosts that the pages link to
-# each with what it is needed for; pages elsewhere go, so they are opened where there is a network
+# each with its use; external pages vanish, so they are opened if there is a network
 KNOWN = {
     "https://age-encryption.org": "the form of encrypted backups, which other programs read, too",
     "https://www.python.org/downloads/": "what a player's Windows needs for the launcher",
@@ -23,10 +23,10 @@ LINK = re.compile(r"\]\((https?://[^\s)]+)\)|<(https?://[^\s>]+)>")
 
 
 def main() -> int:
-    """Sphinx's verdict; without a network say so, and let the known ones pass."""
+    """Return Sphinx's status; without a network pass the known links and say so."""
     unknown = elsewhere() - set(KNOWN)
     if unknown:
-        print(f"docs/links.py does not say what these links are needed for: {sorted(unknown)}")
+        print(f"Unknown links: {sorted(unknown)}. Add each with its use to docs/links.py.")
         return 1
     try:
         socket.getaddrinfo(ASKED, 443)
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def elsewhere() -> set[str]:
-    """What the pages link to; an example's address is none."""
+    """Return the external links of the pages; code examples do not count."""
     result: set[str] = set()
     for page in DOCS.rglob("*.md"):
         for link in LINK.finditer(page.read_text(encoding="utf-8")):

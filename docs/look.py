@@ -64,7 +64,7 @@ SOUGHT, FOUND = "passphrase", "owners/backup.html"
 
 
 def main() -> int:
-    """One line for each fault; 1 when there is one."""
+    """Print a line for each fault and return the exit status."""
     from tests.live.real_browser import CHROMIUM, chromium
 
     if CHROMIUM is None:
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def all_looked_at(browser: Browser) -> Iterator[str]:
-    """What is wrong with the site."""
+    """Yield the faults of the site."""
     desktops, phones = [
         [
             browser.new_page(viewport=size, color_scheme=scheme, is_mobile=size is PHONE)
@@ -99,14 +99,14 @@ def all_looked_at(browser: Browser) -> Iterator[str]:
 
 
 def seen_as(page: Page) -> str:
-    """Size and scheme of a page."""
+    """Return size and colour scheme of a page in words."""
     size = page.viewport_size
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     return f"({'?' if size is None else size['width']} px, {'dark' if dark else 'light'})"
 
 
 def looked_at(page: Page, path: Path) -> Iterator[str]:
-    """What is wrong with a page."""
+    """Yield the faults of a page."""
     requests: list[str] = []
 
     def note(request: Request) -> None:
@@ -128,7 +128,7 @@ def looked_at(page: Page, path: Path) -> Iterator[str]:
 
 
 def looked_over(page: Page) -> Iterator[str]:
-    """What keeps somebody from using a page, as axe finds it."""
+    """Yield the accessibility faults of a page that axe finds."""
     from axe_playwright_python.sync_playwright import Axe
 
     for fault in Axe().run(page).response["violations"]:
@@ -137,7 +137,7 @@ def looked_over(page: Page) -> Iterator[str]:
 
 
 def searched(page: Page) -> Iterator[str]:
-    """What a reader misses who looks for a word from the first page."""
+    """Yield a fault if a search from the first page misses its word."""
     page.goto((BUILT / "index.html").as_uri())
     box = page.get_by_role("textbox", name="Search")
     box.fill(SOUGHT)

@@ -32,7 +32,7 @@ LIMITS = {
 
 @define(eq=False)
 class Shown(Client):
-    """A client that remembers what it sent; what it hears stays for ``heard``."""
+    """A client that records what it sends."""
 
     sent: list[str] = field(factory=list)
 
@@ -43,14 +43,15 @@ class Shown(Client):
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     return "\n".join(
         [
             "# Chat protocol",
             "",
-            "Written from the code, and the conversation by it: XMPP (RFC 6120, 6121, XEP-0045) in",
-            f"WebSocket text messages (RFC 7395), subprotocol `{adapter.SUBPROTOCOL}`. One message",
-            "is one stanza. What is not shown here is dropped.",
+            "Look up here what a chat client sends and receives. Written from the code. The",
+            "protocol is XMPP (RFC 6120, 6121, XEP-0045) in WebSocket text messages (RFC 7395),",
+            f"subprotocol `{adapter.SUBPROTOCOL}`. One message is one stanza. Everything that is",
+            "not shown here is dropped.",
             *_talk(),
             *_table("Rooms", ("name", "who may enter"), _rooms()),
             *_table("Stages of a connection", ("stage", "the connection", "leads to"), _stages()),
@@ -60,7 +61,7 @@ def page() -> str:
 
 
 def _talk() -> Iterator[str]:
-    """Two clients: how the first logs in, and what both hear."""
+    """Yield a conversation of two clients."""
     town = Town()
     plain, bo = town.connect(1), town.bound(2)
     ada = Shown(plain.session, plain.wire, plain.number, plain.resource)
@@ -72,12 +73,12 @@ def _talk() -> Iterator[str]:
         ("opens the stream again", ada.open),
         ("binds her resource", ada.bind),
         ("enters the city", lambda: ada.join("City-1")),
-        ("speaks", lambda: ada.say("City-1", "Hello")),
+        ("sends a line", lambda: ada.say("City-1", "Hello")),
         ("whispers to Bo", lambda: ada.whisper(bo.jid, "A hunt?")),
         ("leaves the city", lambda: ada.leave("City-1")),
     )
     yield from ("", "## A conversation", "")
-    yield f"Ada's and Bo's clients with a host at `{DOMAIN}`; `>` is sent, `<` is heard."
+    yield f"Ada's and Bo's clients with a host at `{DOMAIN}`; `>` is sent, `<` is received."
     for title, step in steps:
         step()
         sent, ada.sent = ada.sent, []

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 def pages(document: Json) -> dict[str, str]:
-    """By file: the first page, one for each tag, and the shapes that they use."""
+    """Return the text of each file: the first page, one for each tag, and the shapes."""
     groups: dict[str, list[str]] = defaultdict(list)
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -26,16 +26,16 @@ def pages(document: Json) -> dict[str, str]:
 
 
 def _first(document: Json) -> str:
-    """How to call, who may, and where each group of routes stands."""
+    """Return the page that introduces the API and lists the groups of routes."""
     replies = {entry["name"]: _line(entry) for entry in document["tags"]}
     groups = [f"| [{tag}](http/{tag}.md) | {line} |" for tag, line in replies.items()]
     lines = [
         "# HTTP routes",
         "",
-        "Written from the code, as an OpenAPI document, too, for programs that make clients:",
-        '<a href="openapi.json">openapi.json</a>. Here all routes are on; `svcctl openapi` prints',
-        "those that a host's settings switch on. To begin with:",
-        "[a first call](../contributors/first-call.md), in four lines of a shell.",
+        "Look up here how to call each route. Written from the code; client generators take",
+        'the same as <a href="openapi.json">openapi.json</a>. All routes are listed, and',
+        "`svcctl openapi` prints those that a host's settings turn on. Begin with",
+        "[a first call](../contributors/first-call.md).",
         "",
         document["info"]["description"],
         "**Credentials:**",
@@ -44,11 +44,11 @@ def _first(document: Json) -> str:
         "",
         "## Groups",
         "",
-        "| routes of | which are |",
+        "| group | contains |",
         "|---|---|",
         *groups,
         "",
-        "What bodies are made of stands under [Shapes](http/shapes.md).",
+        "[Shapes](http/shapes.md) lists the members of bodies and answers.",
         "",
         "```{toctree}",
         ":hidden:",
@@ -65,20 +65,20 @@ def _first(document: Json) -> str:
 
 
 def _line(tag: Json) -> str:
-    """The first paragraph on a tag, for a cell."""
+    """Return the first paragraph of a tag's description, for a table cell."""
     first: str = tag["description"].split("\n\n")[0]
     return " ".join(first.split())
 
 
 def _shapes(document: Json) -> str:
-    lines = ["# Shapes", "", "What bodies and answers are made of.", ""]
+    lines = ["# Shapes", "", "The members of bodies and answers.", ""]
     for name, shape in sorted(document["components"]["schemas"].items()):
         lines += _shape(name, shape)
     return "\n".join(lines) + "\n"
 
 
 def _credentials(schemes: Json) -> Iterator[str]:
-    """How each is sent, and what it is."""
+    """Yield a line for each credential: how it is sent, and what it is."""
     for name, item in schemes.items():
         place = (
             f"{item['in']} `{item['name']}`" if "in" in item else "header `Authorization: Bearer`"
@@ -100,7 +100,7 @@ def _operation(method: str, path: str, operation: Json) -> str:
         lines.append(f"- Body: {sent}.")
     lines.append(f"- Answer: {_answers(operation['responses'])}.")
     lines.append(f"- Refused: {_refused(operation['responses'])}.")
-    lines.append(f"- In clients made from the document: `{operation['operationId']}`.")
+    lines.append(f"- Name in generated clients: `{operation['operationId']}`.")
     for title, content in (("sent", body), ("answered", reply)):
         if "example" in content:
             lines += [
@@ -114,7 +114,7 @@ def _operation(method: str, path: str, operation: Json) -> str:
 
 
 def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
-    """What an operation takes beside its body, in words: nothing of texts in its path."""
+    """Yield the arguments of an operation beside its body; plain texts in its path are omitted."""
     for place in ("path", "query", "header"):
         result = [parameter for parameter in parameters if parameter["in"] == place]
         if place == "path":
@@ -125,7 +125,7 @@ def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
             ]
         replies = [
             f"`{parameter['name']}` ({_links(parameter['schema'])}"
-            f"{', needed' if 'required' in parameter and place != 'path' else ''})"
+            f"{', required' if 'required' in parameter and place != 'path' else ''})"
             f"{': ' + parameter['description'].rstrip('.') if 'description' in parameter else ''}"
             for parameter in result
         ]
@@ -134,7 +134,7 @@ def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
 
 
 def _answers(responses: Json) -> str:
-    """The successes of an operation, in words."""
+    """Return the successful answers of an operation in words."""
     results = []
     if "200" in responses:
         content: Json = responses["200"].get("content", {"": {}})
@@ -148,11 +148,11 @@ def _answers(responses: Json) -> str:
         ]
         results.append(" or ".join(kinds))
     results += [f"{status} without a body" for status in ("204", "302") if status in responses]
-    return ", or ".join(results) or "none, for it always refuses"
+    return ", or ".join(results) or "none; it always refuses"
 
 
 def _refused(responses: Json) -> str:
-    """The refusals of an operation, as links; those that differ with their status."""
+    """Return the refusals of an operation as links, with the status of unusual ones."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for status, item in responses.items():
         if status.startswith("4"):
@@ -185,7 +185,7 @@ def _indented(content: Json) -> str:
 
 
 def _links(schema: Json) -> str:
-    """What a schema is, in words, named shapes as links."""
+    """Describe a schema in words, with named shapes as links."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#shape-{name.lower()})"
@@ -220,10 +220,10 @@ def _shape(name: str, shape: Json) -> Iterator[str]:
     if not fields:
         yield from (_links(shape), "")
         return
-    yield from ("| field | is |", "|---|---|")
+    yield from ("| field | type |", "|---|---|")
     for field, kind in fields.items():
-        yield f"| `{field}` | {_links(kind)}{'' if field in required else '; may be left out'} |"
+        yield f"| `{field}` | {_links(kind)}{'' if field in required else '; optional'} |"
     further = shape.get("additionalProperties")
     if further:
-        yield from ("", f"It may have more: {further['description']}")
+        yield from ("", f"Further members: {further['description']}")
     yield ""
