@@ -127,9 +127,9 @@ def audit() -> str:
             "",
             *wrap(
                 "An action outside the database (on a game server, in a player's name) has two"
-                " rows. The first has `begun` in its `after`; the second has the result. If the second is"
-                " missing, the metagame ended meanwhile, and the action may have happened. If the"
-                " result is unknown, `outcome` in its `after` says why:",
+                " rows. The first has `begun` in its `after`; the second has the result. If the"
+                " second is missing, the metagame ended meanwhile, and the action may have been"
+                " done. If the result is unknown, `outcome` in its `after` says why:",
                 100,
             ),
             "",

@@ -44,41 +44,37 @@ PASSED = {
 ABOUT = f"""The backend of an online co-op monster-hunting game: accounts, characters, inventories,
 progression, parties, friends, guilds and matchmaking. Its callers are the game client, the game
 servers, the launcher, and the owner's dashboard, whose routes begin with `/svc/`. Most paths and
-bodies are as the retired client (1.4.4) wants them, odd as they may be.
+bodies are fixed by the retired client (1.4.4).
 
-**Where:** from elsewhere `https://HOST` (port 443, if the owner chose no other), where the gateway
-answers; on the machine of the server, and only with BIND_HOST from another, the metagame itself
-does: `http://127.0.0.1:61000`, if PORT says nothing else. The gateway's certificate is signed by
-nobody but itself: its SHA-256 stands in every invite, and a client compares that instead of
-a name.
+**Where:** on the server's machine call the metagame, `http://127.0.0.1:61000` (PORT); from another
+machine this works only if BIND_HOST allows it. From elsewhere call the gateway, `https://HOST` (port
+443, unless the owner chose another). The gateway's certificate is self-signed: its SHA-256 is in
+every invite, and a client compares that instead of a name.
 
-**To log in:** `POST /svc/api/Register` makes an account and hands out its account key (`UUK`), this
-once. Where only the invited may register (`GET /svc/api/RegistrationStatus` says it) it takes an
-invite code: the owner makes one by `svcctl invite create`; it is the `code` of the join string
-(`svc://join`). `POST /account/api/oauth/token` takes the key as `exchange_code` and gives a player
-token (`access_token`) for as many seconds as `expires_in` says, a day; `expires_at` is
-a fixed date, as the client wants it. The token goes with every later request as
-`Authorization: Bearer TOKEN`.
+**To log in:** `POST /svc/api/Register` makes an account and returns its account key (`UUK`) once.
+If registration needs an invite code (`GET /svc/api/RegistrationStatus`), the owner makes one with
+`svcctl invite create`; it is the `code` of the join string (`svc://join`).
+`POST /account/api/oauth/token` takes the key as `exchange_code` and returns a player token
+(`access_token`). The token is valid for `expires_in` seconds, a day; `expires_at` is a fixed date,
+because the client needs it. Send it with every later request as `Authorization: Bearer TOKEN`.
 
-**Access** says with each route who may call it:
+**Access** of a route says who may call it:
 
 {"".join(f"- `{label}`: {meaning}{chr(10)}" for label, meaning in MEANINGS.items())}
-Directly means: neither through the gateway or another proxy, nor from another site's web page, and
-on the server's own machine with a Host that means just that (an address, localhost or its own name,
-not the public one): 403 otherwise. From another machine it works only where BIND_HOST lets it. Of
-the routes below `/svc/` the gateway passes on a few alone; each says whether it is one of them.
+Directly means: not through the gateway or another proxy, and not from another site's web page. On
+the server's own machine the Host must be an address, localhost or the machine's own name, not the
+public one. Other requests get 403. From another machine it works only if BIND_HOST allows it. The
+gateway passes on few routes below `/svc/`; each route says whether it is one of them.
 
 **Paths** match in any letter case, with or without a slash at the end; HEAD works where GET does.
 
-**Refusals** have a status of 4xx. What their body looks like differs between routes, as the client
-has it; each route names the one it uses. 503 means that a part of the host is away or that the
-server is full: ask again later, after as many seconds as the header Retry-After says where it is
-there. 502 means that nobody knows whether the request has been done.
+**Refusals** have a status of 4xx. Their body differs between routes, because the client expects it;
+each route names its own. 503 means that a part of the host is away or that the server is full: try
+again after the seconds in Retry-After, if present. 502 means that the request may have been done.
 
-**Stub progression:** an owner can give accounts everything instead of letting them earn it
-(`PROGRESSION_MODE`, `PROGRESSION_REAL_ACCOUNTS`). Such an account reads fixed values, nothing that
-is written for it is kept, and some routes are a 404 for it. What routes say of \"real progression\"
-is of all other accounts.
+**Stub progression:** an owner can give accounts everything without earning it
+(`PROGRESSION_MODE`, `PROGRESSION_REAL_ACCOUNTS`). Such an account reads fixed values, nothing is
+stored for it, and some routes answer 404. "Real progression" means all other accounts.
 """
 
 
