@@ -47,9 +47,9 @@ servers, the launcher, and the owner's dashboard, whose routes begin with `/svc/
 bodies are fixed by the retired client (1.4.4).
 
 **Where:** on the server's machine call the metagame, `http://127.0.0.1:61000` (PORT); from another
-machine this works only if BIND_HOST allows it. From elsewhere call the gateway, `https://HOST` (port
-443, unless the owner chose another). The gateway's certificate is self-signed: its SHA-256 is in
-every invite, and a client compares that instead of a name.
+machine this works only if BIND_HOST allows it. From elsewhere call the gateway, `https://HOST`
+(port 443, unless the owner chose another). The gateway's certificate is self-signed: its SHA-256 is
+in every invite, and a client compares that instead of a name.
 
 **To log in:** `POST /svc/api/Register` makes an account and returns its account key (`UUK`) once.
 If registration needs an invite code (`GET /svc/api/RegistrationStatus`), the owner makes one with
