@@ -21,8 +21,8 @@ from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts import invites as invites
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.audit import Entry, Trace
-from svcserver.metagame.accounts.sanctions import Kind
+from svcserver.metagame.accounts.audit import AuditEntry, Trace
+from svcserver.metagame.accounts.sanctions import SanctionKind
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
 from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.people.acts import PersonWork
@@ -30,7 +30,7 @@ from svcserver.metagame.owner.people.rules import ListedAccount, SortOrder
 from svcserver.metagame.owner.people.store import SqlPeople
 
 PIECE = 500  # accounts of one query
-HELD = ((Kind.BAN, "banned"), (Kind.MUTE, "muted"))
+HELD = ((SanctionKind.BAN, "banned"), (SanctionKind.MUTE, "muted"))
 
 
 @click.group()
@@ -53,7 +53,7 @@ def create(host: Host, out: Out, name: str, admin: bool, reason: str) -> None:
         trace.after = {"id": made.account.id, "role": made.account.role.word}
         return made
 
-    made = recorded(host, Entry(actor(), "create account", name, reason), act)
+    made = recorded(host, AuditEntry(actor(), "create account", name, reason), act)
     account = made.account
     out.data({"id": account.id, "username": account.username, "admin": admin, "key": made.key})
     out.text(f"account {account.username} ({account.id}){', an owner' if admin else ''}")
@@ -129,8 +129,8 @@ def list_accounts(host: Host, out: Out) -> None:
                 "admin": account.is_admin,
                 "role": account.role.word,
                 "lastSeen": seen_at,
-                "banned": Kind.BAN in sanctions,
-                "muted": Kind.MUTE in sanctions,
+                "banned": SanctionKind.BAN in sanctions,
+                "muted": SanctionKind.MUTE in sanctions,
             }
         )
         words = [word for kind, word in HELD if kind in sanctions]
@@ -170,7 +170,7 @@ def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
             )
         add_game_server_key(tx, new)
 
-    recorded(host, Entry(actor(), "add game-server key", "", reason), act)
+    recorded(host, AuditEntry(actor(), "add game-server key", "", reason), act)
     out.data({"registered": True, "key": None if key else new})
     out.text("registered" if key else f"registered; METAGAME_API_KEY={new}")
 
@@ -186,7 +186,7 @@ def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
         if not drop_game_server_key(tx, key):
             raise Missing("the key is not registered")
 
-    recorded(host, Entry(actor(), "revoke game-server key", "", reason), act)
+    recorded(host, AuditEntry(actor(), "revoke game-server key", "", reason), act)
     out.data({"revoked": True})
     out.text("revoked")
 
@@ -225,8 +225,8 @@ def on_terminal() -> bool:
 def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None]:
     """Make an invite code; return it and its join string (see ``join_string``)."""
     code = rules.new_invite_code()
-    entry = Entry(actor(), "create invite", rules.first_group(code), reason)
-    recorded(host, entry, invites.put(rules.Invite(code, uses, False)))
+    entry = AuditEntry(actor(), "create invite", rules.first_group(code), reason)
+    recorded(host, entry, invites.put(rules.InviteCode(code, uses, False)))
     return code, join_string(host, code)
 
 
@@ -265,6 +265,6 @@ def revoke(host: Host, out: Out, code: str, reason: str) -> None:
         if not (invites.drop(code)(tx, trace) or invites.drop(code.upper())(tx, trace)):
             raise Missing("there is no such code; see svcctl invite list")
 
-    recorded(host, Entry(actor(), "revoke invite", rules.first_group(code), reason), act)
+    recorded(host, AuditEntry(actor(), "revoke invite", rules.first_group(code), reason), act)
     out.data({"revoked": code})
     out.text("revoked")

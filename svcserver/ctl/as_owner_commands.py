@@ -17,9 +17,9 @@ from svcserver.ctl.moderation import by_staff, moment, refuse
 from svcserver.ctl.output import Out, fail
 from svcserver.ctl.people import account
 from svcserver.kernel.refusals import Refusal
-from svcserver.metagame.accounts.audit import Entry
+from svcserver.metagame.accounts.audit import AuditEntry
 from svcserver.metagame.accounts.management.wire import ModeWish, RenameWish
-from svcserver.metagame.accounts.sanctions import Kind
+from svcserver.metagame.accounts.sanctions import SanctionKind
 from svcserver.metagame.achievements.progression.wire import GrantWish, RevokeWish, SeedWish
 from svcserver.metagame.owner.announcements.feature import AnnouncementWish
 from svcserver.metagame.owner.maintenance.wire import GameServerWish
@@ -46,14 +46,16 @@ def _ban_offline(host: Host, arguments: Arguments) -> Reply:
     try:
         order = request.order()
     except Refusal as why:
-        refuse(host, Entry(actor(), "ban", name, reason), why)
+        refuse(host, AuditEntry(actor(), "ban", name, reason), why)
     done = by_staff(host, "ban", name, reason, StaffWork, lambda work: work.ban(order))
     return {**show_done(done)}
 
 
 def _unban_offline(host: Host, arguments: Arguments) -> Reply:
     name, reason = arguments["account"], arguments["reason"]
-    done = by_staff(host, "unban", name, reason, StaffWork, lambda work: work.lift(Kind.BAN))
+    done = by_staff(
+        host, "unban", name, reason, StaffWork, lambda work: work.lift(SanctionKind.BAN)
+    )
     return {**show_done(done)}
 
 

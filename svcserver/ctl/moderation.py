@@ -19,7 +19,7 @@ from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host, about_a_host
 from svcserver.ctl.output import Failed, Out, fail
-from svcserver.db.refused import Refused
+from svcserver.db.refused import RefusedWrite
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
@@ -27,8 +27,8 @@ from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import (
     MAX_ROWS,
     Act,
+    AuditEntry,
     AuditQuery,
-    Entry,
     add_row,
     audited,
     rows,
@@ -53,22 +53,22 @@ def by_staff(
     """Run an act of ``work`` on an account, chosen by ``choose``, as ``recorded`` does."""
     staff = Staff(actor(), Role.OWNER)
     return recorded(
-        host, Entry(staff.name, action, name, reason), choose(work(staff, name, time.time))
+        host, AuditEntry(staff.name, action, name, reason), choose(work(staff, name, time.time))
     )
 
 
-def recorded(host: Host, entry: Entry, act: Act[T]) -> T:
+def recorded(host: Host, entry: AuditEntry, act: Act[T]) -> T:
     """Run an act with its audit row; a refusal is recorded too, and fails with one line."""
     try:
         return transact(host, audited(entry, time.time, act))
-    except Refused as error:
+    except RefusedWrite as error:
         add, row, why = error.add, error.row, error.why
     transact(host, lambda tx: tx.execute(add, row))
     names_it = why.message.casefold().startswith(entry.target.casefold())
     fail(why.message if names_it else f"{entry.target}: {why.message}")
 
 
-def refuse(host: Host, entry: Entry, why: Refusal) -> NoReturn:
+def refuse(host: Host, entry: AuditEntry, why: Refusal) -> NoReturn:
     """Fail with a refusal, and record the attempt where there is a database."""
     with suppress(Failed):
         transact(host, lambda tx: add_row(tx, entry, time.time(), why.message))

@@ -13,7 +13,7 @@ from svcserver.ctl.database import transact
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import Failed, HalfDone, warn
 from svcserver.kernel.json import Json
-from svcserver.metagame.accounts.audit import BROKEN_OFF, Entry, Trace, add_row
+from svcserver.metagame.accounts.audit import BROKEN_OFF, AuditEntry, Trace, add_row
 
 # The act is over, and who did it waits: as long as a metagame's start does for who holds the lock
 WAIT_MS = 5_000
@@ -30,7 +30,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
     cannot be used, or another program holds its lock for longer than ``WAIT_MS``, the act counts
     all the same, and a line says so.
     """
-    entry, trace = Entry(actor(), action, target, reason), Trace()
+    entry, trace = AuditEntry(actor(), action, target, reason), Trace()
     try:
         yield trace
     except HalfDone as why:
@@ -50,7 +50,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
 
 
 def _leave(
-    host: Host, entry: Entry, trace: Trace, refused: str | None, *, prefix: str = ""
+    host: Host, entry: AuditEntry, trace: Trace, refused: str | None, *, prefix: str = ""
 ) -> None:
     """Add the row; if that fails, print a warning that begins with ``prefix``."""
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):

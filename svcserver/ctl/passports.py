@@ -19,7 +19,7 @@ from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.refusals import Conflict, Malformed, Refusal, TooLarge
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey, load_private
-from svcserver.metagame.accounts.audit import Entry
+from svcserver.metagame.accounts.audit import AuditEntry
 from svcserver.metagame.achievements.progression.store import configured_paths
 from svcserver.metagame.owner.passports import rules, wire
 from svcserver.metagame.owner.passports.acts import distrust as distrust_act
@@ -54,7 +54,7 @@ def key(host: Host, out: Out) -> None:
 @about_a_host
 def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
     """Accept passports that the host with KEY signed."""
-    entry = Entry(actor(), "passport trust", "", reason)
+    entry = AuditEntry(actor(), "passport trust", "", reason)
     text = _key(host, entry, key)
     entry = evolve(entry, target=text)
     if len(name) > 64 or not is_plain(name):
@@ -71,7 +71,7 @@ def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
 @about_a_host
 def distrust(host: Host, out: Out, key: str, reason: str) -> None:
     """Stop accepting passports of the host with KEY."""
-    entry = Entry(actor(), "passport distrust", "", reason)
+    entry = AuditEntry(actor(), "passport distrust", "", reason)
     text = _key(host, entry, key)
     name = recorded(host, evolve(entry, target=text), distrust_act(text))
     out.data({"distrusted": text, "name": name})
@@ -114,7 +114,7 @@ def _day(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d}"
 
 
-def _key(host: Host, entry: Entry, text: str) -> str:
+def _key(host: Host, entry: AuditEntry, text: str) -> str:
     """Return a host's key in its stored form; a bad one is recorded without its text.
 
     It may be the key that must stay secret, by mistake.
@@ -138,7 +138,7 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     before them stay, so you can go back to one. Items, currency and loadouts are added up to what
     the passport says. PASSPORT_TAKES in metagame.env says what this host takes at all.
     """
-    entry = Entry(actor(), "passport import", name, reason)
+    entry = AuditEntry(actor(), "passport import", name, reason)
     try:
         passport = _unsealed(file)
         settings, _ = load(Settings, host.variables("metagame"))

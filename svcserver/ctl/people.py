@@ -25,7 +25,7 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint
 from svcserver.metagame.access.acting import Staff
-from svcserver.metagame.accounts.audit import Entry, Trace
+from svcserver.metagame.accounts.audit import AuditEntry, Trace
 from svcserver.metagame.accounts.dashboard_access import (
     SqlDashboardAccess,
     address_of,
@@ -49,7 +49,7 @@ from svcserver.metagame.owner.wire import AccountExport
 __all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of this file
 
 
-def _new(host: Host, entry: Entry, path: Path) -> NewFile:
+def _new(host: Host, entry: AuditEntry, path: Path) -> NewFile:
     """Return the file to make; if its name is taken, record a refusal and fail."""
     file = NewFile(path)
     try:
@@ -67,7 +67,7 @@ def _new(host: Host, entry: Entry, path: Path) -> NewFile:
 def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
     """Write all data of an account to FILE."""
     know_every_table()
-    entry = Entry(actor(), "export", name, reason)
+    entry = AuditEntry(actor(), "export", name, reason)
     made, work = (
         _new(host, entry, file),
         PersonWork(Staff(entry.actor, Role.OWNER), name, time.time),
@@ -97,7 +97,7 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
 @about_a_host
 def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) -> None:
     """Export an account to a file, then delete it."""
-    entry = Entry(actor(), "delete", name, reason)
+    entry = AuditEntry(actor(), "delete", name, reason)
     copy, work = (
         _new(host, entry, file),
         PersonWork(Staff(entry.actor, Role.OWNER), name, time.time),
@@ -129,7 +129,7 @@ def _without(left: Mapping[str, int]) -> str:
     return f"; without the oldest rows, which were too much: {rows}" if rows else ""
 
 
-def _change_access(host: Host, entry: Entry, **change: Any) -> Account:
+def _change_access(host: Host, entry: AuditEntry, **change: Any) -> Account:
     """Change one column of the account's dashboard access; None clears it."""
     names = {"key_hash": "ownKey", "factor": "secondFactor"}
 
@@ -160,7 +160,9 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
     """
     key = None if off else new_account_key()
     key_hash = None if key is None else fingerprint(key)
-    account = _change_access(host, Entry(actor(), "dashboard key", name, reason), key_hash=key_hash)
+    account = _change_access(
+        host, AuditEntry(actor(), "dashboard key", name, reason), key_hash=key_hash
+    )
     out.data({"id": account.id, "username": account.username, "key": key})
     if key is None:
         out.text(f"the account key of {account.username} opens the dashboard again")
@@ -177,7 +179,9 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
 def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
     """Require a code from an authenticator app."""
     factor = None if off else new_factor()
-    account = _change_access(host, Entry(actor(), "second factor", name, reason), factor=factor)
+    account = _change_access(
+        host, AuditEntry(actor(), "second factor", name, reason), factor=factor
+    )
     if factor is None:
         out.data({"id": account.id, "username": account.username, "address": None})
         out.text(f"{account.username} signs in with the key alone again")
@@ -251,11 +255,11 @@ def rollback(
     target = matches[0]["CharacterId"]
     reply: Mapping[str, object]
     if loadouts:
-        entry = Entry(actor(), "roll back loadout", who.username, reason)
+        entry = AuditEntry(actor(), "roll back loadout", who.username, reason)
         after = recorded(host, entry, loadout_rolled_back(target, version, time.time))
         reply = show_loadout(target, version, after)
     else:
-        entry = Entry(actor(), "roll back", who.username, reason)
+        entry = AuditEntry(actor(), "roll back", who.username, reason)
         done = recorded(host, entry, rolled_back(target, version, time.time))
         reply = show_rolled_back(target, version, *done)
     out.data({"username": who.username, "character": matches[0]["Name"], "kicked": kick, **reply})

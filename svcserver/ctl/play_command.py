@@ -187,7 +187,7 @@ def make_invite(host: Host, uses: int) -> str | None:
     if host.variables("metagame").get("REGISTRATION_MODE") != "INVITECODE":
         return None
     code = rules.new_invite_code()
-    invite = rules.Invite(code, uses, False)
+    invite = rules.InviteCode(code, uses, False)
     database.transact(host, lambda tx: SqlAccounts(tx).put_invite(invite))
     return code
 

@@ -149,7 +149,7 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
     if account is None:
         return None
     member = SqlGuilds(tx).member(account_id) if guilds else None
-    friends, mute = SqlFriends(tx), SqlSanctions(tx).find(account_id, sanctions.Kind.MUTE)
+    friends, mute = SqlFriends(tx), SqlSanctions(tx).find(account_id, sanctions.SanctionKind.MUTE)
     return About(
         account.username,
         None if member is None else member.guild_id,

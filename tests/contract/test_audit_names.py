@@ -20,7 +20,7 @@ from tests.support.sources import nodes
 
 # where the name of an act stands among the arguments of what hands it over
 NAMED_AT = {
-    "Entry": 1,
+    "AuditEntry": 1,
     "by_staff": 1,
     "_do": 1,
     "note": 2,
@@ -29,7 +29,7 @@ NAMED_AT = {
     "_entry": 2,
 }
 RECORDS = re.compile(
-    r"\baudit\.|import .*\bEntry\b|(recorded|moderation|people|noting) import"
+    r"\baudit\.|import .*(Audit|Event)Entry\b|(recorded|moderation|people|noting) import"
     r"|import Behalf|SignInActs"
 )
 WORDS = re.compile(r"[a-z][a-z -]+\Z")

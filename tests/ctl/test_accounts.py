@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import accounts
 from svcserver.edge.invite import decode
-from svcserver.metagame.accounts.sanctions import FOREVER, Kind, Sanction, SqlSanctions
+from svcserver.metagame.accounts.sanctions import FOREVER, Sanction, SanctionKind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.metagame.owner.people.store import SqlPeople
 from tests.ctl.command import Ran, database_of, new_host, nowhere, svcctl
@@ -137,9 +137,9 @@ class AccountTests(HostCase):
             assert gamma is not None
             SqlPeople(tx).keep_seen({gamma.id: 1_700_000_000})
             for account, kind, ends_at in (
-                (beta, Kind.BAN, FOREVER),
-                (beta, Kind.MUTE, FOREVER),
-                (gamma, Kind.MUTE, 1_700_000_001),
+                (beta, SanctionKind.BAN, FOREVER),
+                (beta, SanctionKind.MUTE, FOREVER),
+                (gamma, SanctionKind.MUTE, 1_700_000_001),
             ):
                 sanction = Sanction("", "", "Olga", 1_700_000_000, ends_at)
                 SqlSanctions(tx).put(account.id, kind, sanction)

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from contextlib import closing
 
-from svcserver.metagame.accounts.audit import Entry, add_row
+from svcserver.metagame.accounts.audit import AuditEntry, add_row
 from svcserver.metagame.owner.moderation import acts
 from tests.ctl.command import Ran, database_of
 from tests.ctl.test_as_owner import RunningHostCase
@@ -127,7 +127,7 @@ class ModerationTests(RunningHostCase):
         with database_of(self.folder) as tx:
             for number in range(1_100):
                 at = now - 3_600 * (1_099.5 - number)
-                add_row(tx, Entry("Olga", "kick", f"P_{number}"), at)
+                add_row(tx, AuditEntry("Olga", "kick", f"P_{number}"), at)
         mine = ("--actor", "olga")
         self.assertEqual(len(self.rows(*mine)), 500)
         rows = self.rows(*mine, "--count", "5000")

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 import svcserver.metagame.service  # noqa: F401 - declares every table
 from svcserver.db import migrations
 from svcserver.db.engine import SQLAlchemyError, database_url, make_engine
-from svcserver.metagame.accounts.audit import AuditQuery, Entry, add_row, rows
+from svcserver.metagame.accounts.audit import AuditEntry, AuditQuery, add_row, rows
 from tests.support.postgres import fresh_database
 from tests.support.proves import proves
 
@@ -32,7 +32,7 @@ class AppendOnly:
         self.addCleanup(engine.dispose)
         migrations.upgrade(engine)
         with engine.begin() as tx:
-            add_row(tx, Entry("Mona", "ban", "Ann_1", "cheats"), 1_790_000_000.0)
+            add_row(tx, AuditEntry("Mona", "ban", "Ann_1", "cheats"), 1_790_000_000.0)
         for change in (
             "UPDATE audit_log SET actor = 'somebody else'",
             "UPDATE audit_log SET refused = 'no' WHERE id = 1",

@@ -69,12 +69,12 @@ async def test_simultaneous_registrations_of_a_name_make_one_account(
 
 def _invite(database: str, code: str) -> None:
     from svcserver.db.engine import database_url, make_engine
-    from svcserver.metagame.accounts.rules import Invite
+    from svcserver.metagame.accounts.rules import InviteCode
     from svcserver.metagame.accounts.store import SqlAccounts
 
     engine = make_engine(database_url(database))
     with engine.begin() as tx:
-        SqlAccounts(tx).put_invite(Invite(code, 1, False))
+        SqlAccounts(tx).put_invite(InviteCode(code, 1, False))
     engine.dispose()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from svcserver.chat.ports import About, BadToken
 from svcserver.kernel.roles import Role
-from svcserver.metagame.accounts.sanctions import Kind, Sanction, SqlSanctions
+from svcserver.metagame.accounts.sanctions import Sanction, SanctionKind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.chat_ports import ChatGame, chat_game
 from tests.metagame.social.guilds.base import DAY, Base
@@ -31,7 +31,7 @@ class ChatGameTests(Base):
         home, cafe = "203.0.113.7", "2001:db8:1:2::/64"
         now = self.game.parts.wall_clock()
         mute = Sanction("", "", "Olga", int(now), int(now) + 60, (home,))
-        self.game.ledger.run(lambda tx: SqlSanctions(tx).put(self.ann.id, Kind.MUTE, mute))
+        self.game.ledger.run(lambda tx: SqlSanctions(tx).put(self.ann.id, SanctionKind.MUTE, mute))
 
         def muted(account: str) -> frozenset[str]:
             result = self.successResultOf(self.asks.about(account, frozenset([home, cafe])))

@@ -12,7 +12,7 @@ from svcserver.ctl.database import know_every_table
 from svcserver.ctl.host import Host
 from svcserver.ctl.moderation import recorded
 from svcserver.ctl.play.player import Player
-from svcserver.metagame.accounts.audit import Act, Entry, Trace
+from svcserver.metagame.accounts.audit import Act, AuditEntry, Trace
 from svcserver.metagame.accounts.rules import Account, end_sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.people.store import remove
@@ -34,7 +34,7 @@ def clean(host: Host, players: Sequence[Player]) -> int:
     for start in range(0, len(names), AT_ONCE):
         part = names[start : start + AT_ONCE]
         more = f" and {len(part) - 1} more" if len(part) > 1 else ""
-        entry = Entry(actor(), "delete", part[0] + more, "svcctl play is over")
+        entry = AuditEntry(actor(), "delete", part[0] + more, "svcctl play is over")
         gone += recorded(host, entry, _erasing(part))
     return gone
 

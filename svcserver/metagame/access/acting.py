@@ -7,14 +7,13 @@ the write is stored for the named one, with a warning once a minute per pair.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable
 
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Forbidden, Missing, Unauthenticated
+from svcserver.kernel.refusals import Forbidden
 from svcserver.kernel.roles import Role
 from svcserver.kernel.throttle import Throttle
 from svcserver.metagame.rows import Call, Caller, Row
@@ -23,16 +22,6 @@ log = Logger()
 
 EVERY_S = 60.0
 MAX_PAIRS = 1024
-
-A = TypeVar("A", covariant=True)
-
-
-class AccountLookup(Protocol[A]):
-    """Finds accounts by id or name."""
-
-    def account_of_id(self, account_id: AccountId) -> Awaitable[A | None]: ...
-
-    def account_named(self, username: str) -> Awaitable[A | None]: ...
 
 
 @frozen
@@ -63,10 +52,6 @@ def shown(call: Call, named: AccountId) -> AccountId:
     return call.caller.account or named
 
 
-class NotDirect(Forbidden):
-    """A 403 without a body, for an admin who does not call directly (``HttpRequest.direct``)."""
-
-
 @define
 class Acting:
     """The account that a proven caller acts for. ``wall_clock`` gives epoch seconds."""
@@ -83,8 +68,17 @@ class Acting:
         """The account whose data is written; None: the one whose token a game server forwards."""
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account
-        if call.caller.game_server and forwarded is not None and forwarded != subject:
-            self._say(subject, forwarded)
+        if (
+            call.caller.game_server
+            and forwarded not in (None, subject)
+            and self._throttle.due((subject, forwarded), self.wall_clock())
+        ):
+            log.warn(
+                "a game server writes for {named!r} and forwards the token of {forwarded};"
+                " the write is stored for {named!r}",
+                named=subject,
+                forwarded=forwarded,
+            )
         return subject
 
     def itself(self, call: Call, named: AccountId) -> AccountId:
@@ -92,16 +86,6 @@ class Acting:
         if named != call.player and self._throttle.due((named, call.player), self.wall_clock()):
             log.info("{account} asks in the name of {named!r}", account=call.player, named=named)
         return call.player
-
-    def _say(self, named: AccountId, forwarded: AccountId) -> None:
-        if not self._throttle.due((named, forwarded), self.wall_clock()):
-            return
-        log.warn(
-            "a game server writes for {named!r} and forwards the token of {forwarded};"
-            " the write is kept for {named!r}",
-            named=named,
-            forwarded=forwarded,
-        )
 
 
 def own(call: Call, named: AccountId) -> AccountId:
@@ -120,25 +104,3 @@ def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
         return
     if row.game_server or (row.own and caller.account != named):
         raise Forbidden("this is not yours to do")
-
-
-async def sender(call: Call, accounts: AccountLookup[A], named: Callable[[], str] | None) -> A:
-    """The account in whose name a management route acts: the key's holder, or the one named.
-
-    Only an admin may name one. ``named`` gives its id or name, or raises for a malformed one;
-    it is called only when the request came directly and the caller is an admin.
-    """
-    if named is None:
-        own = await accounts.account_of_id(call.player)
-        if own is None:
-            raise Unauthenticated
-        return own
-    if not call.request.direct:
-        raise NotDirect
-    if not call.caller.admin:
-        raise Forbidden("only an admin acts for another player", code="forbidden")
-    text = named()
-    found = await accounts.account_of_id(text) or await accounts.account_named(text)
-    if found is None:
-        raise Missing("no such account", code="not_found")
-    return found

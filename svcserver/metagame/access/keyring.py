@@ -1,16 +1,18 @@
-"""What the gate needs of accounts and their keys."""
+"""The accounts and keys as the gate needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 from typing import Protocol
 
+from attrs import frozen
+
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.roles import Role
 
 
 class Holder(Protocol):
-    """What the gate needs of an account."""
+    """An account that holds a key."""
 
     @property
     def id(self) -> AccountId: ...
@@ -28,23 +30,21 @@ class Holder(Protocol):
     def banned_until(self) -> int: ...
 
 
-class Opened(Protocol):
-    """What a key opens of the routes of staff."""
+@frozen
+class StaffKey:
+    """A key for the routes of staff, and what it opens.
 
-    @property
-    def account(self) -> Holder: ...
+    ``plays_only``: the account has another key for the dashboard. ``second_factor``: the key
+    alone is not enough.
+    """
 
-    @property
-    def plays_only(self) -> bool:
-        """Whether the account has another key for the dashboard."""
-
-    @property
-    def second_factor(self) -> bool:
-        """Whether the key alone is not enough."""
+    account: Holder
+    plays_only: bool
+    second_factor: bool
 
 
 class KeyRing(Protocol):
-    """Finds the holders of keys."""
+    """A directory of the holders of keys."""
 
     def account_of_key(self, key: str) -> Awaitable[Holder | None]: ...
 
@@ -52,6 +52,6 @@ class KeyRing(Protocol):
 
     def staff_of_id(self, account_id: AccountId) -> Awaitable[tuple[Holder, str] | None]: ...
 
-    def staff_of_key(self, key: str) -> Awaitable[Opened | None]: ...
+    def staff_of_key(self, key: str) -> Awaitable[StaffKey | None]: ...
 
     def knows_game_server(self, key: str) -> Awaitable[bool]: ...

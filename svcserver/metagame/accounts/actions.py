@@ -11,7 +11,7 @@ from enum import StrEnum
 from attrs import frozen
 
 
-class Target(StrEnum):
+class TargetKind(StrEnum):
     """What the target of an act is."""
 
     ACCOUNT = "account"  # by its name; by its id where there is no such account
@@ -29,7 +29,7 @@ class Action:
     """What was done, what ``target`` names, and what ``before`` and ``after`` hold."""
 
     says: str
-    target: Target = Target.ACCOUNT
+    target: TargetKind = TargetKind.ACCOUNT
     before: str = ""
     after: str = ""
 
@@ -83,81 +83,90 @@ ACTIONS: Mapping[str, Action] = {
     "delete progression": Action(
         "one of its tracks set back to nothing", before="tracks", after="tracks"
     ),
-    "disband guild": Action("disbanded", target=Target.GUILD, before="id, members"),
-    "create invite": Action("an invite code made", target=Target.INVITE, after=_USES),
+    "disband guild": Action("disbanded", target=TargetKind.GUILD, before="id, members"),
+    "create invite": Action("an invite code made", target=TargetKind.INVITE, after=_USES),
     "put invite": Action(
-        "a chosen invite code made or changed", target=Target.INVITE, before=_USES, after=_USES
+        "a chosen invite code made or changed", target=TargetKind.INVITE, before=_USES, after=_USES
     ),
     "revoke invite": Action(
         "an invite code taken back",
-        target=Target.INVITE,
+        target=TargetKind.INVITE,
         before=f"{_USES}; null where there was none",
         after="existed",
     ),
     "registration mode": Action(
-        "who may register changed", target=Target.NOTHING, before="mode", after="mode"
+        "who may register changed", target=TargetKind.NOTHING, before="mode", after="mode"
     ),
     "announce": Action(
         "announced to everybody",
-        target=Target.NOTHING,
+        target=TargetKind.NOTHING,
         before="text, by, since, until, restartAt",
         after="text, by, since, until, restartAt",
     ),
-    "announce end": Action("what was announced ended", target=Target.NOTHING, before="as announce"),
+    "announce end": Action(
+        "what was announced ended", target=TargetKind.NOTHING, before="as announce"
+    ),
     "drain on": Action(
         "new hunts refused until the server is empty",
-        target=Target.NOTHING,
+        target=TargetKind.NOTHING,
         before=f"{_DRAIN}; null where hunts began",
         after=_DRAIN,
     ),
-    "drain off": Action("hunts begin again", target=Target.NOTHING, before=_DRAIN),
+    "drain off": Action("hunts begin again", target=TargetKind.NOTHING, before=_DRAIN),
     "test alerts": Action(
-        "a message sent to one of those who are told of troubles", target=Target.CHANNEL
+        "a message sent to one of those who are told of troubles", target=TargetKind.CHANNEL
     ),
-    "add alerts": Action("somebody more is told of troubles", target=Target.CHANNEL, after="form"),
-    "backup": Action("a backup made, of the host or its database", target=Target.FILE),
-    "prove backup": Action("a backup restored into scratch and played on", target=Target.FILE),
+    "add alerts": Action(
+        "somebody more is told of troubles", target=TargetKind.CHANNEL, after="form"
+    ),
+    "backup": Action("a backup made, of the host or its database", target=TargetKind.FILE),
+    "prove backup": Action("a backup restored into scratch and played on", target=TargetKind.FILE),
     "restore": Action(
         "a backup put in the place of what was there; the row is in what was restored",
-        target=Target.FILE,
+        target=TargetKind.FILE,
     ),
-    "upgrade database": Action("the database brought to this version", target=Target.NOTHING),
-    "restart": Action("the running services restarted one after the other", target=Target.NOTHING),
+    "upgrade database": Action("the database brought to this version", target=TargetKind.NOTHING),
+    "restart": Action(
+        "the running services restarted one after the other", target=TargetKind.NOTHING
+    ),
     "rotate keys": Action(
-        "tokens signed with another key", target=Target.NOTHING, before="signing", after="signing"
+        "tokens signed with another key",
+        target=TargetKind.NOTHING,
+        before="signing",
+        after="signing",
     ),
     "retire keys": Action(
         "tokens of old keys no longer taken",
-        target=Target.NOTHING,
+        target=TargetKind.NOTHING,
         before="further",
         after="further",
     ),
     "make certificate": Action(
         "a certificate made, or the next one prepared",
-        target=Target.NOTHING,
+        target=TargetKind.NOTHING,
         after="fingerprint, next",
     ),
     "switch certificate": Action(
         "the prepared certificate put in its place",
-        target=Target.NOTHING,
+        target=TargetKind.NOTHING,
         before="fingerprint",
         after="fingerprint",
     ),
     "start game server": Action(
-        "the city or the dojo started", target=Target.GAME_SERVER, after=_RUNS
+        "the city or the dojo started", target=TargetKind.GAME_SERVER, after=_RUNS
     ),
     "stop game server": Action(
-        "a game server ended", target=Target.GAME_SERVER, before=_SERVER, after=_RUNS
+        "a game server ended", target=TargetKind.GAME_SERVER, before=_SERVER, after=_RUNS
     ),
     "restart game server": Action(
         "the city or the dojo ended and started",
-        target=Target.GAME_SERVER,
+        target=TargetKind.GAME_SERVER,
         before=_SERVER,
         after=_RUNS,
     ),
     "refused tries": Action(
         "so many more were refused, which are only counted; `refused` says how many",
-        target=Target.NOTHING,
+        target=TargetKind.NOTHING,
     ),
     "sign in": Action("a session of the dashboard begun"),
     "sign out": Action("a session of the dashboard ended"),
@@ -167,11 +176,13 @@ ACTIONS: Mapping[str, Action] = {
     "second factor": Action(
         "a second factor begun or ended", before="secondFactor", after="secondFactor"
     ),
-    "add game-server key": Action("a key for game servers made", target=Target.NOTHING),
-    "revoke game-server key": Action("a key for game servers ended", target=Target.NOTHING),
-    "passport trust": Action("passports of another host trusted", target=Target.HOST, after="name"),
+    "add game-server key": Action("a key for game servers made", target=TargetKind.NOTHING),
+    "revoke game-server key": Action("a key for game servers ended", target=TargetKind.NOTHING),
+    "passport trust": Action(
+        "passports of another host trusted", target=TargetKind.HOST, after="name"
+    ),
     "passport distrust": Action(
-        "passports of another host trusted no more", target=Target.HOST, before="name"
+        "passports of another host trusted no more", target=TargetKind.HOST, before="name"
     ),
     "passport import": Action(
         "a passport imported",
@@ -181,7 +192,7 @@ ACTIONS: Mapping[str, Action] = {
 }
 
 
-def target_of(action: str) -> Target:
+def target_of(action: str) -> TargetKind:
     """What the target of a row is; an act of an older host that has no name here had accounts."""
     found = ACTIONS.get(action)
-    return Target.ACCOUNT if found is None else found.target
+    return TargetKind.ACCOUNT if found is None else found.target

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from svcserver.db.ledger import ACROSS, Ledger, Scope
-from svcserver.db.refused import Refused, write_or_record
+from svcserver.db.refused import RefusedWrite, write_or_record
 from svcserver.db.shield import shielded
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
@@ -58,7 +58,7 @@ BROKEN_OFF: Mapping[str, Json] = {"outcome": "failed: part of it may have been d
 
 
 @frozen
-class Entry:
+class AuditEntry:
     """An act about to be tried: by whom, which, on whom, and the reason given."""
 
     actor: str
@@ -92,9 +92,9 @@ Act = Callable[[Connection, Trace], T]
 
 
 def audited(
-    entry: Entry, wall_clock: Callable[[], float], act: Act[T]
+    entry: AuditEntry, wall_clock: Callable[[], float], act: Act[T]
 ) -> Callable[[Connection], T]:
-    """Work that runs ``act`` and adds its row; raises Refused with the row of a refusal."""
+    """Work that runs ``act`` and adds its row; raises RefusedWrite with the row of a refusal."""
 
     def whole(tx: Connection) -> T:
         trace = Trace()
@@ -103,7 +103,7 @@ def audited(
         except Refusal as why:
             said = why.message or why.code or type(why).__name__
             why.recorded = True
-            raise Refused(why, _ADD, _row(entry, wall_clock(), trace, said)) from why
+            raise RefusedWrite(why, _ADD, _row(entry, wall_clock(), trace, said)) from why
         tx.execute(_ADD, _row(entry, wall_clock(), trace, None))
         return done
 
@@ -112,7 +112,7 @@ def audited(
 
 def add_row(
     tx: Connection,
-    entry: Entry,
+    entry: AuditEntry,
     at: float,
     refused: str | None = None,
     trace: Trace | None = None,
@@ -141,11 +141,13 @@ class Audit:
     ledger: Ledger
     wall_clock: Callable[[], float]
 
-    async def write(self, entry: Entry, act: Act[T], scope: Scope) -> T:
+    async def write(self, entry: AuditEntry, act: Act[T], scope: Scope) -> T:
         """What ``act(tx, trace)`` gives; a refusal is recorded, and raised again."""
         return await write_or_record(self.ledger, audited(entry, self.wall_clock, act), scope)
 
-    async def leave(self, entry: Entry, refused: str | None, trace: Trace | None = None) -> None:
+    async def leave(
+        self, entry: AuditEntry, refused: str | None, trace: Trace | None = None
+    ) -> None:
         """A row for what is no transaction's: a try that was refused before its act began."""
 
         def work(tx: Connection) -> None:
@@ -155,7 +157,7 @@ class Audit:
 
     @shielded
     async def around(
-        self, entry: Entry, act: Callable[[Trace], Awaitable[T]], trace: Trace | None = None
+        self, entry: AuditEntry, act: Callable[[Trace], Awaitable[T]], trace: Trace | None = None
     ) -> T:
         """What ``act(trace)`` gives, which is no transaction here: two rows, around it.
 
@@ -187,7 +189,7 @@ class Audit:
         return await self.ledger.read(lambda tx: rows(tx, query))
 
 
-def _row(entry: Entry, at: float, trace: Trace, refused: str | None) -> dict[str, Any]:
+def _row(entry: AuditEntry, at: float, trace: Trace, refused: str | None) -> dict[str, Any]:
     return {
         "at": round(at * 1000),
         "actor": _cut("actor", entry.actor),

@@ -10,9 +10,8 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from svcserver.kernel.refusals import Forbidden, Missing, Refusal
-from svcserver.metagame.access import acting
-from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.kernel.refusals import Forbidden, Missing, Refusal, Unauthenticated
+from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.tries import RefusedTries
@@ -22,8 +21,12 @@ from svcserver.metagame.rows import Call
 T = TypeVar("T")
 
 
+class NotDirect(Forbidden):
+    """A 403 without a body, for an admin who does not call directly (``HttpRequest.direct``)."""
+
+
 @frozen
-class Pair:
+class ActingPair:
     """The acting account and its target."""
 
     sender: Account
@@ -39,8 +42,8 @@ class Behalf:
     tries: RefusedTries
 
     async def act_for(
-        self, call: Call, sent: BehalfWish, action: str, act: Callable[[Pair], Awaitable[T]]
-    ) -> tuple[Pair, T]:
+        self, call: Call, sent: BehalfWish, action: str, act: Callable[[ActingPair], Awaitable[T]]
+    ) -> tuple[ActingPair, T]:
         """The two accounts of a body ``{Username, From?}``, and what ``act`` gives of them.
 
         Raises the documented refusals. Who names another account acts as staff: what comes of
@@ -56,14 +59,36 @@ class Behalf:
             raise
         if pair.sender.id == call.caller.account:
             return pair, await act(pair)
-        entry = Entry(call.caller.name, action, pair.sender.username, sent.reason)
+        entry = AuditEntry(call.caller.name, action, pair.sender.username, sent.reason)
         trace = Trace(after={"to": pair.target.username})
         return pair, await self.audit.around(entry, lambda _: act(pair), trace)
 
-    async def _pair(self, call: Call, sent: BehalfWish) -> Pair:
+    async def _pair(self, call: Call, sent: BehalfWish) -> ActingPair:
         named = None if sent.sender is None else sent.sender.read
-        sender = await acting.sender(call, self.directory, named)
+        sender = await sender_of(call, self.directory, named)
         target = await self.directory.account_named(sent.username)
         if target is None:
             raise Missing("no such account", code="not_found")
-        return Pair(sender, target)
+        return ActingPair(sender, target)
+
+
+async def sender_of(call: Call, accounts: Directory, named: Callable[[], str] | None) -> Account:
+    """Return the account in whose name a management route acts: the key's holder, or ``named``.
+
+    Only an admin may name one. ``named`` gives its id or name, or raises for a malformed one;
+    it is called only when the request came directly and the caller is an admin.
+    """
+    if named is None:
+        own = await accounts.account_of_id(call.player)
+        if own is None:
+            raise Unauthenticated
+        return own
+    if not call.request.direct:
+        raise NotDirect
+    if not call.caller.admin:
+        raise Forbidden("only an admin acts for another player", code="forbidden")
+    text = named()
+    account = await accounts.account_of_id(text) or await accounts.account_named(text)
+    if account is None:
+        raise Missing("no such account", code="not_found")
+    return account

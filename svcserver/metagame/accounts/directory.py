@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 from cachetools import TTLCache
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred, succeed
@@ -17,10 +17,11 @@ from twisted.internet.defer import Deferred, succeed
 from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import fingerprint
+from svcserver.metagame.access.keyring import StaffKey
 from svcserver.metagame.accounts.dashboard_access import SqlDashboardAccess
 from svcserver.metagame.accounts.names import KnownNames
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
+from svcserver.metagame.accounts.sanctions import SanctionKind, SqlSanctions
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 
 REMEMBER_S = 1.0
@@ -31,15 +32,6 @@ class LaunchedServers(Protocol):
     """Checks the keys that single launches of game servers got."""
 
     def knows(self, key: str) -> Deferred[bool]: ...
-
-
-@frozen
-class Opened:
-    """What a key opens of the routes of staff; see the gate."""
-
-    account: Account
-    plays_only: bool
-    second_factor: bool
 
 
 @define
@@ -80,30 +72,30 @@ class Directory:
             account = SqlAccounts(tx).find(account_id)
             if account is None:
                 return None
-            ban = SqlSanctions(tx).find(account_id, Kind.BAN)
+            ban = SqlSanctions(tx).find(account_id, SanctionKind.BAN)
             until = 0 if ban is None else ban.ends_at
             ways = SqlDashboardAccess(tx).of(account_id).mark
             return evolve(account, banned_until=until), ways
 
         return self.ledger.read(work)
 
-    def staff_of_key(self, key: str) -> Deferred[Opened | None]:
+    def staff_of_key(self, key: str) -> Deferred[StaffKey | None]:
         """What the key opens of the routes of staff: an account's own, or one for the dashboard."""
         by_id = self.by_id
 
-        def work(tx: Connection) -> Opened | None:
+        def work(tx: Connection) -> StaffKey | None:
             accounts, access = SqlAccounts(tx), SqlDashboardAccess(tx)
             own = accounts.find(key) if by_id else accounts.by_key(key)
             if own is not None:
                 has = access.of(own.id)
-                return Opened(own, has.key_hash is not None, has.factor is not None)
+                return StaffKey(own, has.key_hash is not None, has.factor is not None)
             found = access.by_key(key)
             account = None if found is None else accounts.find(found.account_id)
             if found is None or account is None:
                 return None
-            ban = SqlSanctions(tx).find(account.id, Kind.BAN)
+            ban = SqlSanctions(tx).find(account.id, SanctionKind.BAN)
             until = 0 if ban is None else ban.ends_at
-            return Opened(evolve(account, banned_until=until), False, found.factor is not None)
+            return StaffKey(evolve(account, banned_until=until), False, found.factor is not None)
 
         return self.ledger.read(work)
 
@@ -111,7 +103,7 @@ class Directory:
         """Whether the account may not log in now."""
 
         def work(tx: Connection) -> bool:
-            ban = SqlSanctions(tx).find(account_id, Kind.BAN)
+            ban = SqlSanctions(tx).find(account_id, SanctionKind.BAN)
             return ban is not None and ban.holds(self.wall_clock())
 
         return self.ledger.read(work)

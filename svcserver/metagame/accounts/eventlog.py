@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from svcserver.db.ledger import Ledger, OneAccount
-from svcserver.db.refused import Refused, write_or_record
+from svcserver.db.refused import RefusedWrite, write_or_record
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel import json
 from svcserver.kernel.ids import AccountId
@@ -53,7 +53,7 @@ _KNOWN = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == bindparam("wanted"))
 T = TypeVar("T")
 
 
-class Notes(list[str]):
+class WriteNotes(list[str]):
     """What a write says of itself; ``trace`` is for the audit log, where staff writes."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Notes(list[str]):
         self.trace = audit.Trace()
 
 
-Work = Callable[[Connection, Notes], T]
+Work = Callable[[Connection, WriteNotes], T]
 
 
 def is_known(tx: Connection, account_id: AccountId) -> bool:
@@ -76,7 +76,7 @@ def known(tx: Connection, account_id: AccountId) -> None:
 
 
 @frozen
-class Entry(Generic[T]):
+class EventEntry(Generic[T]):
     """A write that is to be recorded: for whom, by whom, and how its outcome is answered."""
 
     account_id: AccountId
@@ -98,12 +98,12 @@ class EventLog:
     wall_clock: Callable[[], float]
     allowance: Allowance
 
-    async def write(self, entry: Entry[T], work: Work[T]) -> T:
+    async def write(self, entry: EventEntry[T], work: Work[T]) -> T:
         """Run ``work(tx, notes)`` for the account; what it gives, or its refusal raised again."""
         done, _ = await self.noted(entry, work)
         return done
 
-    async def noted(self, entry: Entry[T], work: Work[T]) -> tuple[T, list[str]]:
+    async def noted(self, entry: EventEntry[T], work: Work[T]) -> tuple[T, list[str]]:
         """As ``write``, and returns the notes, which the caller may log.
 
         ``work`` must not log: it runs in another thread, and may run twice.
@@ -112,13 +112,13 @@ class EventLog:
             self.allowance.spend(entry.account_id, len(entry.body))
 
         def whole(tx: Connection) -> tuple[T, list[str]]:
-            notes = Notes()
+            notes = WriteNotes()
             try:
                 known(tx, entry.account_id)
                 done = work(tx, notes)
             except Refusal as why:
                 row = self._row(entry, why.status, b"", [*notes, why.message])
-                raise Refused(why, _ADD, row) from why
+                raise RefusedWrite(why, _ADD, row) from why
             tx.execute(_ADD, self._row(entry, 200, _bytes(entry.show(done)), notes))
             if entry.by_admin:
                 audit.add_row(tx, _audited(tx, entry), self.wall_clock(), trace=notes.trace)
@@ -127,7 +127,7 @@ class EventLog:
         return await write_or_record(self.ledger, whole, OneAccount(entry.account_id))
 
     def _row(
-        self, entry: Entry[Any], status: int, reply: bytes, notes: list[str]
+        self, entry: EventEntry[Any], status: int, reply: bytes, notes: list[str]
     ) -> dict[str, Any]:
         return {
             "at": round(self.wall_clock() * 1000),
@@ -141,12 +141,12 @@ class EventLog:
         }
 
 
-def _audited(tx: Connection, entry: Entry[Any]) -> audit.Entry:
+def _audited(tx: Connection, entry: EventEntry[Any]) -> audit.AuditEntry:
     """The audit log's entry of a write by staff."""
     found = SqlAccounts(tx).find(entry.account_id)
     target = entry.account_id if found is None else found.username
     name = entry.staff or entry.caller
-    return audit.Entry(name, entry.action or entry.route, target, entry.reason)
+    return audit.AuditEntry(name, entry.action or entry.route, target, entry.reason)
 
 
 def _bytes(body: Any) -> bytes:

@@ -14,10 +14,10 @@ from svcserver.kernel.envelope import Empty
 from svcserver.kernel.json import Json
 from svcserver.kernel.shapes import Count, Lenient, pascal_case, sent_as, spelled, whole
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Act, Audit, Trace
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.recorded import by_staff
-from svcserver.metagame.accounts.rules import Invite
+from svcserver.metagame.accounts.rules import InviteCode
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
@@ -68,7 +68,7 @@ class NewCode(TypedDict):
     code: str
 
 
-def show_codes(invites: Iterable[Invite]) -> CodeList:
+def show_codes(invites: Iterable[InviteCode]) -> CodeList:
     """The reply with every code."""
     return {
         "InviteCodes": [
@@ -87,39 +87,7 @@ log = Logger()
 MAX_NOTE = 64  # characters in the log
 
 
-@frozen
-class InviteActs:
-    """Lists, creates, adds and revokes codes."""
-
-    ledger: Ledger
-    audit: Audit
-
-    async def everything(self) -> list[Invite]:
-        return await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
-
-    async def create(self, entry: Entry, uses: int, note: str) -> str:
-        """A fresh code; ``note`` is only for the log."""
-
-        def act(tx: Connection, trace: Trace) -> str:
-            code = rules.new_invite_code()
-            put(Invite(code, uses, False))(tx, trace)
-            return code
-
-        code = await self.audit.write(entry, act, ACROSS)
-        said = "invite {code} created: uses {uses}, note {note!r}"
-        log.info(said, code=rules.first_group(code), uses=uses, note=note[:MAX_NOTE])
-        return code
-
-    async def put(self, entry: Entry, invite: Invite) -> None:
-        """Add a code, or give an existing one the new uses."""
-        await self.audit.write(entry, put(invite), ACROSS)
-
-    async def revoke(self, entry: Entry, code: str) -> None:
-        """Delete a code, if there is one."""
-        await self.audit.write(entry, drop(code), ACROSS)
-
-
-def put(invite: Invite) -> Act[None]:
+def put(invite: InviteCode) -> Act[None]:
     """Add a code, or give an existing one the new uses."""
 
     def act(tx: Connection, trace: Trace) -> None:
@@ -144,7 +112,7 @@ def drop(code: str) -> Act[bool]:
     return act
 
 
-def _uses(invite: Invite | None) -> Mapping[str, Json] | None:
+def _uses(invite: InviteCode | None) -> Mapping[str, Json] | None:
     """What the audit log shows of a code, of which it names no more than its first group."""
     if invite is None:
         return None
@@ -159,12 +127,14 @@ class InviteRoutes:
     """List, create, register and delete invite codes, under ``/svc/api``."""
 
     routes: ClassVar[Routes] = Routes(bare, access=ADMIN, again=Again.NEVER)
-    acts: InviteActs
+    ledger: Ledger
+    audit: Audit
 
     @routes.row("GET", "/svc/api/InviteCodes", reply=CodeList)
     async def list_codes(self, call: Call) -> Answer:
         """Every invite code, with what is left of it."""
-        return Answer(200, show_codes(await self.acts.everything()))
+        codes = await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
+        return Answer(200, show_codes(codes))
 
     @routes.row(
         "POST",
@@ -176,8 +146,14 @@ class InviteRoutes:
     )
     async def create(self, call: Call[InviteWish]) -> Answer:
         """Make an invite code; ``name`` is only a note for the log."""
-        code = await self.acts.create(
-            by_staff(call, "create invite"), call.body.uses, call.body.name
+        code, sent = rules.new_invite_code(), call.body
+        act = put(InviteCode(code, sent.uses, False))
+        await self.audit.write(by_staff(call, "create invite"), act, ACROSS)
+        log.info(
+            "invite {code} created: uses {uses}, note {note!r}",
+            code=rules.first_group(code),
+            uses=sent.uses,
+            note=sent.name[:MAX_NOTE],
         )
         return Answer(200, {"code": code})
 
@@ -185,10 +161,8 @@ class InviteRoutes:
     async def register_code(self, call: Call[CodeWish]) -> Answer:
         """Make an invite code of the owner's choice; an existing one gets the new uses."""
         sent = call.body
-        await self.acts.put(
-            by_staff(call, "put invite"),
-            rules.own_invite(sent.new_invite_code, sent.uses, infinite=sent.infinite_uses),
-        )
+        invite = rules.own_invite(sent.new_invite_code, sent.uses, infinite=sent.infinite_uses)
+        await self.audit.write(by_staff(call, "put invite"), put(invite), ACROSS)
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
@@ -200,10 +174,10 @@ class InviteRoutes:
     )
     async def revoke(self, call: Call, code: str) -> Answer:
         """Revoke an invite code; 200 also where there is none."""
-        await self.acts.revoke(by_staff(call, "revoke invite"), code.strip())
+        await self.audit.write(by_staff(call, "revoke invite"), drop(code.strip()), ACROSS)
         return Answer(200, EMPTY_OBJECT)
 
 
 def invites(parts: Parts) -> Iterator[Feature]:
     """Invite codes."""
-    yield InviteRoutes(InviteActs(parts.ledger, parts.audit))
+    yield InviteRoutes(parts.ledger, parts.audit)

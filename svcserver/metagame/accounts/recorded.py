@@ -12,7 +12,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting, staff_of
 from svcserver.metagame.accounts import audit
-from svcserver.metagame.accounts.eventlog import Entry
+from svcserver.metagame.accounts.eventlog import EventEntry
 from svcserver.metagame.accounts.sanctions import MAX_REASON
 from svcserver.metagame.rows import Call
 from svcserver.web.routes import EMPTY_OBJECT, logged_path
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 def entry(
     acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any], action: str = ""
-) -> Entry[T]:
+) -> EventEntry[T]:
     """The entry of a write for an account; ``show`` makes the reply of what the write gives.
 
     ``action``: what the audit log calls it, of a route that staff may use.
     """
-    return Entry(
+    return EventEntry(
         acting.writes(call, named),
         _caller(call),
         f"{call.request.method} {logged_path(call.request.path)}",
@@ -40,9 +40,9 @@ def entry(
     )
 
 
-def by_staff(call: Call, action: str, target: str = "") -> audit.Entry:
+def by_staff(call: Call, action: str, target: str = "") -> audit.AuditEntry:
     """The audit log's entry of an act that a member of staff asks for."""
-    return audit.Entry(staff_of(call).name, action, target, reason_of(call))
+    return audit.AuditEntry(staff_of(call).name, action, target, reason_of(call))
 
 
 def reason_of(call: Call) -> str:

@@ -65,7 +65,7 @@ class NewAccount:
 
 
 @frozen
-class Invite:
+class InviteCode:
     """An invite code and its remaining uses."""
 
     code: str = field(repr=False)
@@ -74,7 +74,7 @@ class Invite:
 
 
 @frozen
-class Ended:
+class EndedSessions:
     """An account whose sessions have ended: its tokens from before ``not_before`` (epoch
     seconds) are refused.
     """
@@ -83,7 +83,7 @@ class Ended:
     not_before: int
 
 
-class Accounts(Protocol):
+class StoredAccounts(Protocol):
     """Stored accounts and invites, inside one transaction."""
 
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool: ...
@@ -96,7 +96,7 @@ class Accounts(Protocol):
 
     def set_not_before(self, account_id: AccountId, not_before: int) -> None: ...
 
-    def invite(self, code: str) -> Invite | None: ...
+    def invite(self, code: str) -> InviteCode | None: ...
 
     def spend(self, code: str) -> bool: ...
 
@@ -128,7 +128,13 @@ def closed() -> Malformed:
 
 
 def register(
-    accounts: Accounts, mode: str, name: str, code: str | None, at: float, *, is_admin: bool = False
+    accounts: StoredAccounts,
+    mode: str,
+    name: str,
+    code: str | None,
+    at: float,
+    *,
+    is_admin: bool = False,
 ) -> NewAccount:
     """Register an account: check the invite, then the name, then spend a use and store it.
 
@@ -142,20 +148,22 @@ def register(
     return created
 
 
-def check_wish(accounts: Accounts, mode: str, name: str, code: str | None) -> str | None:
+def check_wish(accounts: StoredAccounts, mode: str, name: str, code: str | None) -> str | None:
     """The stored spelling of the code to be spent, None where none is; raises the refusal."""
     spelled = _usable_code(accounts, code) if mode == "INVITECODE" else None
     check_free(accounts, name)
     return spelled
 
 
-def check_free(accounts: Accounts, name: str) -> None:
+def check_free(accounts: StoredAccounts, name: str) -> None:
     """Raise Conflict (``username_taken``) where another account has the name."""
     if accounts.name_is_taken(name):
         raise Conflict("another account has this name", code="username_taken")
 
 
-def rename(accounts: Accounts, account_id: AccountId | None, new: str) -> tuple[Account, Account]:
+def rename(
+    accounts: StoredAccounts, account_id: AccountId | None, new: str
+) -> tuple[Account, Account]:
     """Rename an account; returns it before and after. The case alone may be changed, too."""
     before = None if account_id is None else accounts.find(account_id)
     if before is None:
@@ -166,7 +174,7 @@ def rename(accounts: Accounts, account_id: AccountId | None, new: str) -> tuple[
     return before, evolve(before, username=new)
 
 
-def end_sessions(accounts: Accounts, account_id: AccountId, at: float) -> Ended:
+def end_sessions(accounts: StoredAccounts, account_id: AccountId, at: float) -> EndedSessions:
     """Void every token of the account issued until ``at``; returns its new epoch.
 
     That is the next whole second, since tokens carry whole seconds and one from the second of
@@ -178,7 +186,7 @@ def end_sessions(accounts: Accounts, account_id: AccountId, at: float) -> Ended:
         raise Missing("no such account", code="not_found")
     not_before = max(account.tokens_not_before, int(at)) + 1
     accounts.set_not_before(account.id, not_before)
-    return Ended(account.id, not_before)
+    return EndedSessions(account.id, not_before)
 
 
 def new_account_key() -> str:
@@ -192,13 +200,13 @@ def new_invite_code() -> str:
     return "-".join(letters[at : at + 4] for at in (0, 4, 8))
 
 
-def own_invite(code: str, uses: int, *, infinite: bool) -> Invite:
+def own_invite(code: str, uses: int, *, infinite: bool) -> InviteCode:
     """An invite with a code of the owner's choice; raises Malformed."""
     if not 1 <= len(code.strip()) <= MAX_CODE or not is_plain(code.strip()):
         raise Malformed(f"NewInviteCode must have 1 to {MAX_CODE} characters, without {NOT_PLAIN}")
     if not infinite and not 1 <= uses <= MAX_CODE_USES:
         raise Malformed("Uses must be a whole number of at least 1")
-    return Invite(code.strip(), uses if uses <= MAX_CODE_USES else 0, infinite)
+    return InviteCode(code.strip(), uses if uses <= MAX_CODE_USES else 0, infinite)
 
 
 def first_group(code: str) -> str:
@@ -206,7 +214,7 @@ def first_group(code: str) -> str:
     return f"{code[:4]}-..." if len(code) > 8 else "..."
 
 
-def _usable_code(accounts: Accounts, code: str | None) -> str:
+def _usable_code(accounts: StoredAccounts, code: str | None) -> str:
     """The stored spelling of a code that has a use left; raises Unauthenticated."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:

@@ -30,14 +30,14 @@ FOREVER = 253_402_300_800  # epoch seconds: the year 10000
 MAX_REASON, MAX_NOTE = 256, 1_024  # characters
 
 
-class Kind(StrEnum):
+class SanctionKind(StrEnum):
     """What a sanction keeps a player from."""
 
     BAN = "ban"  # logging in
     MUTE = "mute"  # writing in the chat
 
 
-HELD: Mapping[Kind, HeldNetworks] = {Kind.BAN: BANNED, Kind.MUTE: MUTED}
+HELD: Mapping[SanctionKind, HeldNetworks] = {SanctionKind.BAN: BANNED, SanctionKind.MUTE: MUTED}
 
 
 @frozen
@@ -59,7 +59,7 @@ class Sanction:
         return now < self.ends_at
 
 
-Held = tuple[AccountId, Kind, Sanction]
+Held = tuple[AccountId, SanctionKind, Sanction]
 """Whose sanction it is, of which kind, and what it is."""
 
 SANCTIONS = Table(
@@ -103,7 +103,7 @@ class SqlSanctions:
 
     tx: Connection
 
-    def find(self, account_id: AccountId, kind: Kind) -> Sanction | None:
+    def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None:
         """The account's newest of that kind, which may have ended."""
         row = self.tx.execute(_ONE, {"holder": account_id, "wanted": kind.value}).first()
         if row is None:
@@ -111,7 +111,7 @@ class SqlSanctions:
         held = HELD[kind].of(self.tx, [account_id])
         return _sanction(row, held.get(account_id, ()))
 
-    def put(self, account_id: AccountId, kind: Kind, sanction: Sanction) -> None:
+    def put(self, account_id: AccountId, kind: SanctionKind, sanction: Sanction) -> None:
         """Add one, in place of the one before."""
         self.drop(account_id, kind)
         self.tx.execute(
@@ -129,7 +129,7 @@ class SqlSanctions:
         if sanction.networks:
             HELD[kind].put(self.tx, account_id, sanction.networks, sanction.ends_at)
 
-    def drop(self, account_id: AccountId, kind: Kind) -> None:
+    def drop(self, account_id: AccountId, kind: SanctionKind) -> None:
         """Lift the sanction, if there is one."""
         self.tx.execute(_DROP, {"holder": account_id, "wanted": kind.value})
         HELD[kind].drop(self.tx, account_id)
@@ -149,14 +149,14 @@ class SqlSanctions:
             holder, kind, sanction = after
             asked |= {"made": sanction.made_at, "holder": holder, "wanted": kind.value}
         rows = self.tx.execute(_ALL, asked).all()
-        of: dict[Kind, list[AccountId]] = {kind: [] for kind in Kind}
+        of: dict[SanctionKind, list[AccountId]] = {kind: [] for kind in SanctionKind}
         for row in rows:
-            of[Kind(row.kind)].append(row.account_id)
+            of[SanctionKind(row.kind)].append(row.account_id)
         held = {kind: HELD[kind].of(self.tx, accounts) for kind, accounts in of.items()}
         return [
             (
                 row.account_id,
-                kind := Kind(row.kind),
+                kind := SanctionKind(row.kind),
                 _sanction(row, held[kind].get(row.account_id, ())),
             )
             for row in rows

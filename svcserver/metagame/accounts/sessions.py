@@ -24,7 +24,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.access.epochs import EpochMoved, Epochs
 from svcserver.metagame.access.tokens import LIFETIME_S
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.rules import Ended
+from svcserver.metagame.accounts.rules import EndedSessions
 from svcserver.metagame.accounts.store import SqlAccounts
 
 log = Logger()
@@ -46,12 +46,12 @@ class Sessions:
     async def end(self, account_id: AccountId) -> None:
         """Void all tokens of the account; raises Missing."""
 
-        def work(tx: Connection) -> Ended:
+        def work(tx: Connection) -> EndedSessions:
             return rules.end_sessions(SqlAccounts(tx), account_id, self.wall_clock())
 
         await self.tell(await self.ledger.write(work, OneAccount(account_id)))
 
-    async def tell(self, ended: Ended) -> None:
+    async def tell(self, ended: EndedSessions) -> None:
         """Tell every process of an epoch that a transaction has stored."""
         moved = EpochMoved(ended.account_id, ended.not_before)
         self.epochs.hear(moved)

@@ -29,9 +29,8 @@ from svcserver.db.tables import METADATA, chunks
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import constant_time_equal, fingerprint
-from svcserver.metagame.accounts.deleted import buried
-from svcserver.metagame.accounts.rules import MAX_LOOKUP_NAME, Account, Invite
-from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind
+from svcserver.metagame.accounts.rules import MAX_LOOKUP_NAME, Account, InviteCode
+from svcserver.metagame.accounts.sanctions import SANCTIONS, SanctionKind
 
 ACCOUNTS = Table(
     "accounts",
@@ -69,6 +68,12 @@ QUEUED_KEYS = Table(
 )
 
 
+DELETED_ACCOUNTS = Table(  # for as long as tokens of theirs may be shown
+    "deleted_accounts",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("not_before", BigInteger, nullable=False, index=True),  # epoch seconds
+)
 _A = (
     ACCOUNTS.c.id,
     ACCOUNTS.c.username,
@@ -92,7 +97,7 @@ _BY_KEY = (
     .join(ACCOUNT_KEYS, ACCOUNT_KEYS.c.account_id == ACCOUNTS.c.id)
     .outerjoin(
         SANCTIONS,
-        (SANCTIONS.c.account_id == ACCOUNTS.c.id) & (SANCTIONS.c.kind == Kind.BAN.value),
+        (SANCTIONS.c.account_id == ACCOUNTS.c.id) & (SANCTIONS.c.kind == SanctionKind.BAN.value),
     )
     .where(ACCOUNT_KEYS.c.key_hash == bindparam("key_hash"))
 )
@@ -126,6 +131,8 @@ _MOVE_NOT_BEFORE = (
 _EPOCHS = select(ACCOUNTS.c.id, ACCOUNTS.c.tokens_not_before).where(
     ACCOUNTS.c.tokens_not_before > bindparam("since")
 )
+_ADD_DELETED = insert(DELETED_ACCOUNTS)
+_DELETED_EPOCHS = select(DELETED_ACCOUNTS).where(DELETED_ACCOUNTS.c.not_before > bindparam("since"))
 _ALL = select(*_A).order_by(ACCOUNTS.c.username)
 _PAGE = (
     select(
@@ -250,10 +257,11 @@ class SqlAccounts:
 
     def epochs(self, since: int) -> dict[AccountId, int]:
         """The epochs that are later than ``since`` (epoch seconds), those of the deleted too."""
-        found = {
-            row.id: row.tokens_not_before for row in self.tx.execute(_EPOCHS, {"since": since})
-        }
-        return {**buried(self.tx, since), **found}
+        wanted = {"since": since}
+        deleted = self.tx.execute(_DELETED_EPOCHS, wanted)
+        epochs = {row.account_id: row.not_before for row in deleted}
+        existing = self.tx.execute(_EPOCHS, wanted)
+        return epochs | {row.id: row.tokens_not_before for row in existing}
 
     def everyone(self) -> list[Account]:
         return [_known(row) for row in self.tx.execute(_ALL)]
@@ -263,18 +271,18 @@ class SqlAccounts:
         rows = self.tx.execute(_PAGE, {"skip": skip, "count": count})
         return [(_known(row), row.key_hash) for row in rows]
 
-    def invite(self, code: str) -> Invite | None:
+    def invite(self, code: str) -> InviteCode | None:
         row = self.tx.execute(_INVITE, {"wanted": code}).first()
         return None if row is None else _invite(row)
 
-    def invites(self) -> list[Invite]:
+    def invites(self) -> list[InviteCode]:
         return [_invite(row) for row in self.tx.execute(_INVITES)]
 
     def spend(self, code: str) -> bool:
         """Spend one use; False when none is left."""
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
-    def put_invite(self, invite: Invite) -> None:
+    def put_invite(self, invite: InviteCode) -> None:
         """Add a code, or give an existing one the new uses."""
         self.drop_invite(invite.code)
         self.tx.execute(
@@ -289,6 +297,11 @@ class SqlAccounts:
     def drop_invite(self, code: str) -> bool:
         """Delete a code; whether there was one."""
         return self.tx.execute(_DROP_INVITE, {"wanted": code}).rowcount == 1
+
+
+def bury(tx: Connection, account_id: AccountId, not_before: int) -> None:
+    """Void every token that a deleted account ever had; ``not_before`` in epoch seconds."""
+    tx.execute(_ADD_DELETED, {"account_id": account_id, "not_before": not_before})
 
 
 def knows_game_server(tx: Connection, key: str) -> bool:
@@ -358,5 +371,5 @@ def _known(row: Any) -> Account:
     )
 
 
-def _invite(row: Any) -> Invite:
-    return Invite(row.code, row.uses_remaining, bool(row.infinite_uses))
+def _invite(row: Any) -> InviteCode:
+    return InviteCode(row.code, row.uses_remaining, bool(row.infinite_uses))

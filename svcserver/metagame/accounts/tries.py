@@ -15,7 +15,7 @@ from svcserver.board.quota import Quota
 from svcserver.db.shield import shielded
 from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Unavailable
-from svcserver.metagame.accounts.audit import Audit, Entry
+from svcserver.metagame.accounts.audit import Audit, AuditEntry
 
 log = Logger()
 
@@ -43,7 +43,7 @@ class RefusedTries:
                 lambda transaction: quota.take(transaction, key), near=[(quota.kind, key)]
             )
             if taken is not None:
-                await self.audit.leave(Entry(name, row), why)
+                await self.audit.leave(AuditEntry(name, row), why)
                 return
         except Unavailable as away:  # the refusal is what the caller is to hear of
             log.warn("a refused try of {name} is not recorded: {why}", name=name, why=str(away))
@@ -62,7 +62,9 @@ class RefusedTries:
         if not count:
             return
         try:
-            await self.audit.leave(Entry(OURS, "refused tries"), f"{count} more are not recorded")
+            await self.audit.leave(
+                AuditEntry(OURS, "refused tries"), f"{count} more are not recorded"
+            )
         except Exception:
             self._missed += count
             raise

@@ -16,7 +16,7 @@ from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import Moment, pascal_case, spelled, text_where
 from svcserver.kernel.times import iso
 from svcserver.metagame.access.acting import staff_of
-from svcserver.metagame.accounts.audit import Act, Entry, Trace
+from svcserver.metagame.accounts.audit import Act, AuditEntry, Trace
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -103,7 +103,7 @@ NOBODY = "no service sends alerts here: start svc-stack or svc-watch, or use svc
 class AlertActs:
     """The owner's access to alerts; ``folder`` is the host's folder, which the services share."""
 
-    record: Callable[[Entry, Act[None]], Awaitable[None]]  # adds a row to the audit log
+    record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)
 
@@ -127,7 +127,7 @@ class AlertActs:
                     f"the test could not be requested: {why.strerror}", code="disk"
                 ) from why
 
-        await self.record(Entry(by, "test alerts", name, reason), act)
+        await self.record(AuditEntry(by, "test alerts", name, reason), act)
 
 
 @frozen

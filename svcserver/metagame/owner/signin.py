@@ -25,7 +25,7 @@ from svcserver.metagame.access.staff_sessions import (
     set_cookie,
     ticket_of,
 )
-from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.dashboard_access import (
     DashboardAccess,
     SqlDashboardAccess,
@@ -121,7 +121,7 @@ class SignInActs:
 
     async def note(self, name: str, account_id: AccountId, action: str) -> None:
         """Record a sign-in or sign-out."""
-        entry, scope = Entry(name, action, name), OneAccount(account_id)
+        entry, scope = AuditEntry(name, action, name), OneAccount(account_id)
         await self.audit.write(entry, lambda tx, trace: None, scope)
 
     async def set_key(self, name: str, account_id: AccountId, *, on: bool) -> str | None:
@@ -134,7 +134,7 @@ class SignInActs:
             trace.before, trace.after = {"ownKey": before.key_hash is not None}, {"ownKey": on}
             access.put(evolve(before, key_hash=None if key is None else fingerprint(key)))
 
-        await self.audit.write(Entry(name, "dashboard key", name), act, OneAccount(account_id))
+        await self.audit.write(AuditEntry(name, "dashboard key", name), act, OneAccount(account_id))
         return key
 
     async def set_factor(
@@ -158,7 +158,7 @@ class SignInActs:
                 raise Malformed("this code does not match the secret", code="bad_request")
             access.put(evolve(before, factor=factor, step=step))
 
-        await self.audit.write(Entry(name, "second factor", name), act, OneAccount(account_id))
+        await self.audit.write(AuditEntry(name, "second factor", name), act, OneAccount(account_id))
 
     def _use(self, tx: Connection, account_id: AccountId, code: str) -> DashboardAccess:
         """Use up a code; raises Unauthenticated if it is wrong or used."""

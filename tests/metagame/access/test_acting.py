@@ -11,7 +11,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel.refusals import Forbidden, Malformed, Missing, Unauthenticated
-from svcserver.metagame.access.acting import Acting, NotDirect, check_owner, own, sender
+from svcserver.metagame.access.acting import Acting, check_owner, own
+from svcserver.metagame.accounts.behalf import NotDirect, sender_of
 from svcserver.metagame.rows import Access, Call, Caller, Row
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, bare
@@ -106,7 +107,7 @@ class SenderTests(SynchronousTestCase):
 
     def ask(self, asked: Call, named: str | None) -> Deferred[str]:
         read = None if named is None else lambda: named
-        return Deferred.fromCoroutine(sender(asked, self.people, read))
+        return Deferred.fromCoroutine(sender_of(asked, self.people, read))
 
     def test_the_keys_owner_unless_an_admin_names_another(self) -> None:
         self.assertEqual(self.successResultOf(self.ask(call(PLAYER), None)), ANN)
@@ -123,7 +124,7 @@ class SenderTests(SynchronousTestCase):
             (call(PLAYER), Forbidden),
             (call(ADMIN), Malformed),
         ):
-            asking = Deferred.fromCoroutine(sender(asked, self.people, unreadable))
+            asking = Deferred.fromCoroutine(sender_of(asked, self.people, unreadable))
             self.failureResultOf(asking, kind)
         self.failureResultOf(self.ask(call(ADMIN), "Nobody"), Missing)
         self.failureResultOf(self.ask(call(Caller("UID-gone")), None), Unauthenticated)

@@ -12,7 +12,7 @@ from twisted.web.http_headers import Headers
 from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.eventlog import PROGRESSION_EVENTS
-from svcserver.metagame.accounts.rules import Invite
+from svcserver.metagame.accounts.rules import InviteCode
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.rows import Call, Caller
 from svcserver.web.request import HttpRequest
@@ -40,7 +40,7 @@ class RefusedTests(SynchronousTestCase):
 
     @staticmethod
     def refusing(tx: Connection, notes: list[str]) -> str:
-        SqlAccounts(tx).put_invite(Invite("code", 1, False))
+        SqlAccounts(tx).put_invite(InviteCode("code", 1, False))
         notes.append("half done")
         raise Conflict("no more")
 
@@ -50,7 +50,7 @@ class RefusedTests(SynchronousTestCase):
 
     def test_a_failure_leaves_nothing(self) -> None:
         def fails(tx: Connection, notes: list[str]) -> str:
-            SqlAccounts(tx).put_invite(Invite("code", 1, False))
+            SqlAccounts(tx).put_invite(InviteCode("code", 1, False))
             raise ZeroDivisionError
 
         self.failureResultOf(self.write(fails), ZeroDivisionError)

@@ -17,7 +17,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.signals import Renamed
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.rules import Invite
+from svcserver.metagame.accounts.rules import InviteCode
 from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 from svcserver.web.request import HttpRequest
 from tests.support.browser import Page
@@ -35,7 +35,7 @@ class RegisterTests(SynchronousTestCase):
         return (game or self.game).browse("POST", "/svc/api/Register", json=body)
 
     def invite(self, game: Game, code: str, uses: int = 1, infinite: bool = False) -> None:
-        game.ledger.run(lambda tx: SqlAccounts(tx).put_invite(Invite(code, uses, infinite)))
+        game.ledger.run(lambda tx: SqlAccounts(tx).put_invite(InviteCode(code, uses, infinite)))
 
     def uses(self, game: Game, code: str) -> int:
         return game.ledger.run(lambda tx: SqlAccounts(tx).invite(code)).uses_remaining

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.headers import GATEWAY
 from svcserver.metagame.accounts.management.acts import GUESSES
-from svcserver.metagame.accounts.rules import Invite
+from svcserver.metagame.accounts.rules import InviteCode
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.support.browser import Page
 from tests.support.game import Game
@@ -29,7 +29,7 @@ class NameFreeTests(SynchronousTestCase):
         """A host with Ann_1 and an invite that can be used twice."""
         game = Game(self, REGISTRATION_MODE=mode, GATEWAY_SECRET=SECRET)
         game.player("Ann_1")
-        game.ledger.run(lambda tx: SqlAccounts(tx).put_invite(Invite(CODE, 2, False)))
+        game.ledger.run(lambda tx: SqlAccounts(tx).put_invite(InviteCode(CODE, 2, False)))
         return game
 
     def ask(

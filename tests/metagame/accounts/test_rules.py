@@ -7,14 +7,16 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unauthenticated
 from svcserver.kernel.roles import role_of
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.rules import Account, Invite, NewAccount
+from svcserver.metagame.accounts.rules import Account, InviteCode, NewAccount
 from tests.support.proves import proves
 
 
 class Accounts:
     """No accounts, and some invites; ``asked`` is every code that was looked up."""
 
-    def __init__(self, *invites: Invite, spendable: bool = True, account: Account | None = None):
+    def __init__(
+        self, *invites: InviteCode, spendable: bool = True, account: Account | None = None
+    ):
         self.spendable, self.account = spendable, account
         self.invites = {one.code: one for one in invites}
         self.asked: list[str] = []
@@ -35,7 +37,7 @@ class Accounts:
     def rename(self, account_id: str, username: str) -> None:
         self.renamed.append((account_id, username))
 
-    def invite(self, code: str) -> Invite | None:
+    def invite(self, code: str) -> InviteCode | None:
         self.asked.append(code)
         return self.invites.get(code)
 
@@ -53,23 +55,25 @@ class CodeTests(SynchronousTestCase):
         return accounts.spent
 
     def test_a_made_code_is_found_in_any_case_and_an_owners_own_as_it_is(self) -> None:
-        made, own = Invite("ABCD-EFGH-JKMN", 1, False), Invite("abcd-efgh-jkmp", 0, True)
+        made, own = InviteCode("ABCD-EFGH-JKMN", 1, False), InviteCode("abcd-efgh-jkmp", 0, True)
         self.assertEqual(self.spends(Accounts(made), "abcd-efgh-jkmn"), [made.code])
         self.assertEqual(self.spends(Accounts(own), "abcd-efgh-jkmp"), [own.code])
-        self.assertEqual(self.spends(Accounts(Invite("x", 1, False)), " x "), ["x"])
+        self.assertEqual(self.spends(Accounts(InviteCode("x", 1, False)), " x "), ["x"])
 
     def test_no_code_and_one_no_database_can_hold_are_not_looked_up(self) -> None:
         for code in (None, "", "  ", "a\0b", "x" * 129):
-            accounts = Accounts(Invite("X", 1, False))
+            accounts = Accounts(InviteCode("X", 1, False))
             self.assertRaises(Unauthenticated, self.spends, accounts, code)
             self.assertEqual((accounts.asked, accounts.spent), ([], []))
-        for used_up in (Accounts(), Accounts(Invite("x", 0, False))):
+        for used_up in (Accounts(), Accounts(InviteCode("x", 0, False))):
             refused = self.assertRaises(Unauthenticated, self.spends, used_up, "x")
             self.assertEqual((refused.code, used_up.spent), ("invite_invalid", []))
-        self.assertEqual(self.spends(Accounts(Invite("x" * 128, 1, False)), "x" * 128), ["x" * 128])
+        self.assertEqual(
+            self.spends(Accounts(InviteCode("x" * 128, 1, False)), "x" * 128), ["x" * 128]
+        )
 
     def test_a_code_whose_last_use_another_took_meanwhile_registers_nobody(self) -> None:
-        accounts = Accounts(Invite("x", 1, False), spendable=False)
+        accounts = Accounts(InviteCode("x", 1, False), spendable=False)
         refused = self.assertRaises(Unauthenticated, self.spends, accounts, "x")
         self.assertEqual(refused.code, "invite_invalid")
 
@@ -90,11 +94,13 @@ class CodeTests(SynchronousTestCase):
         most = 2**31 - 1
         for code, uses in (("x", 1), ("x" * 128, most)):
             made = rules.own_invite(f" {code} ", uses, infinite=False)
-            self.assertEqual(made, Invite(code, uses, False))
+            self.assertEqual(made, InviteCode(code, uses, False))
         for code, uses in ((" ", 1), ("x" * 129, 1), ("x", 0), ("x", -1), ("x", most + 1)):
             self.assertRaises(Malformed, rules.own_invite, code, uses, infinite=False)
         for uses, kept in ((0, 0), (most, most), (most + 1, 0)):
-            self.assertEqual(rules.own_invite("x", uses, infinite=True), Invite("x", kept, True))
+            self.assertEqual(
+                rules.own_invite("x", uses, infinite=True), InviteCode("x", kept, True)
+            )
 
     def test_a_name_that_is_no_text_is_a_bad_request(self) -> None:
         for sent in (7, None, ["Ann_1"]):
@@ -109,7 +115,7 @@ class CodeTests(SynchronousTestCase):
     def test_no_repr_shows_a_key_or_a_code(self) -> None:
         account = Account("UID-a", "Ann")
         self.assertNotIn("UUK", repr(NewAccount(account, "UUK_x")))
-        self.assertNotIn("ABCD", repr(Invite("ABCD", 1, False)))
+        self.assertNotIn("ABCD", repr(InviteCode("ABCD", 1, False)))
         self.assertEqual((account.is_admin, account.notes), (False, 0))
         self.assertEqual((account.tokens_not_before, account.banned_until), (0, 0))
 
@@ -131,7 +137,7 @@ class NameTests(SynchronousTestCase):
         self.assertFalse(rules.register(accounts, "OPEN", "Bob", None, 0.0).account.is_admin)
 
     def test_a_taken_name_costs_no_use_of_an_invite(self) -> None:
-        accounts = Accounts(Invite("x", 1, False))
+        accounts = Accounts(InviteCode("x", 1, False))
         accounts.taken["Ann"] = "UID-other"
         refused = self.assertRaises(
             Conflict, rules.register, accounts, "INVITECODE", "Ann", "x", 0.0
@@ -173,9 +179,15 @@ class NameTests(SynchronousTestCase):
 class SessionEndTests(SynchronousTestCase):
     def test_tokens_of_that_second_and_before_are_void_and_each_end_moves_it_on(self) -> None:
         accounts = Accounts(account=Account("UID-a", "Ann"))
-        self.assertEqual(rules.end_sessions(accounts, "UID-a", 7.9), rules.Ended("UID-a", 8))
-        self.assertEqual(rules.end_sessions(accounts, "UID-a", 7.9), rules.Ended("UID-a", 9))
-        self.assertEqual(rules.end_sessions(accounts, "UID-a", 3.0), rules.Ended("UID-a", 10))
+        self.assertEqual(
+            rules.end_sessions(accounts, "UID-a", 7.9), rules.EndedSessions("UID-a", 8)
+        )
+        self.assertEqual(
+            rules.end_sessions(accounts, "UID-a", 7.9), rules.EndedSessions("UID-a", 9)
+        )
+        self.assertEqual(
+            rules.end_sessions(accounts, "UID-a", 3.0), rules.EndedSessions("UID-a", 10)
+        )
 
     def test_nobodys_sessions_cannot_be_ended(self) -> None:
         refused = self.assertRaises(Missing, rules.end_sessions, Accounts(), "UID-a", 7.0)

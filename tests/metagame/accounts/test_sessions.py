@@ -163,7 +163,7 @@ class EndingTests(SessionCase):
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.bob.token)
         self.end(self.ann.id)
         self.assertEqual([one.account_id for one in at_once(parts.online.all())], [self.bob.id])
-        self.assertIsNone(at_once(parts.parties.of(self.ann.id)))
+        self.assertIsNone(at_once(parts.parties.party_of(self.ann.id)))
         left = at_once(parts.parties.act(lambda live: live.get(party.id)))
         assert left is not None
         self.assertEqual(left.members, (self.bob.id,))

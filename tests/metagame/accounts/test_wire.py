@@ -8,9 +8,9 @@ from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.accounts.invites import CodeWish, InviteWish, show_codes
 from svcserver.metagame.accounts.login import LoginWish
-from svcserver.metagame.accounts.lookups.wire import MappingWish, asked_ids
+from svcserver.metagame.accounts.lookups.wire import MappingWish, ids_of
 from svcserver.metagame.accounts.management import wire
-from svcserver.metagame.accounts.rules import Account, Invite
+from svcserver.metagame.accounts.rules import Account, InviteCode
 
 
 class WishTests(SynchronousTestCase):
@@ -34,7 +34,7 @@ class WishTests(SynchronousTestCase):
 
     def test_ids_of_1_to_128_characters_are_looked_up(self) -> None:
         sent = {"accountIds": ["", "a", 7, "x" * 128, "y" * 129]}
-        self.assertEqual(list(asked_ids(reader(MappingWish)(sent))), ["a", "x" * 128])
+        self.assertEqual(list(ids_of(reader(MappingWish)(sent))), ["a", "x" * 128])
 
 
 class PageTests(SynchronousTestCase):
@@ -59,7 +59,7 @@ class PageTests(SynchronousTestCase):
 
     def test_codes_are_shown_with_what_is_left_of_them(self) -> None:
         shown = {"inviteCode": "x", "usesRemaining": 3, "infiniteUses": False}
-        self.assertEqual(show_codes([Invite("x", 3, False)]), {"InviteCodes": [shown]})
+        self.assertEqual(show_codes([InviteCode("x", 3, False)]), {"InviteCodes": [shown]})
 
     def test_a_token_is_asked_for_by_the_accounts_id(self) -> None:
         self.assertEqual(reader(wire.TokenWish)({"UserId": "UID-a"}), wire.TokenWish("UID-a"))

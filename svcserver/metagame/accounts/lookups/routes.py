@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from attrs import frozen
 
 from svcserver.kernel.envelope import Empty, Envelope
+from svcserver.kernel.ids import AccountId
+from svcserver.kernel.refusals import Missing
 from svcserver.kernel.shapes import OrEmpty
+from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.lookups import wire
-from svcserver.metagame.accounts.lookups.acts import LookupActs
 from svcserver.metagame.accounts.parts import Parts
+from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import enveloped
 from svcserver.metagame.rows import Access, Call, Routes
@@ -25,7 +28,8 @@ class LookupRoutes:
 
     routes: ClassVar[Routes] = Routes(bare)
     settings: Settings
-    acts: LookupActs
+    directory: Directory
+    wall_clock: Callable[[], float]
 
     @routes.row(
         "GET",
@@ -36,12 +40,13 @@ class LookupRoutes:
     )
     async def accounts(self, call: Call) -> Answer:
         """The caller's own record, or those of ``?accountId=`` (at most 100)."""
-        asked = call.request.arguments("accountId")
-        if asked:
-            return Answer(200, [wire.public(one) for one in await self.acts.listed(asked)])
-        own = call.caller.account
-        name = await self.acts.displayed(own)
-        return Answer(200, wire.own_record(own, name, self.acts.wall_clock()))
+        if ids := call.request.arguments("accountId"):
+            wanted = list(dict.fromkeys(ids[: wire.MAX_IDS]))
+            accounts = await self.directory.accounts(wanted)
+            return Answer(200, [wire.public(accounts[i]) for i in wanted if i in accounts])
+        me, is_shown = call.caller.account, self.settings.account_display_name
+        name = await self._name(me) if is_shown else wire.NO_NAME
+        return Answer(200, wire.own_record(me, name, self.wall_clock()))
 
     @routes.row(
         "GET",
@@ -51,8 +56,8 @@ class LookupRoutes:
     )
     async def account(self, call: Call, account_id: str) -> Answer:
         """One account; ``{}`` when unknown or without a token."""
-        found = await self.acts.seen(call.caller.account, account_id)
-        return Answer(200, EMPTY_OBJECT if found is None else wire.public(found))
+        account = await self._visible(call.caller.account, account_id)
+        return Answer(200, EMPTY_OBJECT if account is None else wire.public(account))
 
     @routes.row(
         "GET",
@@ -62,7 +67,11 @@ class LookupRoutes:
     )
     async def by_name(self, call: Call, name: str) -> Answer:
         """An account by username, in any case."""
-        return Answer(200, wire.public(await self.acts.named(call.caller.account, name)))
+        me = call.caller.account
+        account = None if me is None else await self.directory.account_named(name)
+        if account is None:
+            raise Missing("no such account")
+        return Answer(200, wire.public(account))
 
     @routes.row(
         "GET",
@@ -85,7 +94,10 @@ class LookupRoutes:
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
         """Which account each of the ids stands for: an account's id stands for itself."""
-        return Answer(200, await self.acts.mapped(call.caller.account, call.body))
+        is_on = call.caller.account is not None and self.settings.account_mapping
+        ids = wire.ids_of(call.body) if is_on else []
+        accounts = await self.directory.accounts(ids) if ids else {}
+        return Answer(200, wire.show_mappings(ids, accounts, wire.source_type(call.body)))
 
     @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=Envelope[wire.Crossplay])
     async def features(self, call: Call) -> Answer:
@@ -102,8 +114,8 @@ class LookupRoutes:
     @routes.row("GET", "/accountinfo", access=Access.TOKEN, reply=wire.AccountInfo)
     async def info(self, call: Call) -> Answer:
         """The caller's id and username."""
-        own = call.caller.account
-        return Answer(200, wire.info(own, await self.acts.own(own)))
+        me = call.caller.account
+        return Answer(200, wire.info(me, await self._name(me)))
 
     @routes.row("GET", "/tags", access=Access.TOKEN, reply=wire.Tags)
     async def tags(self, call: Call) -> Answer:
@@ -123,15 +135,29 @@ class LookupRoutes:
     )
     async def public_info(self, call: Call[wire.PublicInfoWish]) -> Answer:
         """Any logged-in player may look up any account, by id or by name."""
-        found = await self.acts.wished(call.body)
+        wanted, account = call.body, None
+        if wanted.account_id:
+            account = await self.directory.account_of_id(wanted.account_id)
+        elif wanted.name is not None:
+            account = await self.directory.account_named(wanted.name)
         if self.settings.accountinfo_public_legacy:
-            return Answer(200, wire.public_info(call.caller.account, found))
-        if found is None:
+            return Answer(200, wire.public_info(call.caller.account, account))
+        if account is None:
             return Answer(404, EMPTY_OBJECT)
-        return Answer(200, wire.public_info(found.id, found))
+        return Answer(200, wire.public_info(account.id, account))
+
+    async def _visible(self, me: AccountId | None, account_id: AccountId | None) -> Account | None:
+        """Return the account of that id; a caller without an account sees nobody."""
+        if me is None or account_id is None:
+            return None
+        return await self.directory.account_of_id(account_id)
+
+    async def _name(self, me: AccountId | None) -> str:
+        """Return the caller's own name, empty without an account."""
+        account = await self._visible(me, me)
+        return "" if account is None else account.username
 
 
 def lookups(parts: Parts) -> Iterator[Feature]:
-    """Look-ups of accounts by name and id."""
-    acts = LookupActs(parts.directory, parts.settings, parts.wall_clock)
-    yield LookupRoutes(parts.settings, acts)
+    """Yield the routes that look up accounts by name and id."""
+    yield LookupRoutes(parts.settings, parts.directory, parts.wall_clock)

@@ -23,6 +23,7 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.rules import Account
 
 MAX_IDS = 100
+NO_NAME: Empty = {}  # while names are not shown
 NATIVE, FOREIGN = "native", "extidp"
 _TYPE = re.compile(r"[A-Za-z0-9_.-]{1,32}\Z")
 AskedId = Annotated[str, text_where(lambda text: 1 <= len(text) <= 128, "an id")]
@@ -211,7 +212,7 @@ def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
     }
 
 
-def asked_ids(sent: MappingWish | tuple[str, ...]) -> list[str]:
+def ids_of(sent: MappingWish | tuple[str, ...]) -> list[str]:
     """The ids of a mapping request, in the newest or an older form; at most 100, each once."""
     if isinstance(sent, MappingWish):
         forms = (sent.ids, sent.external_ids, sent.account_ids, sent.external_auth_ids)

@@ -16,7 +16,7 @@ from svcserver.kernel.refusals import Conflict, Malformed, Refusal, TooMany, Una
 from svcserver.kernel.signals import Renamed, Signal
 from svcserver.metagame.access.tokens import Tokens
 from svcserver.metagame.accounts import rules
-from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.networks import Networks
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import Account, NewAccount
@@ -48,7 +48,7 @@ class AccountActs:
     renamed: Signal[Renamed] = field(factory=Signal)
     also_rename: Sequence[Also] = ()
 
-    async def set_mode(self, entry: Entry, mode: str) -> None:
+    async def set_mode(self, entry: AuditEntry, mode: str) -> None:
         """Change the registration mode until the next start of the host."""
         before = await self.registration.mode()
 
@@ -126,7 +126,7 @@ class AccountActs:
 
     @shielded
     async def rename(
-        self, entry: Entry, account_id: AccountId | None, current: str | None, name: str
+        self, entry: AuditEntry, account_id: AccountId | None, current: str | None, name: str
     ) -> tuple[Account, Account]:
         """Rename an account and its characters; returns the account before and after."""
         known = await self._id_of(current) if account_id is None else account_id
@@ -145,7 +145,7 @@ class AccountActs:
         log.info("renamed {old} to {new}", old=before.username, new=name, account=after.id)
         return before, after
 
-    async def player_token(self, entry: Entry, account_id: AccountId) -> str:
+    async def player_token(self, entry: AuditEntry, account_id: AccountId) -> str:
         """A token for any id; whether there is such an account is not checked."""
 
         def act(tx: Connection, trace: Trace) -> Account | None:

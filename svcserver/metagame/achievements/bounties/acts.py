@@ -11,7 +11,7 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
 from svcserver.kernel.times import iso
-from svcserver.metagame.accounts.eventlog import Entry, EventLog
+from svcserver.metagame.accounts.eventlog import EventEntry, EventLog
 from svcserver.metagame.achievements.bounties import rules, wire
 from svcserver.metagame.achievements.bounties.rules import AccountBoard
 from svcserver.metagame.achievements.bounties.store import SqlBounties
@@ -33,7 +33,7 @@ class BountyActs:
         return await self.ledger.read(lambda tx: _board(tx, account_id))
 
     async def update(
-        self, entry: Entry[AccountBoard], late: Late[wire.BountyUpdate]
+        self, entry: EventEntry[AccountBoard], late: Late[wire.BountyUpdate]
     ) -> AccountBoard:
         """Add or replace bounties, and replace the draft."""
         account_id = entry.account_id
@@ -52,7 +52,9 @@ class BountyActs:
 
         return await self.events.write(entry, work)
 
-    async def delete(self, entry: Entry[AccountBoard], late: Late[wire.BountyIds]) -> AccountBoard:
+    async def delete(
+        self, entry: EventEntry[AccountBoard], late: Late[wire.BountyIds]
+    ) -> AccountBoard:
         def work(tx: Connection, notes: list[str]) -> AccountBoard:
             SqlBounties(tx).drop(entry.account_id, late.read().bounty_ids)
             return _board(tx, entry.account_id)

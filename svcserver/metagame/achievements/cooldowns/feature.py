@@ -19,7 +19,7 @@ from svcserver.kernel.shapes import Late, Name, Shown, Skipping, text_where
 from svcserver.kernel.times import DAY_S, iso
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
-from svcserver.metagame.accounts.eventlog import Entry, EventLog
+from svcserver.metagame.accounts.eventlog import EventEntry, EventLog
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.bounds import check_capacity
 from svcserver.metagame.achievements.cooldowns.rules import expired
@@ -89,7 +89,7 @@ class CooldownActs:
         return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
 
     async def batch(
-        self, entry: Entry[dict[str, str]], sent: Late[CooldownBatch]
+        self, entry: EventEntry[dict[str, str]], sent: Late[CooldownBatch]
     ) -> dict[str, str]:
         """Start several cooldowns; return all of the account's."""
 
@@ -101,7 +101,7 @@ class CooldownActs:
 
         return await self.events.write(entry, work)
 
-    async def start(self, entry: Entry[None], cooldown_id: str) -> None:
+    async def start(self, entry: EventEntry[None], cooldown_id: str) -> None:
         """Start one cooldown now, and drop expired one-time ids."""
 
         def work(tx: Connection, notes: list[str]) -> None:

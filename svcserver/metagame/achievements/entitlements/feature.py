@@ -27,7 +27,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Late, Lenient, Name
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts import recorded
-from svcserver.metagame.accounts.eventlog import Entry, EventLog, is_known
+from svcserver.metagame.accounts.eventlog import EventEntry, EventLog, is_known
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.bounds import check_capacity
 from svcserver.metagame.achievements.entitlements import rules
@@ -102,7 +102,7 @@ class EntitlementActs:
         return await self.ledger.write(first_use, OneAccount(account_id))
 
     async def grant(
-        self, entry: Entry[Sequence[Entitlement]], late: Late[EntitlementWish]
+        self, entry: EventEntry[Sequence[Entitlement]], late: Late[EntitlementWish]
     ) -> Sequence[Entitlement]:
         """Grant one; answers with the list."""
         account_id = entry.account_id
@@ -116,7 +116,7 @@ class EntitlementActs:
 
         return await self.events.write(entry, work)
 
-    async def revoke(self, entry: Entry[None], name: str) -> None:
+    async def revoke(self, entry: EventEntry[None], name: str) -> None:
         """Revoke one, if the account has it."""
         account_id = entry.account_id
 

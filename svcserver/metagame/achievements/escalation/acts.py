@@ -12,7 +12,7 @@ from svcserver.db.ledger import Ledger
 from svcserver.kernel import datafiles
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts.eventlog import Entry, EventLog
+from svcserver.metagame.accounts.eventlog import EventEntry, EventLog
 from svcserver.metagame.achievements.escalation import rules, wire
 from svcserver.metagame.achievements.escalation.rules import Registry, Season, State, Talent
 from svcserver.metagame.achievements.escalation.store import SqlSeasons
@@ -86,7 +86,9 @@ class EscalationActs:
         state = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
         return state or State()
 
-    async def save(self, entry: Entry[State], late: Late[wire.SeasonSave], season_id: str) -> State:
+    async def save(
+        self, entry: EventEntry[State], late: Late[wire.SeasonSave], season_id: str
+    ) -> State:
         """Store the season; the body is parsed only if the season takes saves."""
         account_id = entry.account_id
 

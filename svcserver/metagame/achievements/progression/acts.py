@@ -19,7 +19,7 @@ from svcserver.kernel.names import is_name
 from svcserver.kernel.refusals import Forbidden, Missing
 from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.shapes import Late
-from svcserver.metagame.accounts.eventlog import Entry, EventLog, Notes
+from svcserver.metagame.accounts.eventlog import EventEntry, EventLog, WriteNotes
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.bounds import check_capacity
 from svcserver.metagame.achievements.entitlements import rules as entitlements
@@ -94,7 +94,7 @@ class ProgressionActs:
         """Return the account's tracks that were ever added to, by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
-    async def grant(self, entry: Entry[bytes], late: Late[wire.GrantBody]) -> bytes:
+    async def grant(self, entry: EventEntry[bytes], late: Late[wire.GrantBody]) -> bytes:
         """Add to tracks and replace objectives; return the reply, for a repeat the stored one."""
         settings, account_id, sent_hash = self.settings, entry.account_id, fingerprint(entry.body)
         window_ms = settings.progression_replay_window_s * 1000
@@ -123,7 +123,7 @@ class ProgressionActs:
         _warn(account_id, notes)
         return done
 
-    async def add(self, entry: Entry[Track], track_id: str, amount: str) -> Track:
+    async def add(self, entry: EventEntry[Track], track_id: str, amount: str) -> Track:
         """Add ``amount``, digits of a path, to one track; recorded in the event log."""
         cap, most = self.settings.progression_grant_cap, self.settings.achievements_max
         account_id = entry.account_id
@@ -141,7 +141,7 @@ class ProgressionActs:
         _warn(account_id, notes)
         return done
 
-    async def confirm(self, entry: Entry[Track], track_id: str, rank: str, kind: str) -> Track:
+    async def confirm(self, entry: EventEntry[Track], track_id: str, rank: str, kind: str) -> Track:
         """Confirm a rank; with PROGRESSION_CONFIRM_ENTITLEMENTS grant its permanent ones."""
         settings, account_id = self.settings, entry.account_id
 
@@ -164,11 +164,11 @@ class ProgressionActs:
 
         return await self.events.write(entry, work)
 
-    async def reset(self, entry: Entry[Track], track_id: str) -> Track:
+    async def reset(self, entry: EventEntry[Track], track_id: str) -> Track:
         """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
         allowed = entry.by_admin or self.settings.progression_allow_delete
 
-        def work(tx: Connection, notes: Notes) -> Track:
+        def work(tx: Connection, notes: WriteNotes) -> Track:
             if not allowed:
                 raise Forbidden("PROGRESSION_ALLOW_DELETE is off")
             store = SqlProgress(tx)
@@ -200,7 +200,7 @@ class HuntPassActs:
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
-    async def choose(self, entry: Entry[str], late: Late[wire.HuntPassWish]) -> str:
+    async def choose(self, entry: EventEntry[str], late: Late[wire.HuntPassWish]) -> str:
         """Make one of the configured tracks the hunt pass; recorded in the event log."""
 
         def work(tx: Connection, notes: list[str]) -> str:
@@ -248,11 +248,11 @@ class ManagementActs:
             entitlements.active(held, at),
         )
 
-    async def seed(self, entry: Entry[Seeding], late: Late[Mode]) -> Seeding:
+    async def seed(self, entry: EventEntry[Seeding], late: Late[Mode]) -> Seeding:
         """Set all tracks to their end, or to 0."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: Notes) -> Seeding:
+        def work(tx: Connection, notes: WriteNotes) -> Seeding:
             store, mode = SqlProgress(tx), late.read()
             stored, objectives = store.tracks(account_id), len(store.objectives(account_id))
             written = rules.seeded(stored, self.tracks.paths, mode, self._at())
@@ -268,12 +268,12 @@ class ManagementActs:
         return await self.events.write(entry, work)
 
     async def grant(
-        self, entry: Entry[Sequence[Entitlement]], request: wire.GrantWish
+        self, entry: EventEntry[Sequence[Entitlement]], request: wire.GrantWish
     ) -> Sequence[Entitlement]:
         """Grant an entitlement; return the list."""
         account_id, late = entry.account_id, request.duration
 
-        def work(tx: Connection, notes: Notes) -> Sequence[Entitlement]:
+        def work(tx: Connection, notes: WriteNotes) -> Sequence[Entitlement]:
             name, hours = request.entitlement.read(), 0.0 if late is None else late.read()
             now = self.wall_clock()
             before = self._listing(tx, account_id, now)
@@ -285,11 +285,11 @@ class ManagementActs:
 
         return await self.events.write(entry, work)
 
-    async def revoke(self, entry: Entry[Revoking], late: Late[str]) -> Revoking:
+    async def revoke(self, entry: EventEntry[Revoking], late: Late[str]) -> Revoking:
         """End an entitlement; return whether it was in force, and the list."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: Notes) -> Revoking:
+        def work(tx: Connection, notes: WriteNotes) -> Revoking:
             name, now, store = late.read(), self.wall_clock(), SqlEntitlements(tx)
             before = self._listing(tx, account_id, now)
             held = store.all(account_id).get(name)

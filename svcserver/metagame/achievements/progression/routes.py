@@ -15,7 +15,7 @@ from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.access.acting import Acting, shown
 from svcserver.metagame.accounts import recorded
-from svcserver.metagame.accounts.eventlog import Entry
+from svcserver.metagame.accounts.eventlog import EventEntry
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.progression import config, rules, wire
 from svcserver.metagame.achievements.progression.acts import (
@@ -249,7 +249,7 @@ class ProgressionRoutes:
         entry = self._entry(call, user_id, "delete progression")
         return Answer(200, entry.show(await self.acts.reset(entry, progression_id)))
 
-    def _entry(self, call: Call, user_id: str, action: str = "") -> Entry[Track]:
+    def _entry(self, call: Call, user_id: str, action: str = "") -> EventEntry[Track]:
         show = partial(wire.show_track, user_id)
         return recorded.entry(self.acting, call, user_id, show, action)
 
@@ -336,7 +336,9 @@ class ProgressionManagementRoutes:
         entry = self._entry(call, wire.show_revoked, "revoke")
         return Answer(200, entry.show(await self.acts.revoke(entry, body.entitlement)))
 
-    def _entry(self, call: Call[Any], show: Callable[[AccountId, T], Any], action: str) -> Entry[T]:
+    def _entry(
+        self, call: Call[Any], show: Callable[[AccountId, T], Any], action: str
+    ) -> EventEntry[T]:
         """The event log's entry, whose reply begins with the account that the body names."""
         user_id = call.body.user_id
         return recorded.entry(self.acting, call, user_id, partial(show, user_id), action)

@@ -11,7 +11,7 @@ from twisted.logger import Logger
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Missing
-from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Act, Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.characters.store import SqlCharacters
@@ -83,7 +83,7 @@ class SaveHistoryActs:
         return histories
 
     async def roll_back(
-        self, entry: Entry, character_id: CharacterId, version: int
+        self, entry: AuditEntry, character_id: CharacterId, version: int
     ) -> tuple[Head, Character]:
         """Make an old version of a character the newest; returns it before and after."""
 
@@ -97,7 +97,7 @@ class SaveHistoryActs:
         return done
 
     async def roll_back_loadout(
-        self, entry: Entry, character_id: CharacterId, version: int
+        self, entry: AuditEntry, character_id: CharacterId, version: int
     ) -> Loadout:
         """Make an old version of a loadout the newest; returns it afterwards."""
 

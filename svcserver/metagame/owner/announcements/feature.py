@@ -18,7 +18,7 @@ from svcserver.kernel.shapes import Moment, pascal_case, spelled, text
 from svcserver.kernel.signals import Announced, Signal
 from svcserver.kernel.times import iso
 from svcserver.metagame.access.acting import staff_of
-from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.announcements import rules
@@ -103,7 +103,7 @@ class Announcements:
         self, by: str, request: AnnouncementRequest | None, reason: str
     ) -> Announcement | None:
         """Publish an announcement; None ends the current one."""
-        entry = Entry(by, "announce" if request is not None else "announce end", "", reason)
+        entry = AuditEntry(by, "announce" if request is not None else "announce end", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Announcement | None:
             at, store = self.audit.wall_clock(), SqlAnnouncement(tx)

@@ -18,7 +18,7 @@ from svcserver.db.shield import shielded
 from svcserver.kernel import stack_wish
 from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Conflict
-from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Act, Audit, AuditEntry, Trace
 from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, DrainOrder, MaintenanceStatus
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.play.deploy_client import DeployClient
@@ -59,7 +59,7 @@ class Maintenance:
         self, by: str, order: DrainOrder | None, reason: str = ""
     ) -> MaintenanceStatus:
         """Switch it on, or with None off; raises Conflict if no stack could act."""
-        entry = Entry(by, "drain on" if order else "drain off", "", reason)
+        entry = AuditEntry(by, "drain on" if order else "drain off", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Drain | None:
             store = SqlMaintenance(tx)
@@ -106,7 +106,7 @@ class Maintenance:
         Raises Refusal, and Unanswered if the act may have happened.
         """
         was = await self._record_of(server_id) if server_id else None
-        entry = Entry(
+        entry = AuditEntry(
             by,
             ("start game server", "stop game server", "restart game server")[ACTS.index(act)],
             kind or server_id,
@@ -129,7 +129,7 @@ class Maintenance:
                 return {"kind": kind, "map": record["map"], "port": record.get("port")}
         return None
 
-    async def record(self, entry: Entry, act: Act[T]) -> T:
+    async def record(self, entry: AuditEntry, act: Act[T]) -> T:
         """Do the act and add a row to the audit log, for a refusal as well."""
         return await self.audit.write(entry, act, ACROSS)
 

@@ -18,11 +18,11 @@ from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.access.staff_sessions import end_all
 from svcserver.metagame.access.tokens import LIFETIME_S
-from svcserver.metagame.accounts.audit import Act, Audit, AuditQuery, Entry, Trace
+from svcserver.metagame.accounts.audit import Act, Audit, AuditEntry, AuditQuery, Trace
 from svcserver.metagame.accounts.directory import id_of
 from svcserver.metagame.accounts.networks import AGAIN_S, SqlNetworks
-from svcserver.metagame.accounts.rules import Account, Ended, end_sessions
-from svcserver.metagame.accounts.sanctions import Kind, Sanction, SqlSanctions
+from svcserver.metagame.accounts.rules import Account, EndedSessions, end_sessions
+from svcserver.metagame.accounts.sanctions import Sanction, SanctionKind, SqlSanctions
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation import rules
@@ -32,7 +32,7 @@ from svcserver.metagame.owner.wire import described
 log = Logger()
 
 MAX_LISTED = 500  # at once
-HeldSanction = tuple[Account, Kind, Sanction]
+HeldSanction = tuple[Account, SanctionKind, Sanction]
 
 
 def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
@@ -63,7 +63,7 @@ class StaffWork:
         """Return the act that bans and ends all sessions, also of others whom the ban keeps out."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
-            done = self._impose(tx, trace, Kind.BAN, order)
+            done = self._impose(tx, trace, SanctionKind.BAN, order)
             others = [self._end(tx, account) for account in self._kept_out_too(tx, done)]
             return StaffActResult(done.account, done, (self._end(tx, done.account), *others))
 
@@ -73,12 +73,12 @@ class StaffWork:
         """Return the act that mutes."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
-            done = self._impose(tx, trace, Kind.MUTE, order)
+            done = self._impose(tx, trace, SanctionKind.MUTE, order)
             return StaffActResult(done.account, done)
 
         return act
 
-    def lift(self, kind: Kind) -> Act[StaffActResult]:
+    def lift(self, kind: SanctionKind) -> Act[StaffActResult]:
         """Return the act that ends a ban or mute early."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
@@ -118,7 +118,7 @@ class StaffWork:
         return account
 
     def _impose(
-        self, tx: Connection, trace: Trace, kind: Kind, order: SanctionOrder
+        self, tx: Connection, trace: Trace, kind: SanctionKind, order: SanctionOrder
     ) -> SanctionChange:
         account, at = self._person(tx, trace), self.wall_clock()
         change = rules.impose(SqlSanctions(tx), self.staff, account, kind, order, at)
@@ -137,7 +137,7 @@ class StaffWork:
         )
         return [account for account in accounts.values() if account.role is Role.PLAYER]
 
-    def _end(self, tx: Connection, account: Account) -> Ended:
+    def _end(self, tx: Connection, account: Account) -> EndedSessions:
         return end_sessions(SqlAccounts(tx), account.id, self.wall_clock())
 
 
@@ -165,7 +165,7 @@ class ModerationActs:
         """
         act = choose(StaffWork(staff, who, self.audit.wall_clock))
         scope = ACROSS if across else OneAccount(await id_of(self.audit.ledger, who))
-        done = await self.audit.write(Entry(staff.name, action, who, reason), act, scope)
+        done = await self.audit.write(AuditEntry(staff.name, action, who, reason), act, scope)
         for ended in done.ended:
             await self.sessions.tell(ended)
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)

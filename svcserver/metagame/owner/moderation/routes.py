@@ -11,7 +11,7 @@ from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.accounts.audit import Act
-from svcserver.metagame.accounts.sanctions import Kind
+from svcserver.metagame.accounts.sanctions import SanctionKind
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.moderation import wire
 from svcserver.metagame.owner.moderation.acts import ModerationActs, StaffWork
@@ -45,7 +45,9 @@ class ModerationRoutes:
     @routes.row("POST", "/svc/api/DashboardUnban", body=wire.PersonWish, reply=wire.PersonReply)
     async def unban(self, call: Call[wire.PersonWish]) -> Answer:
         """End an account's ban."""
-        return await self._do(call, "unban", lambda work: work.lift(Kind.BAN), call.body.reason)
+        return await self._do(
+            call, "unban", lambda work: work.lift(SanctionKind.BAN), call.body.reason
+        )
 
     @routes.row("POST", "/svc/api/DashboardMute", body=wire.SanctionWish, reply=wire.PersonReply)
     async def mute(self, call: Call[wire.SanctionWish]) -> Answer:
@@ -56,7 +58,9 @@ class ModerationRoutes:
     @routes.row("POST", "/svc/api/DashboardUnmute", body=wire.PersonWish, reply=wire.PersonReply)
     async def unmute(self, call: Call[wire.PersonWish]) -> Answer:
         """End an account's mute."""
-        return await self._do(call, "unmute", lambda work: work.lift(Kind.MUTE), call.body.reason)
+        return await self._do(
+            call, "unmute", lambda work: work.lift(SanctionKind.MUTE), call.body.reason
+        )
 
     @routes.row("POST", "/svc/api/DashboardKick", body=wire.PersonWish, reply=wire.PersonReply)
     async def kick(self, call: Call[wire.PersonWish]) -> Answer:

@@ -12,8 +12,14 @@ from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
 from svcserver.metagame.access.acting import Staff
-from svcserver.metagame.accounts.rules import Account, Ended
-from svcserver.metagame.accounts.sanctions import FOREVER, MAX_NOTE, MAX_REASON, Kind, Sanction
+from svcserver.metagame.accounts.rules import Account, EndedSessions
+from svcserver.metagame.accounts.sanctions import (
+    FOREVER,
+    MAX_NOTE,
+    MAX_REASON,
+    Sanction,
+    SanctionKind,
+)
 
 
 class AccountsAndRoles(Protocol):
@@ -31,11 +37,11 @@ class AccountsAndRoles(Protocol):
 class Sanctions(Protocol):
     """Bans and mutes, inside one transaction."""
 
-    def find(self, account_id: AccountId, kind: Kind) -> Sanction | None: ...
+    def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None: ...
 
-    def put(self, account_id: AccountId, kind: Kind, sanction: Sanction) -> None: ...
+    def put(self, account_id: AccountId, kind: SanctionKind, sanction: Sanction) -> None: ...
 
-    def drop(self, account_id: AccountId, kind: Kind) -> None: ...
+    def drop(self, account_id: AccountId, kind: SanctionKind) -> None: ...
 
     def networks_of(self, account_id: AccountId, now: float) -> tuple[str, ...]: ...
 
@@ -68,7 +74,7 @@ class StaffActResult:
 
     account: Account
     change: SanctionChange | None = None
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[EndedSessions, ...] = ()
 
 
 def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> SanctionOrder:
@@ -113,7 +119,7 @@ def impose(
     sanctions: Sanctions,
     staff: Staff,
     account: Account,
-    kind: Kind,
+    kind: SanctionKind,
     order: SanctionOrder,
     at: float,
 ) -> SanctionChange:
@@ -128,13 +134,13 @@ def impose(
 
 
 def lift(
-    sanctions: Sanctions, staff: Staff, account: Account, kind: Kind, at: float
+    sanctions: Sanctions, staff: Staff, account: Account, kind: SanctionKind, at: float
 ) -> SanctionChange:
     """End a ban or mute now; raises Conflict if there is none."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     if before is None:
-        word = "banned" if kind is Kind.BAN else "muted"
+        word = "banned" if kind is SanctionKind.BAN else "muted"
         raise Conflict(f"{account.username} is not {word}", code=f"not_{word}")
     sanctions.drop(account.id, kind)
     return SanctionChange(account, before, None)
@@ -154,6 +160,8 @@ def set_role(accounts: AccountsAndRoles, staff: Staff, account: Account, role: R
     return evolve(account, is_admin=role is Role.OWNER, staff_role=word)
 
 
-def _holding(sanctions: Sanctions, account: Account, kind: Kind, at: float) -> Sanction | None:
+def _holding(
+    sanctions: Sanctions, account: Account, kind: SanctionKind, at: float
+) -> Sanction | None:
     sanction = sanctions.find(account.id, kind)
     return sanction if sanction is not None and sanction.holds(at) else None

@@ -14,7 +14,7 @@ from svcserver.kernel.shapes import pascal_case, plain_text, spelled, text
 from svcserver.kernel.times import seconds_of
 from svcserver.metagame.accounts.audit import NEWEST, AuditQuery
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.sanctions import MAX_NOTE, Kind, Sanction
+from svcserver.metagame.accounts.sanctions import MAX_NOTE, Sanction, SanctionKind
 from svcserver.metagame.accounts.wire import AuditRow, Reason, shown
 from svcserver.metagame.owner.moderation.rules import SanctionOrder, StaffActResult, sanction_order
 from svcserver.metagame.owner.wire import SanctionEntry, Who, described
@@ -128,7 +128,9 @@ def show_done(done: StaffActResult) -> PersonReply:
     }
 
 
-def show_running(page: Iterable[tuple[Account, Kind, Sanction]], count: int) -> SanctionList:
+def show_running(
+    page: Iterable[tuple[Account, SanctionKind, Sanction]], count: int
+) -> SanctionList:
     """Return the reply with the sanctions in force; ``count`` is the number of all."""
     return {
         "sanctions": [

@@ -17,7 +17,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Conflict, Missing, Unavailable
 from svcserver.metagame.accounts.audit import Act, Trace
 from svcserver.metagame.accounts.data import AccountData
-from svcserver.metagame.accounts.rules import Account, Ended, end_sessions
+from svcserver.metagame.accounts.rules import Account, EndedSessions, end_sessions
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.progression.rules import Path
@@ -77,7 +77,7 @@ class PassportActs:
         Raises Conflict if an account has this key already.
         """
 
-        def work(tx: Connection) -> Ended:
+        def work(tx: Connection) -> EndedSessions:
             accounts = SqlAccounts(tx)
             if accounts.by_key(key) is not None:
                 raise Conflict("this key is in use")

@@ -17,9 +17,9 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.times import iso
 from svcserver.metagame.access.acting import Staff
-from svcserver.metagame.accounts.audit import Act, Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Act, Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.directory import id_of
-from svcserver.metagame.accounts.rules import Account, Ended, end_sessions, new_account_key
+from svcserver.metagame.accounts.rules import Account, EndedSessions, end_sessions, new_account_key
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation.rules import person
@@ -80,7 +80,7 @@ class Keyed:
 
     account: Account
     key: str = field(repr=False)
-    ended: Ended
+    ended: EndedSessions
 
 
 @frozen
@@ -89,7 +89,7 @@ class Removed:
 
     account: Account
     export: AccountExport = field(repr=False)
-    ended: Ended
+    ended: EndedSessions
 
 
 @frozen
@@ -165,7 +165,7 @@ class PersonWork:
             "leftOut": left,
         }
 
-    def _end(self, tx: Connection, account: Account) -> Ended:
+    def _end(self, tx: Connection, account: Account) -> EndedSessions:
         return end_sessions(SqlAccounts(tx), account.id, self.wall_clock())
 
 
@@ -188,7 +188,7 @@ class HandlingActs:
         """Do the act that ``choose`` returns, and announce the sessions that it ended."""
         # the account's own acts wait for it; what it has with others is deleted as it stands then
         act = choose(PersonWork(staff, who, self.audit.wall_clock))
-        entry = Entry(staff.name, action, who, reason)
+        entry = AuditEntry(staff.name, action, who, reason)
         done = await self.audit.write(entry, act, OneAccount(await id_of(self.audit.ledger, who)))
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
         if isinstance(done, Keyed | Removed):

@@ -11,7 +11,7 @@ from svcserver.kernel.refusals import Conflict, Forbidden
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.sanctions import Kind, Sanction
+from svcserver.metagame.accounts.sanctions import Sanction, SanctionKind
 
 
 class SortOrder(StrEnum):
@@ -28,7 +28,7 @@ class ListedAccount:
 
     account: Account
     seen_at: int | None
-    sanctions: frozenset[Kind] = frozenset()
+    sanctions: frozenset[SanctionKind] = frozenset()
 
 
 @frozen
@@ -39,7 +39,7 @@ class AccountDetails:
     created_at: int
     seen_at: int | None
     key_hash: str | None
-    sanctions: Mapping[Kind, Sanction]
+    sanctions: Mapping[SanctionKind, Sanction]
 
 
 def check_owner(staff: Staff) -> None:

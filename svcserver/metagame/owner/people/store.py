@@ -23,10 +23,9 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.accounts.deleted import bury
-from svcserver.metagame.accounts.rules import Account, Ended
-from svcserver.metagame.accounts.sanctions import SANCTIONS, Kind, SqlSanctions
-from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, fold
+from svcserver.metagame.accounts.rules import Account, EndedSessions
+from svcserver.metagame.accounts.sanctions import SANCTIONS, SanctionKind, SqlSanctions
+from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, bury, fold
 from svcserver.metagame.owner.people.data import erase
 from svcserver.metagame.owner.people.rules import (
     AccountDetails,
@@ -129,7 +128,7 @@ class SqlPeople:
     def person(self, account: Account, now: float) -> AccountDetails:
         """Return the details of an account."""
         row = self.tx.execute(_ONE, {"wanted": account.id}).one()
-        sanctions = {kind: SqlSanctions(self.tx).find(account.id, kind) for kind in Kind}
+        sanctions = {kind: SqlSanctions(self.tx).find(account.id, kind) for kind in SanctionKind}
         held = {
             kind: sanction
             for kind, sanction in sanctions.items()
@@ -137,14 +136,18 @@ class SqlPeople:
         }
         return AccountDetails(account, row.created_at, row.at, row.key_hash, held)
 
-    def _sanctioned(self, ids: Iterable[AccountId], now: float) -> dict[AccountId, frozenset[Kind]]:
-        kinds: dict[AccountId, frozenset[Kind]] = {}
+    def _sanctioned(
+        self, ids: Iterable[AccountId], now: float
+    ) -> dict[AccountId, frozenset[SanctionKind]]:
+        kinds: dict[AccountId, frozenset[SanctionKind]] = {}
         for row in self.tx.execute(_SANCTIONED, {"ids": [*ids], "now": int(now)}):
-            kinds[row.account_id] = kinds.get(row.account_id, frozenset()) | {Kind(row.kind)}
+            kinds[row.account_id] = kinds.get(row.account_id, frozenset()) | {
+                SanctionKind(row.kind)
+            }
         return kinds
 
 
-def remove(tx: Connection, ended: Ended) -> int:
+def remove(tx: Connection, ended: EndedSessions) -> int:
     """Delete an account whose sessions have ended, with all its rows; returns their number."""
     bury(tx, ended.account_id, ended.not_before)
     return erase(tx, ended.account_id)

@@ -11,7 +11,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.shapes import Moment, pascal_case, spelled
 from svcserver.kernel.times import iso
-from svcserver.metagame.accounts.sanctions import Kind
+from svcserver.metagame.accounts.sanctions import SanctionKind
 from svcserver.metagame.accounts.wire import FINGERPRINT, Reason
 from svcserver.metagame.owner.people.rules import AccountDetails, ListedAccount, SortOrder
 from svcserver.metagame.owner.wire import AccountExport, SanctionEntry, Who, described
@@ -134,8 +134,8 @@ def show_list(
                 "role": entry.account.role.word,
                 "lastSeen": None if entry.seen_at is None else iso(entry.seen_at),
                 "where": _place(where, entry.account.id),
-                "banned": Kind.BAN in entry.sanctions,
-                "muted": Kind.MUTE in entry.sanctions,
+                "banned": SanctionKind.BAN in entry.sanctions,
+                "muted": SanctionKind.MUTE in entry.sanctions,
             }
             for entry in accounts[:PAGE]
         ],
@@ -154,8 +154,8 @@ def show_person(details: AccountDetails, where: Mapping[AccountId, Place]) -> Pe
         "where": _place(where, details.account.id),
         "keyFingerprint": None if details.key_hash is None else details.key_hash[:FINGERPRINT],
         "notes": details.account.notes,
-        "ban": described(details.sanctions.get(Kind.BAN)),
-        "mute": described(details.sanctions.get(Kind.MUTE)),
+        "ban": described(details.sanctions.get(SanctionKind.BAN)),
+        "mute": described(details.sanctions.get(SanctionKind.MUTE)),
     }
 
 

@@ -17,7 +17,7 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.social.friends import rules
-from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, Result
+from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, RequestResult
 from svcserver.metagame.social.friends.store import Also, SqlFriends
 
 ASKED = Quota.of("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_REQUESTS_S)
@@ -40,16 +40,18 @@ class FriendActs:
     also_unfriend: Sequence[Also] = ()
 
     @shielded
-    async def request(self, me: AccountId, friend: AccountId, *, attempt: Attempt = ONLY) -> Result:
+    async def request(
+        self, me: AccountId, friend: AccountId, *, attempt: Attempt = ONLY
+    ) -> RequestResult:
         async with ASKED.place(self.board, me) as place:
 
-            def work(tx: Connection) -> tuple[Result, Friendship]:
+            def work(tx: Connection) -> tuple[RequestResult, Friendship]:
                 return rules.request(SqlFriends(tx), me, friend, self._at(), may_ask=place.free)
 
-            once = attempt.once(work, tuple[Result, Friendship])
+            once = attempt.once(work, tuple[RequestResult, Friendship])
             result, row = await self.data.write(me, 0, once, ACROSS)
-            place.used = result is Result.REQUESTED and not attempt.was_done
-        if result is Result.ACCEPTED:
+            place.used = result is RequestResult.REQUESTED and not attempt.was_done
+        if result is RequestResult.ACCEPTED:
             self.accepted.send(FriendAccepted(row.asked_by, me, iso(row.created_at / 1000)))
         return result
 

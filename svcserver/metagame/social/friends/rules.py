@@ -23,7 +23,7 @@ PENDING = "PENDING"
 ACCEPTED = "ACCEPTED"
 
 
-class Result(StrEnum):
+class RequestResult(StrEnum):
     """The result of a friend request; the values are those of the management route."""
 
     REQUESTED = "requested"
@@ -89,7 +89,7 @@ def named(friend: str) -> AccountId:
 
 def request(
     friends: Friends, me: AccountId, friend: AccountId, at: int, *, may_ask: bool
-) -> tuple[Result, Friendship]:
+) -> tuple[RequestResult, Friendship]:
     """Send a request to ``friend``, or accept theirs.
 
     ``may_ask`` is False when the quota of new requests is used up; it is checked last, and
@@ -100,11 +100,11 @@ def request(
         raise Forbidden("one of you has blocked the other", code="blocked")
     between = friends.between(me, friend)
     if between is not None and between.status == ACCEPTED:
-        return Result.ALREADY_FRIENDS, between
+        return RequestResult.ALREADY_FRIENDS, between
     if between is not None and between.asked_by == me:
-        return Result.ALREADY_REQUESTED, between
+        return RequestResult.ALREADY_REQUESTED, between
     if between is not None:
-        return Result.ACCEPTED, _accept(friends, me, friend, between, at)
+        return RequestResult.ACCEPTED, _accept(friends, me, friend, between, at)
     mine = friends.load(me)
     if mine.rows >= MAX_FRIENDS or friends.load(friend).rows >= MAX_FRIENDS:
         raise Conflict("a friends list is full", code="limit")
@@ -114,7 +114,7 @@ def request(
         raise Conflict("too many new requests, try again later", code="rate")
     new = Friendship(me, friend, PENDING, at)
     friends.add(new)
-    return Result.REQUESTED, new
+    return RequestResult.REQUESTED, new
 
 
 def _accept(

@@ -16,13 +16,13 @@ from svcserver.kernel.ids import AccountId, is_account_shaped, new_id
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing, TooMany
 from svcserver.kernel.signals import GuildChanged, Signal
 from svcserver.kernel.times import DAY_MS
-from svcserver.metagame.accounts.audit import Audit, Entry, Trace
+from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.settings import Settings
 from svcserver.metagame.social.guilds import names, rules
 from svcserver.metagame.social.guilds.names import Words
-from svcserver.metagame.social.guilds.rules import Guild, GuildInvitation, Limits, Member, Rank
+from svcserver.metagame.social.guilds.rules import Guild, GuildInvitation, GuildLimits, Member, Rank
 from svcserver.metagame.social.guilds.store import (
     CHECKED,
     FOUNDED,
@@ -122,7 +122,13 @@ def disband(guilds: SqlGuilds, me: AccountId, guild_id: str) -> Sequence[Member]
 
 
 def invite(
-    guilds: SqlGuilds, limits: Limits, me: AccountId, target: AccountId, at: int, *, may_send: bool
+    guilds: SqlGuilds,
+    limits: GuildLimits,
+    me: AccountId,
+    target: AccountId,
+    at: int,
+    *,
+    may_send: bool,
 ) -> Guild:
     """Invite an account into the caller's guild.
 
@@ -182,7 +188,9 @@ def _own_invite(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> Gu
     return invitation
 
 
-def accept(guilds: SqlGuilds, limits: Limits, me: AccountId, invite_id: str, at: int) -> Member:
+def accept(
+    guilds: SqlGuilds, limits: GuildLimits, me: AccountId, invite_id: str, at: int
+) -> Member:
     """Join as Member; all other invites of the caller end."""
     invitation = _own_invite(guilds, me, invite_id, at)
     rules.check_in_no_guild(guilds.member(me))
@@ -214,12 +222,12 @@ class GuildActs:
     wall_clock: Callable[[], float]
     changed: Signal[GuildChanged] = field(factory=Signal)
     words: Words = field(init=False)
-    limits: Limits = field(init=False)
+    limits: GuildLimits = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         settings = self.settings
         self.words = Words.of(settings.guild_name_denylist, reserved=settings.guild_reserved_names)
-        self.limits = Limits(
+        self.limits = GuildLimits(
             settings.guild_max_members, round(settings.guild_invite_ttl_days * DAY_MS)
         )
 
@@ -334,7 +342,7 @@ class GuildActs:
         self.changed.send(await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS))
 
     @shielded
-    async def disband_named(self, audit: Audit, entry: Entry, text: str) -> tuple[Guild, int]:
+    async def disband_named(self, audit: Audit, entry: AuditEntry, text: str) -> tuple[Guild, int]:
         """Disband a guild by id or name for staff; returns it and its number of members."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Guild, Sequence[Member]]:

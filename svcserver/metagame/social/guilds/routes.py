@@ -14,7 +14,7 @@ from svcserver.kernel.roles import Role
 from svcserver.kernel.shapes import Late, OrEmpty
 from svcserver.metagame.access.acting import Acting
 from svcserver.metagame.accounts.audit import Audit
-from svcserver.metagame.accounts.behalf import Behalf, Pair
+from svcserver.metagame.accounts.behalf import ActingPair, Behalf
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.recorded import by_staff
 from svcserver.metagame.accounts.wire import BehalfWish
@@ -250,7 +250,7 @@ class GuildManagementRoutes:
         reply: wire.DisbandReply = {"Guild": guild.name, "Members": members}
         return Answer(200, reply)
 
-    async def _invite(self, pair: Pair) -> Guild:
+    async def _invite(self, pair: ActingPair) -> Guild:
         with refused_as("guild_refused", coded=True):
             return await self.acts.invite(pair.sender.id, pair.target.id)
 

@@ -82,7 +82,7 @@ class GuildInvitation:
 
 
 @frozen
-class Limits:
+class GuildLimits:
     """The owner's limits: members of a guild, and an invite's lifetime in milliseconds."""
 
     max_members: int
@@ -158,7 +158,7 @@ def check_may_invite(mine: Member, target: AccountId, theirs: Member | None) -> 
         raise Conflict("This player is already a member.", code=CLONED)
 
 
-def check_room(size: int, limits: Limits) -> None:
+def check_room(size: int, limits: GuildLimits) -> None:
     """Raise Conflict if the guild is full."""
     if size >= limits.max_members:
         raise Conflict("The guild is full.", code=STUFFED)

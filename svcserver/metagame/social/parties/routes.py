@@ -12,7 +12,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
-from svcserver.metagame.accounts.behalf import Behalf, Pair
+from svcserver.metagame.accounts.behalf import ActingPair, Behalf
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.wire import BehalfWish
 from svcserver.metagame.once import Again
@@ -204,7 +204,7 @@ class PartyManagementRoutes:
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)
 
-    async def _invite(self, pair: Pair) -> None:
+    async def _invite(self, pair: ActingPair) -> None:
         with refused_as("party_invite_refused"):
             await self.acts.invite(pair.sender.id, pair.target.id)
 

@@ -17,7 +17,13 @@ from svcserver.kernel.times import HOUR_MS
 from svcserver.metagame.accounts.data import AccountData
 from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.social.slayerlinks import rules
-from svcserver.metagame.social.slayerlinks.rules import Action, Link, LinkInvite, Reply, Status
+from svcserver.metagame.social.slayerlinks.rules import (
+    InviteAction,
+    InviteAnswer,
+    InviteStatus,
+    Link,
+    LinkInvite,
+)
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 
 ASKED = Quota.of("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW_INVITES_S)
@@ -56,20 +62,20 @@ def invite(
     links.sweep(at)
     links.forget(me, target, at - rules.ANSWERED_MS)
     expires_at = at + rules.INVITE_HOURS * HOUR_MS
-    new = LinkInvite(new_id(), me, target, slot, Status.PENDING, at, expires_at)
+    new = LinkInvite(new_id(), me, target, slot, InviteStatus.PENDING, at, expires_at)
     links.add_invite(new)
     return new.link_id, True
 
 
-def answer(links: SqlSlayerLinks, me: AccountId, reply: Reply, at: int) -> str:
+def answer(links: SqlSlayerLinks, me: AccountId, reply: InviteAnswer, at: int) -> str:
     """Accept, reject or cancel; returns the link id. The same answer may be given again."""
     action = rules.action_of(reply)
-    invites = links.sent(me) if action is Action.CANCEL else links.received(me)
+    invites = links.sent(me) if action is InviteAction.CANCEL else links.received(me)
     invite = rules.answered_invite(reply, me, invites)
     if invite.status is not rules.STATUS_OF[action]:
         if not invite.is_waiting(at):
             raise Conflict("this invite has ended")
-        if action is Action.ACCEPT:
+        if action is InviteAction.ACCEPT:
             _check_may_link(links, me, invite.sender, at)
             taken = links.taken_slots([me], at).get(me, ())
             slot = rules.free_slot(taken, reply.slot)
@@ -89,7 +95,7 @@ def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: i
     for invite in waiting(links, me, at):
         if partner in (me, invite.partner_of(me)):
             is_own = invite.sender == me
-            links.answer(invite.link_id, Status.CANCELED if is_own else Status.DECLINED)
+            links.answer(invite.link_id, InviteStatus.CANCELED if is_own else InviteStatus.DECLINED)
 
 
 def end_link(
@@ -161,7 +167,7 @@ class SlayerLinkActs:
             place.used = is_new and not attempt.was_done
         return link_id
 
-    async def answer(self, me: AccountId, reply: Reply, *, attempt: Attempt = ONLY) -> str:
+    async def answer(self, me: AccountId, reply: InviteAnswer, *, attempt: Attempt = ONLY) -> str:
         def work(tx: Connection) -> str:
             return answer(SqlSlayerLinks(tx), me, reply, self._at())
 

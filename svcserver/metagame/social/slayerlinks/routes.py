@@ -67,7 +67,7 @@ class SlayerLinkRoutes:
     async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
         """Invite a player to a slayer link; a repeat gets the same id. ``cancel`` withdraws."""
         sent = call.body
-        if sent.action is rules.Action.CANCEL:
+        if sent.action is rules.InviteAction.CANCEL:
             return await self._answer(call, wire.reply_of(sent))
         partner = rules.account_named(sent.account_id)
         link_id = await self.acts.invite(call.player, partner, sent.slot, attempt=call.attempt)
@@ -84,7 +84,7 @@ class SlayerLinkRoutes:
         """Accept, reject or withdraw (``cancel``) an invite to a slayer link, as the body says."""
         return await self._answer(call, wire.reply_of(call.body))
 
-    async def _answer(self, call: Call, reply: rules.Reply) -> Answer:
+    async def _answer(self, call: Call, reply: rules.InviteAnswer) -> Answer:
         link_id = await self.acts.answer(call.player, reply, attempt=call.attempt)
         return enveloped({"link_id": link_id})
 

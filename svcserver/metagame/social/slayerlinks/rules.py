@@ -26,7 +26,7 @@ NEW_INVITES_S = 600.0
 ANSWERED_MS = 600_000  # age from which an answered invite is deleted when there is a newer one
 
 
-class Status(StrEnum):
+class InviteStatus(StrEnum):
     """The state of an invite; an expired one stays PENDING until it is deleted."""
 
     PENDING = "PENDING"
@@ -35,7 +35,7 @@ class Status(StrEnum):
     CANCELED = "CANCELED"
 
 
-class Action(StrEnum):
+class InviteAction(StrEnum):
     """An answer to an invite."""
 
     ACCEPT = "accept"
@@ -44,9 +44,9 @@ class Action(StrEnum):
 
 
 STATUS_OF = {
-    Action.ACCEPT: Status.ACCEPTED,
-    Action.REJECT: Status.DECLINED,
-    Action.CANCEL: Status.CANCELED,
+    InviteAction.ACCEPT: InviteStatus.ACCEPTED,
+    InviteAction.REJECT: InviteStatus.DECLINED,
+    InviteAction.CANCEL: InviteStatus.CANCELED,
 }
 
 
@@ -58,13 +58,13 @@ class LinkInvite:
     sender: AccountId
     recipient: AccountId
     slot: int
-    status: Status
+    status: InviteStatus
     created_at: int
     expires_at: int
 
     def is_waiting(self, at: int) -> bool:
         """Return whether it is neither answered nor expired."""
-        return self.status is Status.PENDING and at < self.expires_at
+        return self.status is InviteStatus.PENDING and at < self.expires_at
 
     def partner_of(self, me: AccountId) -> AccountId:
         """Return the account on the other side."""
@@ -138,19 +138,19 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 
 
 @frozen
-class Reply:
+class InviteAnswer:
     """An answer to an invite, which is named by ``ids``, or else by the other account.
 
     ``slot`` is the wanted slot of the account that accepts.
     """
 
-    action: Action | None
+    action: InviteAction | None
     account_id: AccountId | None
     ids: Sequence[str]
     slot: int | None
 
 
-def action_of(reply: Reply) -> Action:
+def action_of(reply: InviteAnswer) -> InviteAction:
     """Return the action; raises Malformed for an unknown one or a reply that names no invite."""
     if reply.action is None:
         raise Malformed("unknown action")
@@ -159,7 +159,9 @@ def action_of(reply: Reply) -> Action:
     return reply.action
 
 
-def answered_invite(reply: Reply, me: AccountId, invites: Sequence[LinkInvite]) -> LinkInvite:
+def answered_invite(
+    reply: InviteAnswer, me: AccountId, invites: Sequence[LinkInvite]
+) -> LinkInvite:
     """Return the invite that the reply names, of two by account the newer; raises Missing."""
     by_id = {invite.link_id: invite for invite in invites}
     for link_id in reply.ids:

@@ -27,7 +27,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.times import DAY_MS
 from svcserver.metagame.social.friends.rules import ACCEPTED
 from svcserver.metagame.social.friends.store import SqlFriends
-from svcserver.metagame.social.slayerlinks.rules import Link, LinkInvite, Status
+from svcserver.metagame.social.slayerlinks.rules import InviteStatus, Link, LinkInvite
 
 KEEP_ANSWERED_MS = 7 * DAY_MS  # how long an answer may be repeated
 
@@ -66,7 +66,7 @@ _LINKED_SLOTS = select(_L.account_id, _L.slot).where(
 )
 _HELD_SLOTS = select(_I.sender_id, _I.slot).where(
     _I.sender_id.in_(bindparam("who", expanding=True)),
-    _I.status == Status.PENDING.value,
+    _I.status == InviteStatus.PENDING.value,
     _I.expires_at > bindparam("at"),
 )
 _SENT = select(SLAYER_INVITES).where(_I.sender_id == bindparam("who")).order_by(_I.seq)
@@ -87,13 +87,13 @@ _SWEEP_INVITES = delete(SLAYER_INVITES).where(_I.expires_at <= bindparam("at"))
 _CANCEL_BETWEEN = (
     update(SLAYER_INVITES)
     .where(
-        _I.status == Status.PENDING.value,
+        _I.status == InviteStatus.PENDING.value,
         or_(
             (_I.sender_id == bindparam("one")) & (_I.recipient_id == bindparam("other")),
             (_I.sender_id == bindparam("other")) & (_I.recipient_id == bindparam("one")),
         ),
     )
-    .values(status=Status.CANCELED.value)
+    .values(status=InviteStatus.CANCELED.value)
 )
 
 
@@ -157,7 +157,7 @@ class SqlSlayerLinks:
             },
         )
 
-    def answer(self, link_id: str, status: Status) -> None:
+    def answer(self, link_id: str, status: InviteStatus) -> None:
         self.tx.execute(_ANSWER, {"wanted": link_id, "word": status.value})
 
     def add_links(self, first: Link, second: Link) -> None:
@@ -198,7 +198,7 @@ def _invite(row: Any) -> LinkInvite:
         row.sender_id,
         row.recipient_id,
         row.slot,
-        Status(row.status),
+        InviteStatus(row.status),
         row.created_at,
         row.expires_at,
     )

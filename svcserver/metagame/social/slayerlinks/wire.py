@@ -19,10 +19,10 @@ from svcserver.metagame.social.slayerlinks.rules import (
     NO_SLOT,
     NOBODY,
     SLOTS,
-    Action,
+    InviteAction,
+    InviteAnswer,
     Link,
     LinkInvite,
-    Reply,
 )
 
 MAX_ASKED = 50
@@ -51,7 +51,7 @@ Anybody = Annotated[AccountId | None, As(read_whom, {"type": ["string", "null"]}
 class SlayerInviteAnswer:
     """An answer to an invite, named by id or other player; ``slot`` is for an accepted one."""
 
-    action: Lenient[Action | None]
+    action: Lenient[InviteAction | None]
     account_id: Lenient[str | None] = None
     link_id: Lenient[str | None] = None
     invite_id: Lenient[str | None] = None
@@ -65,16 +65,16 @@ class SlayerInviteWish:
 
     account_id: Lenient[str | None]
     slot: Lenient[Slot | None]
-    action: Lenient[Action | None] = None
+    action: Lenient[InviteAction | None] = None
     link_id: Lenient[str | None] = None
     invite_id: Lenient[str | None] = None
     action_source: Ignored = None
 
 
-def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> Reply:
+def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> InviteAnswer:
     """Return the answer to an invite, for the rules."""
     ids = [text for text in (sent.link_id, sent.invite_id) if text]
-    return Reply(sent.action, sent.account_id, ids, sent.slot)
+    return InviteAnswer(sent.action, sent.account_id, ids, sent.slot)
 
 
 @frozen

@@ -13,8 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat.ports import About
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
-from svcserver.metagame.accounts.audit import Entry, audited
-from svcserver.metagame.accounts.sanctions import Kind, SqlSanctions
+from svcserver.metagame.accounts.audit import AuditEntry, audited
+from svcserver.metagame.accounts.sanctions import SanctionKind, SqlSanctions
 from svcserver.metagame.accounts.sessions import session_watch
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.chat_ports import chat_game
@@ -114,7 +114,9 @@ class BanTests(StaffCase):
 
 class MuteAndKickTests(StaffCase):
     def muted(self) -> bool:
-        sanctions = self.game.ledger.run(lambda tx: SqlSanctions(tx).find(self.ann.id, Kind.MUTE))
+        sanctions = self.game.ledger.run(
+            lambda tx: SqlSanctions(tx).find(self.ann.id, SanctionKind.MUTE)
+        )
         return sanctions is not None
 
     @proves("POST DashboardMute", "POST DashboardUnmute")
@@ -194,12 +196,12 @@ class WithinASecondTests(StaffCase):
         work = StaffWork(Staff("svcctl", Role.OWNER), player.id, now)
         acts = {
             "ban": work.ban(sanction_order("", "", "")),
-            "unban": work.lift(Kind.BAN),
+            "unban": work.lift(SanctionKind.BAN),
             "mute": work.mute(sanction_order("", "", "")),
-            "unmute": work.lift(Kind.MUTE),
+            "unmute": work.lift(SanctionKind.MUTE),
             "kick": work.kick(),
         }
-        self.game.ledger.run(audited(Entry("svcctl", action, player.id), now, acts[action]))
+        self.game.ledger.run(audited(AuditEntry("svcctl", action, player.id), now, acts[action]))
         self.clock.advance(1.0)
 
     @proves("svcctl ban, unban", "svcctl mute, unmute, kick")

@@ -11,7 +11,7 @@ from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing, R
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.sanctions import Kind, Sanction
+from svcserver.metagame.accounts.sanctions import Sanction, SanctionKind
 from svcserver.metagame.owner.moderation import rules
 from svcserver.metagame.owner.moderation.rules import SanctionOrder
 from svcserver.metagame.owner.moderation.wire import read_query
@@ -25,18 +25,18 @@ class MemorySanctions:
     """Accounts and sanctions in memory."""
 
     owner_count: int = 2
-    held: dict[tuple[str, Kind], Sanction] = field(factory=dict)
+    held: dict[tuple[str, SanctionKind], Sanction] = field(factory=dict)
 
     def named(self, name: str) -> Account | None:
         return None
 
-    def find(self, who: str, kind: Kind | None = None) -> Any:
+    def find(self, who: str, kind: SanctionKind | None = None) -> Any:
         return None if kind is None else self.held.get((who, kind))
 
-    def put(self, account_id: str, kind: Kind, sanction: Sanction) -> None:
+    def put(self, account_id: str, kind: SanctionKind, sanction: Sanction) -> None:
         self.held[account_id, kind] = sanction
 
-    def drop(self, account_id: str, kind: Kind) -> None:
+    def drop(self, account_id: str, kind: SanctionKind) -> None:
         del self.held[account_id, kind]
 
     def owners(self) -> int:
@@ -78,18 +78,24 @@ class ModerationRuleTests(SynchronousTestCase):
         self.assertEqual(self.refused(Conflict, rules.check_may_handle, OLGA, owner), "is_owner")
 
     def test_an_ended_sanction_does_not_count(self) -> None:
-        rules.impose(self.store, MONA, ANN, Kind.BAN, SanctionOrder(seconds=60), 1_000.0)
-        again = rules.impose(self.store, MONA, ANN, Kind.BAN, SanctionOrder(seconds=60), 1_059.0)
+        rules.impose(self.store, MONA, ANN, SanctionKind.BAN, SanctionOrder(seconds=60), 1_000.0)
+        again = rules.impose(
+            self.store, MONA, ANN, SanctionKind.BAN, SanctionOrder(seconds=60), 1_059.0
+        )
         self.assertEqual(again.before and again.before.made_at, 1_000)
-        late = rules.impose(self.store, MONA, ANN, Kind.BAN, SanctionOrder(seconds=60), 1_119.0)
+        late = rules.impose(
+            self.store, MONA, ANN, SanctionKind.BAN, SanctionOrder(seconds=60), 1_119.0
+        )
         self.assertIsNone(late.before)
         for kind, at, code in (
-            (Kind.BAN, 1_179.0, "not_banned"),
-            (Kind.MUTE, 1_120.0, "not_muted"),
+            (SanctionKind.BAN, 1_179.0, "not_banned"),
+            (SanctionKind.MUTE, 1_120.0, "not_muted"),
         ):
             refused = self.refused(Conflict, rules.lift, self.store, MONA, ANN, kind, at)
             self.assertEqual(refused, code)
-        self.assertEqual(rules.lift(self.store, MONA, ANN, Kind.BAN, 1_178.0).before, late.after)
+        self.assertEqual(
+            rules.lift(self.store, MONA, ANN, SanctionKind.BAN, 1_178.0).before, late.after
+        )
 
     def test_only_an_owner_gives_roles_and_one_owner_stays(self) -> None:
         code = self.refused(Forbidden, rules.set_role, self.store, MONA, ANN, Role.HELPER)

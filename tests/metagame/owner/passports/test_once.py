@@ -17,7 +17,7 @@ from svcserver.db import migrations
 from svcserver.db.engine import database_url, is_sqlite, make_engine
 from svcserver.db.transaction import transact
 from svcserver.kernel.refusals import Conflict
-from svcserver.metagame.accounts.audit import Entry, Refused, Trace, audited
+from svcserver.metagame.accounts.audit import AuditEntry, RefusedWrite, Trace, audited
 from svcserver.metagame.accounts.rules import register
 from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 from svcserver.metagame.owner.passports.acts import take_in, trust
@@ -68,7 +68,9 @@ class Once:
         characters = [Carried("Ann", '{"level":7}')]
         passport = Passport(SIGNER, subject, "Ann_1", "h", {}, characters, notes=notes)
         act = take_in(passport, name, {}, Terms.of(settings()), time.time)
-        return transact(engine, audited(Entry("owner", "passport import", name), time.time, act))
+        return transact(
+            engine, audited(AuditEntry("owner", "passport import", name), time.time, act)
+        )
 
     def test_one_of_many_simultaneous_imports_counts(self) -> None:
         engine = self.ready()
@@ -85,7 +87,7 @@ class Once:
             self.assertEqual(failures.count(None), 1, failures)
             for why in failures:
                 if why is not None:
-                    self.assertIsInstance(why, Refused)
+                    self.assertIsInstance(why, RefusedWrite)
                     self.assertIsInstance(why.why, Conflict)
         with engine.connect() as tx:
             rows = tx.execute(select(IMPORTS.c.subject, IMPORTS.c.account_id)).all()

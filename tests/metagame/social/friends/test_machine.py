@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.metagame.social.friends import rules
-from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Result
+from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, RequestResult
 from svcserver.metagame.social.friends.store import SqlFriends
 from tests.support.effort import machine
 from tests.support.ledger import InstantLedger
@@ -51,14 +51,14 @@ class FriendMachine(RuleBasedStateMachine):
         elif {(me, partner), (partner, me)} & self.blocks:
             assert isinstance(result, Forbidden)
         elif {(me, partner), (partner, me)} & set(self.accepted):
-            assert result is Result.ALREADY_FRIENDS
+            assert result is RequestResult.ALREADY_FRIENDS
         elif (me, partner) in self.pending:
-            assert result is Result.ALREADY_REQUESTED
+            assert result is RequestResult.ALREADY_REQUESTED
         elif (partner, me) in self.pending:
-            assert result is Result.ACCEPTED
+            assert result is RequestResult.ACCEPTED
             self.accepted[partner, me] = self.pending.pop((partner, me))
         else:
-            assert result is Result.REQUESTED
+            assert result is RequestResult.REQUESTED
             self.pending[me, partner] = self.at
 
     @rule(me=who, partner=who)

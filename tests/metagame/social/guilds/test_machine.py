@@ -14,7 +14,7 @@ from svcserver.metagame.social.friends import rules as friends
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.guilds import acts
 from svcserver.metagame.social.guilds.names import Words
-from svcserver.metagame.social.guilds.rules import MAX_PLAYER_INVITES, MAY_INVITE, Limits, Rank
+from svcserver.metagame.social.guilds.rules import MAX_PLAYER_INVITES, MAY_INVITE, GuildLimits, Rank
 from svcserver.metagame.social.guilds.store import SqlGuilds, drop_invites_between
 from tests.support.effort import machine
 from tests.support.ledger import InstantLedger
@@ -24,7 +24,7 @@ from tests.support.proves import proves
 PLAYERS = [f"p{number}" for number in range(7)]
 NAMES = ["Alpha", "ALPHA", "Bravo", "Delta"]
 PLATES = ["", "AA", "aa", "BB"]
-LIMITS = Limits(max_members=4, invite_ms=7 * 86_400_000)
+LIMITS = GuildLimits(max_members=4, invite_ms=7 * 86_400_000)
 WORDS = Words.of()
 who = st.sampled_from(PLAYERS)
 

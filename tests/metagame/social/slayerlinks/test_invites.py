@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.shapes import Lenient
-from svcserver.metagame.social.slayerlinks.rules import Status
+from svcserver.metagame.social.slayerlinks.rules import InviteStatus
 from svcserver.metagame.social.slayerlinks.store import SLAYER_INVITES
 from svcserver.metagame.social.slayerlinks.wire import Slot
 from tests.metagame.social.slayerlinks.base import HOUR, Base
@@ -31,7 +31,7 @@ class InviteTests(Base):
         for sent in (0, 4, 2.5, True, "", "0003", "+3", "\u0663", None, [3]):
             self.assertIsNone(slot_of(sent))
         words = ["PENDING", "ACCEPTED", "DECLINED", "CANCELED"]
-        self.assertEqual([*Status], words)
+        self.assertEqual([*InviteStatus], words)
 
     def test_numeric_texts_are_slots(self) -> None:
         self.invite(self.ann, self.bob, "2")

@@ -13,7 +13,7 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.social.friends import rules as friends
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.slayerlinks import acts
-from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, SLOTS, Action, Reply
+from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, SLOTS, InviteAction, InviteAnswer
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks, cancel_between
 from tests.support.effort import machine
 from tests.support.ledger import InstantLedger
@@ -76,10 +76,12 @@ class LinkMachine(RuleBasedStateMachine):
 
         self.run_rule(work)
 
-    @rule(me=who, partner=who, slot=slots, action=st.sampled_from(Action))
-    def answer(self, me: str, partner: str, slot: int | None, action: Action) -> None:
+    @rule(me=who, partner=who, slot=slots, action=st.sampled_from(InviteAction))
+    def answer(self, me: str, partner: str, slot: int | None, action: InviteAction) -> None:
         def work(tx: Any) -> None:
-            link_id = acts.answer(SqlSlayerLinks(tx), me, Reply(action, partner, [], slot), self.at)
+            link_id = acts.answer(
+                SqlSlayerLinks(tx), me, InviteAnswer(action, partner, [], slot), self.at
+            )
             waiting = acts.waiting(SqlSlayerLinks(tx), me, self.at)
             assert link_id not in [invite.link_id for invite in waiting]
 
