@@ -135,7 +135,7 @@ def _change_access(host: Host, entry: AuditEntry, **change: Any) -> Account:
 
     def act(tx: Connection, trace: Trace) -> Account:
         account, access = person(SqlAccounts(tx), entry.target), SqlDashboardAccess(tx)
-        before = access.of(account.id)
+        before = access.of_account(account.id)
         after = evolve(before, **change)
         trace.target = account.username
         trace.before, trace.after = (

@@ -124,15 +124,15 @@ class Metagame(Parts):
         news.blocked.connect(lambda event: log_failure(self.parties.part(event.by, event.whom)))
         hunts = HuntLog(self.ledger, self.wall_clock)
         news.sent_to_hunt.connect(lambda event: log_failure(hunts.note(event)))
-        news.renamed.connect(known.hear)  # in this process at once, even if sharing fails
-        share_signal(self.board, news.renamed, Renamed, known.hear)
+        news.renamed.connect(known.forget_renamed)  # in this process at once, even if sharing fails
+        share_signal(self.board, news.renamed, Renamed, known.forget_renamed)
         ended.connect(lambda event: known.forget(event.account_id))
         note = self.desk.figures.gathering.note
         self.dashboard.health.taken.connect(
             lambda taken: note(taken.at, taken.counts, taken.loop, taken.rss_mb, taken.players)
         )
         self.board.when_missed(known.forget_all)
-        self.board.listen(EpochMoved, self.epochs.hear)
+        self.board.listen(EpochMoved, self.epochs.on_moved)
         self.board.listen(PartyChanged, news.party_changed.send)
         ended.connect(lambda event: log_failure(self.parties.leave(event.account_id)))
         ended.connect(lambda event: log_failure(self.matches.forget(event.account_id)))

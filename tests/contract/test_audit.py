@@ -296,7 +296,7 @@ class AuditContract(SynchronousTestCase):
             self.game.clock.advance(10)
         self.assertEqual(self.rows(), 60)
         tries = self.game.parts.tries
-        self.successResultOf(tries.tell())
+        self.successResultOf(tries.report_missed())
         self.assertEqual(self.newest()["refused"], "10 more are not recorded")
 
     def test_without_the_board_a_refusal_is_answered_and_counted(self) -> None:
@@ -308,7 +308,7 @@ class AuditContract(SynchronousTestCase):
         self.patch(tries, "board", Mock(transact=away))
         page = self.game.browse("DELETE", "/svc/api/DashboardSession")
         self.assertEqual(page.status, 401)
-        self.successResultOf(tries.tell())
+        self.successResultOf(tries.report_missed())
         self.assertEqual(self.newest()["refused"], "1 more are not recorded")
 
     def own_ways(self, ways: DashboardAccess) -> None:

@@ -1,1 +1,1 @@
-"""Who may call: the gate in front of every row, and the tokens it verifies."""
+"""The gate in front of every row, and the tokens it verifies."""

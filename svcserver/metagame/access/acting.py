@@ -1,4 +1,4 @@
-"""Decides for which account a caller acts. Spec: 1 §4 access labels, §5.6; 2 §7.
+"""The account for which a caller acts. Spec: 1 §4 access labels, §5.6; 2 §7.
 
 A player always acts as itself, whatever account a URL or body names. A game server and an
 admin act for the account they name. When a game server forwards the token of another account,
@@ -26,29 +26,29 @@ MAX_PAIRS = 1024
 
 @frozen
 class Staff:
-    """Who of the staff acts: a name for the audit log, and the role it acts by."""
+    """A member of staff: a name for the audit log, and a role."""
 
     name: str
     role: Role
 
 
 def staff_of(call: Call) -> Staff:
-    """Who of the staff calls, as the gate has proved it: its one name in the audit log."""
+    """Return the member of staff who calls, as the gate has proved it."""
     return Staff(call.caller.name or "admin", call.caller.role)
 
 
 def is_registered(call: Call) -> bool:
-    """Whether the caller has an account, or is the machine itself."""
+    """Return whether the caller has an account, or is the machine itself."""
     return call.caller.account is not None or call.caller.admin
 
 
 def own_or_none(call: Call, named: AccountId | None) -> AccountId | None:
-    """The caller's own account where it is the one that is named; None for anybody else's."""
+    """Return ``named`` if it is the caller's own account, else None."""
     return named if call.caller.account == named else None
 
 
 def shown(call: Call, named: AccountId) -> AccountId:
-    """The account in a reply that is the same for all: the caller's own, else the one named."""
+    """Return the account in a reply that is the same for all: the caller's own, else ``named``."""
     return call.caller.account or named
 
 
@@ -60,12 +60,12 @@ class Acting:
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
 
     def reads(self, call: Call, named: AccountId) -> AccountId:
-        """The account whose data is read, when the request names ``named``."""
+        """Return the account whose data is read when the request names ``named``."""
         caller = call.caller
         return named if caller.game_server or caller.admin else call.player
 
     def writes(self, call: Call, named: AccountId | None) -> AccountId:
-        """The account whose data is written; None: the one whose token a game server forwards."""
+        """Return the account to write for; None: the one whose token a game server forwards."""
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account
         if (
@@ -82,21 +82,21 @@ class Acting:
         return subject
 
     def itself(self, call: Call, named: AccountId) -> AccountId:
-        """The player's own account; that a body names another is only logged."""
+        """Return the player's own account; another one in the body is only logged."""
         if named != call.player and self._throttle.due((named, call.player), self.wall_clock()):
             log.info("{account} asks in the name of {named!r}", account=call.player, named=named)
         return call.player
 
 
 def own(call: Call, named: AccountId) -> AccountId:
-    """The player's own account, which is the only one it may name; raises Forbidden."""
+    """Return the player's own account, the only one it may name; raises Forbidden."""
     if call.player != named:
         raise Forbidden("this is not yours to do")
     return call.player
 
 
 def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
-    """Raises Forbidden where the marks ``own`` and ``game server`` forbid it.
+    """Raise Forbidden where the marks ``own`` and ``game server`` forbid the call.
 
     Only for a named account with real progression: the gate asks that first.
     """

@@ -1,4 +1,4 @@
-"""Rate limit of wrong admin keys; a valid one is never counted or refused here.
+"""The rate limit of wrong admin keys; a valid key is never counted or refused here.
 
 An unknown key counts for its address, the key of an account that is no admin for that
 account at that address, so that neither uses up the tries of another.
@@ -35,7 +35,7 @@ class WrongAdminKeys:
         self.counters.add(Counted.FAILED_LOGINS, kind)
 
     async def refused(self, usual: Refusal, address: str, account: AccountId = "") -> Refusal:
-        """The usual refusal of a wrong admin key, or TooMany after too many of them."""
+        """Return the usual refusal of a wrong admin key, or TooMany after too many of them."""
         self.note("admin_key")
         key = f"{network_of(address)} {account}"
 

@@ -1,4 +1,4 @@
-"""The time from which on tokens of an account are valid, by which sessions are ended early.
+"""The time since which tokens of each account are valid; moving it ends sessions early.
 
 Kept in memory, since every request needs it; ``accounts/sessions.py`` fills it and keeps it
 up to date with the database.
@@ -30,7 +30,7 @@ class EpochMoved:
 
 @define
 class Epochs:
-    """Epoch seconds by account; an account that is not here has never ended a session.
+    """Epoch seconds by account; an account that is missing has never ended a session.
 
     The process that ends sessions may have a clock behind ours. So a token that was signed here
     before we learned of the new epoch is void, whatever its ``iat``.
@@ -52,22 +52,22 @@ class Epochs:
         return LRUCache(self.max_signed)
 
     def not_before(self, account_id: AccountId) -> int:
-        """The account's epoch: tokens issued earlier (epoch seconds) are refused."""
+        """Return the account's epoch: tokens issued earlier (epoch seconds) are refused."""
         return self._beyond.get(account_id) or self._stored.get(account_id, 0)
 
     def signed(self, account_id: AccountId, issued_at: int) -> None:
-        """Remember that a token with this ``iat`` was signed here."""
+        """Record that a token with this ``iat`` was signed here."""
         if account_id not in self._signed and len(self._signed) >= self.max_signed:
             _, forgotten = self._signed.popitem()
             self._signed_others = max(self._signed_others, forgotten)
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
 
-    def hear(self, moved: EpochMoved) -> None:
+    def on_moved(self, moved: EpochMoved) -> None:
         """Learn of a commit, ours or another process's."""
         self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
-        """Take an epoch that a transaction has stored or read; False when a later one is known.
+        """Take an epoch that a transaction has stored or read; False if a later one is known.
 
         Then what that transaction read is out of date. One that we are storing ourselves, read
         back before we know of the commit, ends nothing: tokens signed since are valid.
@@ -84,32 +84,35 @@ class Epochs:
             self.ended.send(SessionsEnded(account_id, self.not_before(account_id)))
         return not_before >= self._stored.get(account_id, 0)
 
-    def stored(self, found: Mapping[AccountId, int], learned: int) -> None:
-        """Take all epochs in the database; ``learned`` is its value from before the read.
+    def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
+        """Take all epochs of the database; ``learned`` is its value from before the read.
 
         Where one was learned meanwhile, the read may be older, so nothing is removed by it.
         """
         current = learned == self.learned
-        for account_id, not_before in found.items():
+        for account_id, not_before in epochs.items():
             self.learn(account_id, not_before)
         if current:
-            self._stored = dict(found)
+            self._stored = dict(epochs)
             self._beyond = {
                 account_id: ours
                 for account_id, ours in self._beyond.items()
-                if ours > found.get(account_id, ours)
+                if ours > epochs.get(account_id, ours)
             }
 
     def behind(self) -> dict[AccountId, tuple[int, int]]:
-        """Accounts whose epoch here is later than the stored one: (stored, ours)."""
-        return {one: (self._stored[one], ours) for one, ours in self._beyond.items()}
+        """Return the accounts whose epoch here is later than the stored one: (stored, ours)."""
+        return {
+            account_id: (self._stored[account_id], ours)
+            for account_id, ours in self._beyond.items()
+        }
 
     def correcting(self, account_id: AccountId, not_before: int) -> None:
         """Note that an epoch of ``behind`` is about to be stored."""
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """Note that it has been stored, or not: another process ended sessions meanwhile."""
+        """Note whether it was stored; if not, another process ended sessions meanwhile."""
         self._correcting.pop(account_id, None)
         if stored and self._beyond.get(account_id) == not_before:
             del self._beyond[account_id]

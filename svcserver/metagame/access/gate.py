@@ -1,4 +1,4 @@
-"""Access control: access label + request -> caller, or a refusal. Spec: 1 §4 access labels, §5."""
+"""Access control: from access label and request to a caller or a refusal. Spec: 1 §4, §5."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from svcserver.web.routes import Answer
 def machine_of(
     request: HttpRequest, settings: Settings, origin: Origin, now: float
 ) -> Caller | None:
-    """The owner's hand on this machine, named as the audit log shall name it; None for others.
+    """Return the caller for a command of this machine's owner, else None.
 
     It has no account, so what changes an account's own keys is not open to it.
     """
@@ -56,7 +56,7 @@ NOT_ALLOWED = (401, 403)
 
 
 class TryLog(Protocol):
-    """Where refused tries are recorded."""
+    """A log of refused tries."""
 
     def record(self, actor: str, address: str, row: str, why: str) -> Awaitable[None]: ...
 
@@ -65,14 +65,16 @@ class TryLog(Protocol):
 
 @frozen
 class RefusedRequests:
-    """Hears of every request that a route of staff refuses, and records those that are tries."""
+    """Records the requests that routes of staff refuse, if they are tries."""
 
     keys: KeyRing
     staff: StaffSessions
     log: TryLog
 
-    async def told(self, row: Row, request: HttpRequest, caller: Caller, why: Exception) -> None:
-        """Leave a row, unless the act has left it, or nobody tried anything."""
+    async def record_refusal(
+        self, row: Row, request: HttpRequest, caller: Caller, why: Exception
+    ) -> None:
+        """Record the refusal, unless the act did so already or nobody tried anything."""
         if isinstance(why, Refusal) and why.recorded:
             return
         status = getattr(why, "status", 400)
@@ -89,22 +91,21 @@ class RefusedRequests:
             let_in = caller.name and status not in NOT_ALLOWED  # what it asked for is not there
             if let_in or not (name or with_key or request.has_header(MACHINE)):
                 return  # or the page asks before anybody has signed in
-        await self.log.record(name, request.peer, row.name, _said(why, status))
+        await self.log.record(name, request.peer, row.name, _reason_of(why, status))
 
     async def _name(self, request: HttpRequest) -> str:
-        """The account of the key, or else of the dashboard's session, that was not enough."""
+        """Return the account of the insufficient key, or else of the dashboard's session."""
         key = request.header(ACCOUNT_KEY)
         if key is not None:
             opened = await self.keys.staff_of_key(key)
             return "" if opened is None else opened.account.username
         ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
         session = None if ticket is None else await self.staff.find(ticket)
-        found = None if session is None else await self.keys.staff_of_id(session.account_id)
-        return "" if found is None else found[0].username
+        holder = None if session is None else await self.keys.staff_of_id(session.account_id)
+        return "" if holder is None else holder[0].username
 
 
-def _said(why: Exception, status: int) -> str:
-    """The refusal's words."""
+def _reason_of(why: Exception, status: int) -> str:
     if isinstance(why, Refusal):
         return why.message or why.code or str(status)
     return f"answered {status}: the body is not what the route takes"
@@ -115,7 +116,7 @@ ATTEMPT_DIGITS = 3
 
 @define
 class Gate:
-    """Verifies all credentials of the metagame; see ``web.front.Gate``."""
+    """The metagame's gate, which verifies all its credentials; see ``web.front.Gate``."""
 
     settings: Settings
     tokens: Tokens
@@ -144,23 +145,23 @@ class Gate:
         staff: StaffSessions,
         tries: TryLog,
     ) -> Gate:
-        """The gate of a running service, which asks the kernel for this machine's addresses."""
+        """Return a running service's gate, which asks the kernel for this machine's addresses."""
         origin = Origin(settings, is_own_address)
         refused = RefusedRequests(keys, staff, tries)
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
-        """False where ``real only`` hides the row from an account with fixed progression."""
+        """False if ``real only`` hides the row from an account with fixed progression."""
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
 
     def address(self, request: HttpRequest) -> str:
-        """The player's address when the request came through the gateway."""
+        """Return the player's address if the request came through the gateway."""
         if not request.headers.hasHeader(b"x-forwarded-for"):
             return ""
         return self.origin.player_address(request)
 
     def unmatched(self, request: HttpRequest) -> Answer:
-        """The answer where no row matches: 404, or 403 to a proxied request with AUTH_MODE=NONE."""
+        """Return the answer without a row: 404, or 403 to a proxied request with AUTH_MODE=NONE."""
         try:
             self._check_development(request)
         except Forbidden as why:
@@ -168,7 +169,7 @@ class Gate:
         return Answer(404)
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """Refuse a large body before it is read, where the credentials cannot be right."""
+        """Refuse a large body before it is read, if the credentials cannot be right."""
         if length is not None and length <= UNPROVEN_BODY:
             return None
         try:
@@ -191,7 +192,7 @@ class Gate:
             self._check_game_server_key_sent(request)
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
-        """The proven caller; raises the documented refusal."""
+        """Return the proven caller; raises the documented refusal."""
         access = row.access
         if self._development:
             self._check_development(request)
@@ -210,7 +211,7 @@ class Gate:
         return caller
 
     def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
-        """Which attempt it is, where the gateway vouches for that; raises what NEVER answers."""
+        """Return the attempt, if the gateway vouches for it; raises the answer of NEVER."""
         secret, request_id = self.settings.gateway_secret, request.header(REQUEST_ID) or ""
         if secret is None or not secret.matches(request.header(GATEWAY) or ""):
             return None
@@ -221,7 +222,7 @@ class Gate:
         return Attempt(request_id[:32], number, account, row.name, seconds)
 
     def _check_development(self, request: HttpRequest) -> None:
-        """Raise Forbidden where a server without log-in is asked through a proxy."""
+        """Raise Forbidden if a proxied request reaches a server without log-in."""
         if self._development and request.proxied:
             raise Forbidden("a development server takes no proxied request")
 
@@ -307,14 +308,14 @@ class Gate:
             raise Unauthenticated("not a registered game-server key")
 
     async def _game_server_alone(self, request: HttpRequest) -> Caller:
-        """By the key alone; an invalid token beside it is ignored."""
+        """Admit by the key alone; an invalid token beside it is ignored."""
         self._check_game_server_key_sent(request)
         await self._game_server_key(request)
         forwarded = self._optional(request)
         return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
 
     def _check_game_server_key_sent(self, request: HttpRequest) -> None:
-        """Raise where no key of a game server of this machine was sent."""
+        """Raise unless a game server of this machine sent a key."""
         if not request.has_header(GAME_SERVER_KEY):
             if request.has_header(b"authorization"):
                 raise Forbidden("only a game server may do this")
@@ -322,7 +323,7 @@ class Gate:
         self._local_only(request)
 
     def _check_key_sent(self, access: str, request: HttpRequest) -> None:
-        """Raise where a route takes an account key, and nothing that could be one was sent."""
+        """Raise if a route takes an account key, and nothing that could be one was sent."""
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
         if not self.settings.login or request.header(ACCOUNT_KEY) is not None:
@@ -333,16 +334,16 @@ class Gate:
         raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
-        """The key's holder; who opens the dashboard in another way acts for nobody else by it."""
+        """Return the key's holder, who acts for others only if the key opens the dashboard."""
         account = await self._holder(request)
         if account.role > Role.PLAYER and not await self._key_alone_suffices(request):
             return Caller(account.id, name=account.username, role=account.role)
         return _caller_of(account)
 
     async def _key_alone_suffices(self, request: HttpRequest) -> bool:
-        """Whether the key alone opens routes of staff."""
-        found = await self.keys.staff_of_key(request.header(ACCOUNT_KEY) or "")
-        return found is not None and not found.plays_only and not found.second_factor
+        """Return whether the key alone opens routes of staff."""
+        key = await self.keys.staff_of_key(request.header(ACCOUNT_KEY) or "")
+        return key is not None and not key.plays_only and not key.second_factor
 
     async def _direct(self, request: HttpRequest) -> Caller:
         if not request.direct:
@@ -373,32 +374,32 @@ class Gate:
         return machine_of(request, self.settings, self.origin, self.tokens.wall_clock())
 
     async def _holder_of_staff_key(self, request: HttpRequest, signs_in: bool) -> Holder:
-        """The holder of a key that is enough for routes of staff; raises Unauthenticated."""
+        """Return the holder of a key that opens routes of staff; raises Unauthenticated."""
         key = request.header(ACCOUNT_KEY)
         if not self.settings.login or key is None:
             return await self._holder(request)
-        found = await self.keys.staff_of_key(key)
-        if found is None:
+        staff_key = await self.keys.staff_of_key(key)
+        if staff_key is None:
             raise Unauthenticated("not a known account key")
-        if found.plays_only:
+        if staff_key.plays_only:
             why = "this account has another key for the dashboard: use that one"
             raise Unauthenticated(why, code="another_key")
-        if found.second_factor and not signs_in:
+        if staff_key.second_factor and not signs_in:
             raise Unauthenticated("this account has a second factor: sign in to the dashboard")
-        return self._not_banned(found.account)
+        return self._not_banned(staff_key.account)
 
     async def _signed_in(self, request: HttpRequest) -> Holder | None:
-        """The holder of the dashboard's session; a key beside it counts instead."""
+        """Return the holder of the dashboard's session; a key beside it counts instead."""
         if request.has_header(ACCOUNT_KEY) or not request.has_header(PAGE_HEADER):
             return None
         ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
         if ticket is None or not self.settings.login or not request.direct:
             return None
         session = await self.staff.find(ticket)
-        found = None if session is None else await self.keys.staff_of_id(session.account_id)
-        if session is None or found is None:
+        current = None if session is None else await self.keys.staff_of_id(session.account_id)
+        if session is None or current is None:
             return None
-        holder, ways = found
+        holder, ways = current
         ended = ways != session.ways or self.tokens.wall_clock() < holder.banned_until
         return None if ended else holder
 
@@ -440,14 +441,14 @@ _BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 
 
 def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
-    """A front door with this gate, which makes calls of the game's own class."""
+    """Return a front door with this gate, which makes calls of the game's own class."""
     return FrontDoor(
         gate,
         gate.settings,
         traces=not gate.settings.production,
         observers=observers,
         unmatched=gate.unmatched,
-        told=gate.refused.told,
+        told=gate.refused.record_refusal,
         call=Call,
         nobody=NOBODY,
     )

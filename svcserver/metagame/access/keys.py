@@ -26,11 +26,11 @@ MAX_FURTHER = 8  # a token without ``kid`` is tried with each
 
 
 class BadKey(ValueError):
-    """Not base64 of a PEM RSA key."""
+    """An error: the text is not base64 of a PEM RSA key."""
 
 
 class CannotSign(Exception):
-    """There is no usable signing key."""
+    """An error: there is no usable signing key."""
 
 
 @frozen
@@ -43,14 +43,14 @@ class Keys:
 
     @classmethod
     def of(cls, settings: Settings) -> Keys:
-        """Those of the metagame's settings."""
+        """Return the keys of the metagame's settings."""
         return cls.read(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
         )
 
     @classmethod
     def read(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
-        """From base64 of PEM; an unusable key is logged and makes logins fail, not the start."""
+        """Read base64 of PEM; an unusable key is logged and makes logins fail, not the start."""
         signing = _or_none(load_private, private.reveal(), "AUTH_SIGNING_PRIVKEY_B64")
         own = _or_none(load_public, public, "AUTH_SIGNING_PUBKEY_B64")
         known = {} if own is None else {key_id(own): own}
@@ -80,15 +80,15 @@ class Keys:
         return jwt.encode(claims, self.private, algorithm="RS256", headers={"kid": self.kid})
 
     def for_token(self, kid: object) -> list[RSAPublicKey]:
-        """The keys that a token with this ``kid`` may be signed with; all without one."""
+        """Return the keys that may have signed a token with this ``kid``; all without one."""
         if kid is None:
             return list(self.public.values())
-        found = self.public.get(kid) if isinstance(kid, str) else None
-        return [] if found is None else [found]
+        key = self.public.get(kid) if isinstance(kid, str) else None
+        return [] if key is None else [key]
 
 
 def key_id(key: RSAPublicKey) -> str:
-    """The key's thumbprint (RFC 7638), the same wherever the key is used."""
+    """Return the key's thumbprint (RFC 7638), the same wherever the key is used."""
     numbers = key.public_numbers()
     members = {"e": _number(numbers.e), "kty": "RSA", "n": _number(numbers.n)}
     return _base64url(hashlib.sha256(json.dump(members)).digest())
@@ -104,7 +104,7 @@ def load_private(text: str) -> RSAPrivateKey:
 
 
 def load_public(text: str) -> RSAPublicKey:
-    """An RSA public key from base64 of PEM; raises BadKey."""
+    """Return the RSA public key in base64 of PEM; raises BadKey."""
     key = _loaded(load_pem_public_key, text)
     if not isinstance(key, RSAPublicKey):
         raise BadKey("not an RSA key")

@@ -1,4 +1,4 @@
-"""From where a request comes: this machine, a player's address, its network. Spec: 1 §5.5."""
+"""The origin of a request: this machine, a player's address, its network. Spec: 1 §5.5."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Origin:
     is_own_address: Callable[[str], bool]
 
     def is_local(self, request: HttpRequest) -> bool:
-        """A direct caller on this machine, or one in GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
+        """True for a direct caller on this machine, or in GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
         # any Host is fine: the key proves a game server, whatever name its owner gave this machine
         if request.proxied or request.foreign() not in ("", "host"):
             return False
         return request.peer in self.settings.gameserver_allow_from or self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
-        """Whether the peer has one of this machine's addresses; a proxy here has, too."""
+        """True if the peer has an address of this machine; a proxy here has one, too."""
         return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:
-        """The right-most X-Forwarded-For entry where the gateway vouches for it, else empty."""
+        """Return the right-most X-Forwarded-For entry if the gateway vouches for it, else ""."""
         return request.forwarded(self.settings.gateway_secret, GATEWAY)
 
     def network(self, request: HttpRequest) -> str:
-        """From which network a player calls (``kernel.networks``); empty for this machine's own.
+        """Return the player's network (``kernel.networks``); empty for this machine's own.
 
         Through the gateway by the address that it vouches for, else by the peer's.
         """
@@ -48,7 +48,7 @@ class Origin:
 
 
 def is_own_address(address: str) -> bool:
-    """Whether this machine has the address, so that a request from it is local.
+    """Return whether this machine has the address, so that a request from it is local.
 
     Asks the kernel which source address it would use; nothing is sent. Binding would succeed
     for any address where the host allows it (net.ipv4.ip_nonlocal_bind).

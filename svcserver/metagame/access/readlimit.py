@@ -1,4 +1,4 @@
-"""Reads that cost much, throttled by the address that asks for them. Spec: 2 §4 Management API."""
+"""A limit of expensive reads by address. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ DASHBOARD_READS = Quota.of("dashboard_reads", READS, READS_S)
 
 @frozen
 class ReadLimit:
-    """The costly reads of an address in a minute, one count for all routes that share it."""
+    """The expensive reads of an address in a minute, one count for all routes that share it."""
 
     board: Board
     reads: Quota = COSTLY_READS
 
     async def take(self, address: str) -> None:
-        """Count a read; raises TooMany when the address has made as many as it may."""
+        """Count a read; raises TooMany if the address has reached the limit."""
         wait = await self.board.transact(
             lambda transaction: self.reads.take_or_wait(transaction, address),
             near=[(self.reads.kind, address)],

@@ -1,4 +1,4 @@
-"""Sessions of staff in the dashboard, by a cookie that scripts cannot read. In the database.
+"""Staff sessions of the dashboard, in the database, by a cookie that scripts cannot read.
 
 The cookie alone is not enough: a browser sends it to every port of this machine's name. So the page
 sends a header too, which no page of another origin can send without our leave, with a word that
@@ -87,12 +87,12 @@ class Ticket:
 
     @property
     def key(self) -> str:
-        """The key under which the session is kept: a hash, so that a copy of it opens nothing."""
+        """The hash under which the session is stored, so that a copy of it opens nothing."""
         return fingerprint(f"{self.secret} {self.word}")
 
     @property
     def mark(self) -> str:
-        """Tells this session from others in a log; it opens nothing."""
+        """A short hash that names this session in a log; it opens nothing."""
         return fingerprint(self.key)[:12]
 
     @property
@@ -103,7 +103,7 @@ class Ticket:
 
 @frozen
 class StaffSessions:
-    """Begins, finds and ends them; a session is kept by the hash of its two halves."""
+    """The dashboard's sessions, stored by the hash of their two halves."""
 
     ledger: Ledger
     epochs: Epochs
@@ -131,12 +131,12 @@ class StaffSessions:
         return ticket
 
     async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
-        """Let the account's session go on that has itself changed what opens the dashboard."""
-        kept = {"ticket": ticket.key, "holder": account_id, "now": ways}
-        await self.ledger.write(lambda tx: tx.execute(_KEEP, kept), OneAccount(account_id))
+        """Continue the session of an account that changed how it opens the dashboard."""
+        values = {"ticket": ticket.key, "holder": account_id, "now": ways}
+        await self.ledger.write(lambda tx: tx.execute(_KEEP, values), OneAccount(account_id))
 
     async def find(self, ticket: Ticket) -> StaffSession | None:
-        """The session, if it has not ended; whether its ways are still those, the gate asks.
+        """Return the session if it has not ended; the gate compares its ways.
 
         Never from a cache: the gate reads the account for each such request anyway.
         """
@@ -149,28 +149,27 @@ class StaffSessions:
         return StaffSession(row.account_id, row.not_before, row.ways)
 
     async def end(self, ticket: Ticket, account_id: AccountId) -> None:
-        """Sign out: the ticket opens nothing from now on."""
         ended = {"ticket": ticket.key, "holder": account_id}
         await self.ledger.write(lambda tx: tx.execute(_END, ended), OneAccount(account_id))
 
 
 def end_all(tx: Connection, account_id: AccountId) -> None:
-    """End the account's sessions: its role is another one now."""
+    """End the account's sessions after a change of its role."""
     tx.execute(_END_ALL, {"holder": account_id})
 
 
 def ticket_of(cookies: str | None, word: str | None) -> Ticket | None:
-    """The session that a Cookie header and the page's word name, if both are there."""
+    """Return the session that a Cookie header and the page's word name, if both are there."""
     if cookies is None or word is None or len(cookies) > LONGEST or len(word) > LONGEST:
         return None
     try:
-        found = SimpleCookie(cookies).get(Ticket("", word).cookie)
+        morsel = SimpleCookie(cookies).get(Ticket("", word).cookie)
     except CookieError:
         return None
-    return None if found is None else Ticket(found.value, word)
+    return None if morsel is None else Ticket(morsel.value, word)
 
 
 def set_cookie(ticket: Ticket, *, ended: bool = False) -> str:
-    """The Set-Cookie value that begins a session, or ends it."""
+    """Return the Set-Cookie value that begins a session, or ends it."""
     secret, life = ("", 0) if ended else (ticket.secret, LIVES_S)
     return f"{ticket.cookie}={secret}; Path=/svc; Max-Age={life}; HttpOnly; SameSite=Strict"

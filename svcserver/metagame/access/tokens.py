@@ -22,7 +22,7 @@ MAX_TOKEN = 4_096  # characters; ours have about 650
 
 
 class InvalidToken(Exception):
-    """Not a token of ours, or no longer valid."""
+    """An error: the token is not ours, or no longer valid."""
 
 
 @frozen
@@ -36,7 +36,7 @@ class Claims:
 
 @define
 class Tokens:
-    """Signs and verifies; the only place where tokens are verified.
+    """Signs and verifies tokens; no other code verifies them.
 
     ``wall_clock`` gives epoch seconds. The keys are parsed once: PyJWT would parse the PEM anew
     on every call.
@@ -50,7 +50,7 @@ class Tokens:
     )
 
     def sign(self, account_id: AccountId, asked_at: float | None = None) -> str:
-        """A fresh token for the account; raises CannotSign.
+        """Return a new token for the account; raises CannotSign.
 
         ``asked_at``: when the credentials were checked (epoch seconds), if not just now, so that
         ending the account's sessions meanwhile ends this one, too.
@@ -67,20 +67,20 @@ class Tokens:
         return self.keys.sign(claims)
 
     def _issued_at(self, account_id: AccountId, at: float) -> int:
-        """``at``, but never before the account's epoch, so that a new login is always valid.
+        """Return ``at``, but never before the account's epoch, so that a new login is valid.
 
         The process that ended the sessions may have a clock ahead of ours.
         """
         return max(int(at), self.epochs.not_before(account_id))
 
     def verify(self, token: str) -> AccountId:
-        """The account of the token; raises InvalidToken."""
+        """Return the account of the token; raises InvalidToken."""
         claims = self.claims(token)
         self.check(claims)
         return claims.account_id
 
     def claims(self, token: str) -> Claims:
-        """What the token says, its signature checked once; raises InvalidToken.
+        """Return the token's claims, its signature checked once; raises InvalidToken.
 
         Whoever keeps it asks ``check`` at every use.
         """
@@ -92,7 +92,7 @@ class Tokens:
         return known
 
     def check(self, claims: Claims) -> None:
-        """Raise InvalidToken where the token has expired or its account's sessions were ended."""
+        """Raise InvalidToken if the token has expired or its account's sessions were ended."""
         if not claims.expires > self.wall_clock():
             raise InvalidToken
         if not claims.issued_at >= self.epochs.not_before(claims.account_id):
@@ -116,7 +116,7 @@ class Tokens:
         return Claims(account_id, _seconds(claims.get("iat", 0)), expires)
 
     def _checked(self, token: str, kid: object) -> dict[str, Any]:
-        """The claims; raises unless one of our keys signed them."""
+        """Return the claims; raises unless one of our keys signed them."""
         for key in self.keys.for_token(kid):
             try:
                 claims: dict[str, Any] = jwt.decode(
@@ -146,5 +146,5 @@ def _seconds(claim: object) -> float:
 
 
 def is_usable(account_id: str) -> bool:
-    """Whether an unchecked id can be that of an account."""
+    """Return whether an unchecked id can be that of an account."""
     return 1 <= len(account_id) <= MAX_ACCOUNT_ID and "\0" not in account_id

@@ -1,1 +1,1 @@
-"""Accounts: who a player is, how they register and log in."""
+"""Accounts: registration, log-in, keys, names and the audit log."""

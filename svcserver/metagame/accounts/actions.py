@@ -1,4 +1,4 @@
-"""What the audit log calls each act of staff, and what its rows hold; docs/generate.py shows it.
+"""The audit log's names of the acts of staff, and the content of its rows.
 
 A try that was refused before its act began stands in the log as method and path.
 """
@@ -12,7 +12,7 @@ from attrs import frozen
 
 
 class TargetKind(StrEnum):
-    """What the target of an act is."""
+    """The kind of an act's target."""
 
     ACCOUNT = "account"  # by its name; by its id where there is no such account
     INVITE = "invite"  # the first group of the code
@@ -26,7 +26,7 @@ class TargetKind(StrEnum):
 
 @frozen
 class Action:
-    """What was done, what ``target`` names, and what ``before`` and ``after`` hold."""
+    """An act of staff, the kind of its target, and the content of ``before`` and ``after``."""
 
     says: str
     target: TargetKind = TargetKind.ACCOUNT
@@ -38,116 +38,115 @@ _SANCTION = "reason, note, by, since, until, networks"
 _ROLLED_BACK = "character (its id), name, version, as (the version it was)"
 _SERVER = "kind, map, port"
 _RUNS = "id, kind, runs"
-_USES = "uses (null: without end)"
-_DRAIN = "then (what is done once the server is empty), until (what is waited for)"
+_USES = "uses (null: unlimited)"
+_DRAIN = "then (the next step once the server is empty), until (the event to wait for)"
 ACTIONS: Mapping[str, Action] = {
-    "ban": Action("banned; its sessions have ended", before=_SANCTION, after=_SANCTION),
-    "unban": Action("let in again", before=_SANCTION),
+    "ban": Action("banned and signed out", before=_SANCTION, after=_SANCTION),
+    "unban": Action("ban ended", before=_SANCTION),
     "mute": Action("muted in the chat", before=_SANCTION, after=_SANCTION),
-    "unmute": Action("may write again", before=_SANCTION),
-    "kick": Action("logged off"),
-    "role": Action("given another role", before="role", after="role"),
-    "new key": Action("given another key; its sessions have ended"),
+    "unmute": Action("mute ended", before=_SANCTION),
+    "kick": Action("disconnected"),
+    "role": Action("role changed", before="role", after="role"),
+    "new key": Action("new account key, signed out"),
     "merge notes": Action(
-        "its notes given to another account",
+        "its notes moved to another account",
         before="both accounts' notes",
         after="both accounts' notes",
     ),
-    "export": Action("all that is kept of it handed out"),
-    "delete": Action("deleted with all that is its own", before="id", after="rows deleted"),
+    "export": Action("its data exported"),
+    "delete": Action("deleted with its data", before="id", after="rows deleted"),
     "rename": Action("renamed", before="username", after="username"),
-    "player token": Action("a player token taken for it"),
+    "player token": Action("a player token issued for it"),
     "friend request for": Action("a friend request sent in its name", after="to"),
     "party invite for": Action("an invite into its party sent in its name", after="to"),
     "guild invite for": Action("an invite into its guild sent in its name", after="to"),
-    "create account": Action("made from the command line", after="id, role"),
+    "create account": Action("created from the command line", after="id, role"),
     "roll back": Action(
-        "a character's save made the newest again", before="version", after=_ROLLED_BACK
+        "an older save of a character restored", before="version", after=_ROLLED_BACK
     ),
-    "roll back loadout": Action("its loadouts likewise", before="version", after=_ROLLED_BACK),
+    "roll back loadout": Action(
+        "the loadouts of that save restored", before="version", after=_ROLLED_BACK
+    ),
     "grant": Action(
-        "given an entitlement",
-        before="the entitlement: name, duration, activatedDate; null where it was not in force",
-        after="the entitlement, likewise",
+        "an entitlement granted",
+        before="the entitlement: name, duration, activatedDate; null if it was not in force",
+        after="the entitlement, as before",
     ),
     "revoke": Action(
-        "an entitlement taken from it",
+        "an entitlement revoked",
         before="the entitlement, as of a grant",
         after="the same: null",
     ),
     "seed progression": Action(
-        "all its tracks written anew",
+        "all its tracks replaced",
         before="tracks by id (progress, confirmed free and premium rank), objectives (how many)",
         after="tracks, mode",
     ),
-    "delete progression": Action(
-        "one of its tracks set back to nothing", before="tracks", after="tracks"
-    ),
+    "delete progression": Action("one of its tracks reset", before="tracks", after="tracks"),
     "disband guild": Action("disbanded", target=TargetKind.GUILD, before="id, members"),
-    "create invite": Action("an invite code made", target=TargetKind.INVITE, after=_USES),
+    "create invite": Action("an invite code created", target=TargetKind.INVITE, after=_USES),
     "put invite": Action(
-        "a chosen invite code made or changed", target=TargetKind.INVITE, before=_USES, after=_USES
+        "a chosen invite code created or changed",
+        target=TargetKind.INVITE,
+        before=_USES,
+        after=_USES,
     ),
     "revoke invite": Action(
-        "an invite code taken back",
+        "an invite code revoked",
         target=TargetKind.INVITE,
-        before=f"{_USES}; null where there was none",
+        before=f"{_USES}; null if there was none",
         after="existed",
     ),
     "registration mode": Action(
-        "who may register changed", target=TargetKind.NOTHING, before="mode", after="mode"
+        "the registration mode changed", target=TargetKind.NOTHING, before="mode", after="mode"
     ),
     "announce": Action(
-        "announced to everybody",
+        "an announcement made",
         target=TargetKind.NOTHING,
         before="text, by, since, until, restartAt",
         after="text, by, since, until, restartAt",
     ),
     "announce end": Action(
-        "what was announced ended", target=TargetKind.NOTHING, before="as announce"
+        "the announcement ended", target=TargetKind.NOTHING, before="as announce"
     ),
     "drain on": Action(
-        "new hunts refused until the server is empty",
+        "new hunts paused until the server is empty",
         target=TargetKind.NOTHING,
-        before=f"{_DRAIN}; null where hunts began",
+        before=f"{_DRAIN}; null if hunts were not paused",
         after=_DRAIN,
     ),
-    "drain off": Action("hunts begin again", target=TargetKind.NOTHING, before=_DRAIN),
-    "test alerts": Action(
-        "a message sent to one of those who are told of troubles", target=TargetKind.CHANNEL
+    "drain off": Action("new hunts allowed again", target=TargetKind.NOTHING, before=_DRAIN),
+    "test alerts": Action("a test message sent to an alert channel", target=TargetKind.CHANNEL),
+    "add alerts": Action("an alert channel added", target=TargetKind.CHANNEL, after="form"),
+    "backup": Action("a backup of the host or its database made", target=TargetKind.FILE),
+    "prove backup": Action(
+        "a backup restored to a scratch host and played on", target=TargetKind.FILE
     ),
-    "add alerts": Action(
-        "somebody more is told of troubles", target=TargetKind.CHANNEL, after="form"
-    ),
-    "backup": Action("a backup made, of the host or its database", target=TargetKind.FILE),
-    "prove backup": Action("a backup restored into scratch and played on", target=TargetKind.FILE),
     "restore": Action(
-        "a backup put in the place of what was there; the row is in what was restored",
+        "a backup restored; the row is in the restored database",
         target=TargetKind.FILE,
     ),
-    "upgrade database": Action("the database brought to this version", target=TargetKind.NOTHING),
-    "restart": Action(
-        "the running services restarted one after the other", target=TargetKind.NOTHING
-    ),
+    "upgrade database": Action("the database upgraded to this version", target=TargetKind.NOTHING),
+    "restart": Action("the running services restarted one by one", target=TargetKind.NOTHING),
     "rotate keys": Action(
-        "tokens signed with another key",
+        "the signing key of tokens replaced",
         target=TargetKind.NOTHING,
         before="signing",
         after="signing",
     ),
     "retire keys": Action(
-        "tokens of old keys no longer taken",
+        "tokens of old keys refused",
         target=TargetKind.NOTHING,
         before="further",
         after="further",
     ),
     "make certificate": Action(
-        "a certificate made, or the next one prepared",
+        "a certificate, or the next one, created",
         target=TargetKind.NOTHING,
         after="fingerprint, next",
     ),
     "switch certificate": Action(
-        "the prepared certificate put in its place",
+        "the next certificate put into use",
         target=TargetKind.NOTHING,
         before="fingerprint",
         after="fingerprint",
@@ -156,33 +155,33 @@ ACTIONS: Mapping[str, Action] = {
         "the city or the dojo started", target=TargetKind.GAME_SERVER, after=_RUNS
     ),
     "stop game server": Action(
-        "a game server ended", target=TargetKind.GAME_SERVER, before=_SERVER, after=_RUNS
+        "a game server stopped", target=TargetKind.GAME_SERVER, before=_SERVER, after=_RUNS
     ),
     "restart game server": Action(
-        "the city or the dojo ended and started",
+        "the city or the dojo restarted",
         target=TargetKind.GAME_SERVER,
         before=_SERVER,
         after=_RUNS,
     ),
     "refused tries": Action(
-        "so many more were refused, which are only counted; `refused` says how many",
+        "further refused tries, only counted; `refused` has the number",
         target=TargetKind.NOTHING,
     ),
-    "sign in": Action("a session of the dashboard begun"),
-    "sign out": Action("a session of the dashboard ended"),
+    "sign in": Action("signed in to the dashboard"),
+    "sign out": Action("signed out of the dashboard"),
     "dashboard key": Action(
-        "a key for the dashboard alone made or ended", before="ownKey", after="ownKey"
+        "a separate dashboard key set or removed", before="ownKey", after="ownKey"
     ),
     "second factor": Action(
-        "a second factor begun or ended", before="secondFactor", after="secondFactor"
+        "a second factor set or removed", before="secondFactor", after="secondFactor"
     ),
-    "add game-server key": Action("a key for game servers made", target=TargetKind.NOTHING),
-    "revoke game-server key": Action("a key for game servers ended", target=TargetKind.NOTHING),
+    "add game-server key": Action("a game-server key created", target=TargetKind.NOTHING),
+    "revoke game-server key": Action("a game-server key revoked", target=TargetKind.NOTHING),
     "passport trust": Action(
         "passports of another host trusted", target=TargetKind.HOST, after="name"
     ),
     "passport distrust": Action(
-        "passports of another host trusted no more", target=TargetKind.HOST, before="name"
+        "passports of another host no longer trusted", target=TargetKind.HOST, before="name"
     ),
     "passport import": Action(
         "a passport imported",
@@ -193,6 +192,6 @@ ACTIONS: Mapping[str, Action] = {
 
 
 def target_of(action: str) -> TargetKind:
-    """What the target of a row is; an act of an older host that has no name here had accounts."""
-    found = ACTIONS.get(action)
-    return TargetKind.ACCOUNT if found is None else found.target
+    """Return the kind of a row's target; acts of older hosts without a name here had accounts."""
+    known = ACTIONS.get(action)
+    return TargetKind.ACCOUNT if known is None else known.target

@@ -59,7 +59,7 @@ BROKEN_OFF: Mapping[str, Json] = {"outcome": "failed: part of it may have been d
 
 @frozen
 class AuditEntry:
-    """An act about to be tried: by whom, which, on whom, and the reason given."""
+    """An act about to be tried: actor, action, target and reason."""
 
     actor: str
     action: str
@@ -69,7 +69,7 @@ class AuditEntry:
 
 @define
 class Trace:
-    """What an act tells its row: how it was, how it is now, and the target's name as stored."""
+    """An act's additions to its row: state before and after, and the target's name as stored."""
 
     before: Mapping[str, Json] | None = None
     after: Mapping[str, Json] | None = None
@@ -78,7 +78,7 @@ class Trace:
 
 @frozen
 class AuditQuery:
-    """Which rows are wanted; empty texts and 0 mean any."""
+    """A choice of rows; empty texts and 0 mean any."""
 
     actor: str = ""
     target: str = ""
@@ -94,16 +94,16 @@ Act = Callable[[Connection, Trace], T]
 def audited(
     entry: AuditEntry, wall_clock: Callable[[], float], act: Act[T]
 ) -> Callable[[Connection], T]:
-    """Work that runs ``act`` and adds its row; raises RefusedWrite with the row of a refusal."""
+    """Return work that runs ``act`` and adds its row; raises RefusedWrite with a refusal's row."""
 
     def whole(tx: Connection) -> T:
         trace = Trace()
         try:
             done = act(tx, trace)
         except Refusal as why:
-            said = why.message or why.code or type(why).__name__
+            reason = why.message or why.code or type(why).__name__
             why.recorded = True
-            raise RefusedWrite(why, _ADD, _row(entry, wall_clock(), trace, said)) from why
+            raise RefusedWrite(why, _ADD, _row(entry, wall_clock(), trace, reason)) from why
         tx.execute(_ADD, _row(entry, wall_clock(), trace, None))
         return done
 
@@ -117,12 +117,12 @@ def add_row(
     refused: str | None = None,
     trace: Trace | None = None,
 ) -> None:
-    """A row of its own, for what is no transaction's."""
+    """Add a row for an act that is not a transaction."""
     tx.execute(_ADD, _row(entry, at, trace or Trace(), refused))
 
 
 def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
-    """The wanted rows, the newest first, with the columns' names."""
+    """Return the matching rows, newest first, with the columns' names."""
     wanted = [_L.at >= int(query.since * 1000), _L.id < query.until]
     if query.before is not None:
         wanted.append(_L.at < int(query.before * 1000))
@@ -130,8 +130,8 @@ def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
         wanted.append(func.lower(_L.actor) == query.actor.lower())
     if query.target:
         wanted.append(func.lower(_L.target) == query.target.lower())
-    found = select(AUDIT_LOG).where(*wanted).order_by(_L.id.desc())
-    return [row._asdict() for row in tx.execute(found.limit(min(query.count, MAX_ROWS)))]
+    statement = select(AUDIT_LOG).where(*wanted).order_by(_L.id.desc())
+    return [row._asdict() for row in tx.execute(statement.limit(min(query.count, MAX_ROWS)))]
 
 
 @frozen
@@ -142,13 +142,13 @@ class Audit:
     wall_clock: Callable[[], float]
 
     async def write(self, entry: AuditEntry, act: Act[T], scope: Scope) -> T:
-        """What ``act(tx, trace)`` gives; a refusal is recorded, and raised again."""
+        """Return the result of ``act(tx, trace)``; a refusal is recorded and raised again."""
         return await write_or_record(self.ledger, audited(entry, self.wall_clock, act), scope)
 
     async def leave(
         self, entry: AuditEntry, refused: str | None, trace: Trace | None = None
     ) -> None:
-        """A row for what is no transaction's: a try that was refused before its act began."""
+        """Add a row for a try that was refused before its transaction, or had none."""
 
         def work(tx: Connection) -> None:
             add_row(tx, entry, self.wall_clock(), refused, trace)
@@ -159,11 +159,11 @@ class Audit:
     async def around(
         self, entry: AuditEntry, act: Callable[[Trace], Awaitable[T]], trace: Trace | None = None
     ) -> T:
-        """What ``act(trace)`` gives, which is no transaction here: two rows, around it.
+        """Run ``act(trace)``, which is no transaction, between two rows; returns its result.
 
-        The first says that it has begun, and stays alone where the metagame ends meanwhile. A
-        refusal is recorded, and raised again; so is that nobody said what came of it, and that
-        ``act`` failed by a fault of ours.
+        The first row says that it has begun, and stays alone if the metagame stops meanwhile.
+        The second records the result: done, refused, unanswered, or failed by a fault of ours.
+        Errors are raised again.
         """
         trace = trace or Trace()
         await self.leave(entry, None, evolve(trace, after={**(trace.after or {}), **BEGUN}))
@@ -172,10 +172,10 @@ class Audit:
         except Refusal as why:
             why.recorded = True
             if isinstance(why, Unanswered):
-                said, trace.after = None, {**(trace.after or {}), **UNANSWERED}
+                reason, trace.after = None, {**(trace.after or {}), **UNANSWERED}
             else:
-                said = why.message or why.code or type(why).__name__
-            await self.leave(entry, said, trace)
+                reason = why.message or why.code or type(why).__name__
+            await self.leave(entry, reason, trace)
             raise
         except Exception:
             trace.after = {**(trace.after or {}), **BROKEN_OFF}
@@ -184,8 +184,7 @@ class Audit:
         await self.leave(entry, None, trace)
         return done
 
-    async def read(self, query: AuditQuery) -> list[dict[str, Any]]:
-        """The wanted rows, the newest first."""
+    async def read_rows(self, query: AuditQuery) -> list[dict[str, Any]]:
         return await self.ledger.read(lambda tx: rows(tx, query))
 
 

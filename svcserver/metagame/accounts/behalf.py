@@ -44,7 +44,7 @@ class Behalf:
     async def act_for(
         self, call: Call, sent: BehalfWish, action: str, act: Callable[[ActingPair], Awaitable[T]]
     ) -> tuple[ActingPair, T]:
-        """The two accounts of a body ``{Username, From?}``, and what ``act`` gives of them.
+        """Return the two accounts of a body ``{Username, From?}``, and the result of ``act``.
 
         Raises the documented refusals. Who names another account acts as staff: what comes of
         it stands in the audit log, called ``action``.
@@ -54,8 +54,8 @@ class Behalf:
         except Refusal as why:
             if sent.sender is not None or isinstance(why, Forbidden):  # staff alone names another
                 name, peer = call.caller.name, call.request.peer
-                said = why.message or why.code or "through a proxy"
-                await self.tries.record(name, peer, action, said)
+                reason = why.message or why.code or "through a proxy"
+                await self.tries.record(name, peer, action, reason)
             raise
         if pair.sender.id == call.caller.account:
             return pair, await act(pair)

@@ -1,4 +1,4 @@
-"""How an account opens the dashboard: a key of its own, and a second factor (TOTP, RFC 6238).
+"""The keys of the dashboard: a key of its own, and a second factor (TOTP, RFC 6238).
 
 With a key for the dashboard the account's own key is a game key and opens no route of staff.
 """
@@ -45,7 +45,7 @@ _PUT = Upsert.into(DASHBOARD_ACCESS)
 
 @frozen
 class DashboardAccess:
-    """What an account has of both; ``step``: the last step of the second factor that was used.
+    """An account's dashboard key and second factor; ``step`` is the last one that was used.
 
     ``tries`` of codes were made since the time ``tries_since``.
     """
@@ -58,7 +58,7 @@ class DashboardAccess:
     tries_since: int = 0
 
     def tried(self, now: float) -> DashboardAccess:
-        """After one more try of a code; raises TooMany."""
+        """Return it after one more try of a code; raises TooMany."""
         fresh = not 0 <= now - self.tries_since < TRIES_S
         tries, since = (0, int(now)) if fresh else (self.tries, self.tries_since)
         if tries >= TRIES:
@@ -67,7 +67,7 @@ class DashboardAccess:
 
     @property
     def mark(self) -> str:
-        """Another one as soon as the key or the second factor is another; empty for neither."""
+        """A hash that changes with the key or the second factor; empty for neither."""
         if self.key_hash is None and self.factor is None:
             return ""
         return fingerprint(f"{self.key_hash} {self.factor}")[:16]
@@ -79,48 +79,48 @@ class SqlDashboardAccess:
 
     tx: Connection
 
-    def of(self, account_id: AccountId) -> DashboardAccess:
-        """The account's; nothing is set where there is no row."""
+    def of_account(self, account_id: AccountId) -> DashboardAccess:
+        """Return the account's access; nothing is set without a row."""
         row = self.tx.execute(_OF, {"holder": account_id}).first()
         return DashboardAccess(account_id) if row is None else _access(row)
 
     def by_key(self, key: str) -> DashboardAccess | None:
-        """The access of the account whose dashboard key this is; None for any other key."""
+        """Return the access of the account with this dashboard key; None for any other key."""
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"offered": offered}).first()
         if row is None or not constant_time_equal(row.key_hash, offered):
             return None
         return _access(row)
 
-    def put(self, one: DashboardAccess) -> None:
+    def put(self, access: DashboardAccess) -> None:
         _PUT.put(
             self.tx,
             [
                 {
-                    "account_id": one.account_id,
-                    "key_hash": one.key_hash,
-                    "factor": one.factor,
-                    "factor_step": one.step,
-                    "tries": one.tries,
-                    "tries_since": one.tries_since,
+                    "account_id": access.account_id,
+                    "key_hash": access.key_hash,
+                    "factor": access.factor,
+                    "factor_step": access.step,
+                    "tries": access.tries,
+                    "tries_since": access.tries_since,
                 }
             ],
         )
 
 
 def new_factor() -> str:
-    """A fresh secret for TOTP, in base32 as authenticator apps take it."""
+    """Return a new secret for TOTP, in base32 as authenticator apps take it."""
     return base64.b32encode(bytes.fromhex(token_hex(SECRET_BYTES))).decode()
 
 
 def address_of(factor: str, name: str, server: str) -> str:
-    """The ``otpauth:`` address that an authenticator program reads, as a QR code too."""
+    """Return the ``otpauth:`` address that an authenticator app reads, also as a QR code."""
     label = quote(f"{server}:{name}")
     return f"otpauth://totp/{label}?secret={factor}&issuer={quote(server)}"
 
 
 def step_of(factor: str, code: str, now: float) -> int | None:
-    """The step in which the code is right: this one, or one beside it; None where it is wrong."""
+    """Return the step of a right code, this one or a neighbour; None for a wrong code."""
     if len(code) != DIGITS or not (code.isascii() and code.isdigit()):
         return None
     totp = TOTP(base64.b32decode(factor), DIGITS, SHA1(), STEP_S)  # noqa: S303 - RFC 6238
@@ -134,7 +134,7 @@ def step_of(factor: str, code: str, now: float) -> int | None:
 
 
 def is_factor(text: str) -> bool:
-    """Whether it can be a secret of ours."""
+    """Return whether the text can be a secret of ours."""
     return len(text) == BASE32 and set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 

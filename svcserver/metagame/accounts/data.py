@@ -24,7 +24,7 @@ MINUTES_A_DAY = 1440
 
 @define
 class Allowance:
-    """A token bucket of a day's bytes per account; 0: no limit. ``wall_clock`` gives epoch seconds.
+    """A token bucket of a day's bytes per account; 0: no limit. ``wall_clock``: epoch seconds.
 
     Kept in memory: a restart, which no player can cause, refills it.
     """
@@ -38,7 +38,7 @@ class Allowance:
         self._buckets = TokenBuckets(Rate(most, most / MINUTES_A_DAY))
 
     def spend(self, account_id: AccountId, size: int) -> None:
-        """Count a write of ``size`` bytes; raises TooMany when it is more than is left."""
+        """Count a write of ``size`` bytes; raises TooMany if it exceeds the rest."""
         if not self.bytes_a_day:
             return
         wait = self._buckets.take(account_id, self.wall_clock(), max(size, LEAST))

@@ -54,7 +54,7 @@ class Directory:
         return KnownNames(self.wall_clock)
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
-        """Whose key this is, or None; with ``by_id`` the key is the id. Never from a cache."""
+        """Return the key's account; with ``by_id`` the key is the id. Never from a cache."""
         if self.by_id:
             return self.account_of_id(key)
         return self.ledger.read(lambda tx: SqlAccounts(tx).by_key(key))
@@ -63,7 +63,7 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
-        """The account whose session it is, and by which ways it opens the dashboard now.
+        """Return a session's account, and the ways by which it opens the dashboard now.
 
         With its ban: a session may begin while one commits.
         """
@@ -72,35 +72,30 @@ class Directory:
             account = SqlAccounts(tx).find(account_id)
             if account is None:
                 return None
-            ban = SqlSanctions(tx).find(account_id, SanctionKind.BAN)
-            until = 0 if ban is None else ban.ends_at
-            ways = SqlDashboardAccess(tx).of(account_id).mark
-            return evolve(account, banned_until=until), ways
+            return _with_ban(tx, account), SqlDashboardAccess(tx).of_account(account_id).mark
 
         return self.ledger.read(work)
 
     def staff_of_key(self, key: str) -> Deferred[StaffKey | None]:
-        """What the key opens of the routes of staff: an account's own, or one for the dashboard."""
+        """Return what an account's own key, or its dashboard key, opens of the routes of staff."""
         by_id = self.by_id
 
         def work(tx: Connection) -> StaffKey | None:
             accounts, access = SqlAccounts(tx), SqlDashboardAccess(tx)
             own = accounts.find(key) if by_id else accounts.by_key(key)
             if own is not None:
-                has = access.of(own.id)
+                has = access.of_account(own.id)
                 return StaffKey(own, has.key_hash is not None, has.factor is not None)
-            found = access.by_key(key)
-            account = None if found is None else accounts.find(found.account_id)
-            if found is None or account is None:
+            dashboard = access.by_key(key)
+            account = None if dashboard is None else accounts.find(dashboard.account_id)
+            if dashboard is None or account is None:
                 return None
-            ban = SqlSanctions(tx).find(account.id, SanctionKind.BAN)
-            until = 0 if ban is None else ban.ends_at
-            return StaffKey(evolve(account, banned_until=until), False, found.factor is not None)
+            return StaffKey(_with_ban(tx, account), False, dashboard.factor is not None)
 
         return self.ledger.read(work)
 
     def is_banned(self, account_id: AccountId) -> Deferred[bool]:
-        """Whether the account may not log in now."""
+        """Return whether the account may not log in now."""
 
         def work(tx: Connection) -> bool:
             ban = SqlSanctions(tx).find(account_id, SanctionKind.BAN)
@@ -109,31 +104,31 @@ class Directory:
         return self.ledger.read(work)
 
     def account_named(self, username: str) -> Deferred[Account | None]:
-        """The account of that name, in any case."""
+        """Return the account of that name, in any case."""
         return self.ledger.read(lambda tx: SqlAccounts(tx).named(username))
 
     def accounts(self, account_ids: Iterable[str]) -> Deferred[dict[AccountId, Account]]:
-        """The existing accounts among these ids."""
+        """Return the existing accounts among these ids."""
         wanted = list(account_ids)
         return self.ledger.read(lambda tx: SqlAccounts(tx).find_all(wanted))
 
     def names(self, account_ids: Iterable[AccountId]) -> Deferred[dict[AccountId, str]]:
-        """The usernames of the existing accounts among these ids."""
-        asked, changes = list(account_ids), self.known.changes
-        known = self.known.among(asked)
-        missing = [one for one in asked if one not in known]
+        """Return the usernames of the existing accounts among these ids."""
+        ids, changes = list(account_ids), self.known.changes
+        known = self.known.among(ids)
+        missing = [account_id for account_id in ids if account_id not in known]
         if not missing:
             return succeed(known)
 
-        def keep(found: dict[AccountId, Account]) -> dict[AccountId, str]:
-            names = {one: account.username for one, account in found.items()}
+        def keep(accounts: dict[AccountId, Account]) -> dict[AccountId, str]:
+            names = {account_id: account.username for account_id, account in accounts.items()}
             self.known.keep(names, changes)
             return known | names
 
         return self.accounts(missing).addCallback(keep)
 
     def knows_game_server(self, key: str) -> Deferred[bool]:
-        """Whether the game-server key is registered, or that of a running game server."""
+        """Return whether the key is registered, or that of a running game server."""
         hashed = fingerprint(key)
         if hashed in self._game_servers:
             return succeed(True)
@@ -148,7 +143,12 @@ class Directory:
         return known
 
 
+def _with_ban(tx: Connection, account: Account) -> Account:
+    ban = SqlSanctions(tx).find(account.id, SanctionKind.BAN)
+    return evolve(account, banned_until=0 if ban is None else ban.ends_at)
+
+
 async def id_of(ledger: Ledger, who: str) -> AccountId:
-    """The id of an account for the scope of an act, which looks it up again; empty for nobody."""
-    found = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
-    return "" if found is None else found.id
+    """Return an account's id for the scope of an act, which looks it up again; "" for nobody."""
+    account = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
+    return "" if account is None else account.id

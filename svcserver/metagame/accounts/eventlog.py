@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class WriteNotes(list[str]):
-    """What a write says of itself; ``trace`` is for the audit log, where staff writes."""
+    """The notes of a write; ``trace`` is for the audit log, if staff writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ Work = Callable[[Connection, WriteNotes], T]
 
 
 def is_known(tx: Connection, account_id: AccountId) -> bool:
-    """Whether there is such an account; the ledger has locked its row (``OneAccount``)."""
+    """Return whether the account exists; the ledger has locked its row (``OneAccount``)."""
     return "\0" not in account_id and bool(tx.execute(_KNOWN, {"wanted": account_id}).first())
 
 
@@ -77,7 +77,7 @@ def known(tx: Connection, account_id: AccountId) -> None:
 
 @frozen
 class EventEntry(Generic[T]):
-    """A write that is to be recorded: for whom, by whom, and how its outcome is answered."""
+    """A write to record: its account, its caller, and how its result is answered."""
 
     account_id: AccountId
     caller: str
@@ -99,12 +99,12 @@ class EventLog:
     allowance: Allowance
 
     async def write(self, entry: EventEntry[T], work: Work[T]) -> T:
-        """Run ``work(tx, notes)`` for the account; what it gives, or its refusal raised again."""
+        """Run ``work(tx, notes)`` for the account; returns its result, or raises its refusal."""
         done, _ = await self.noted(entry, work)
         return done
 
     async def noted(self, entry: EventEntry[T], work: Work[T]) -> tuple[T, list[str]]:
-        """As ``write``, and returns the notes, which the caller may log.
+        """Run ``work`` as ``write`` does; returns the notes too, which the caller may log.
 
         ``work`` must not log: it runs in another thread, and may run twice.
         """
@@ -142,9 +142,9 @@ class EventLog:
 
 
 def _audited(tx: Connection, entry: EventEntry[Any]) -> audit.AuditEntry:
-    """The audit log's entry of a write by staff."""
-    found = SqlAccounts(tx).find(entry.account_id)
-    target = entry.account_id if found is None else found.username
+    """Return the audit log's entry of a write by staff."""
+    account = SqlAccounts(tx).find(entry.account_id)
+    target = entry.account_id if account is None else account.username
     name = entry.staff or entry.caller
     return audit.AuditEntry(name, entry.action or entry.route, target, entry.reason)
 

@@ -69,15 +69,15 @@ class NewCode(TypedDict):
 
 
 def show_codes(invites: Iterable[InviteCode]) -> CodeList:
-    """The reply with every code."""
+    """Return the reply with every code."""
     return {
         "InviteCodes": [
             {
-                "inviteCode": one.code,
-                "usesRemaining": one.uses_remaining,
-                "infiniteUses": one.infinite_uses,
+                "inviteCode": invite.code,
+                "usesRemaining": invite.uses_remaining,
+                "infiniteUses": invite.infinite_uses,
             }
-            for one in invites
+            for invite in invites
         ]
     }
 
@@ -88,7 +88,7 @@ MAX_NOTE = 64  # characters in the log
 
 
 def put(invite: InviteCode) -> Act[None]:
-    """Add a code, or give an existing one the new uses."""
+    """Return the act that adds a code, or gives an existing one the new uses."""
 
     def act(tx: Connection, trace: Trace) -> None:
         accounts = SqlAccounts(tx)
@@ -100,7 +100,7 @@ def put(invite: InviteCode) -> Act[None]:
 
 
 def drop(code: str) -> Act[bool]:
-    """Delete a code; whether there was one."""
+    """Return the act that deletes a code; its result is whether there was one."""
 
     def act(tx: Connection, trace: Trace) -> bool:
         accounts = SqlAccounts(tx)
@@ -113,7 +113,7 @@ def drop(code: str) -> Act[bool]:
 
 
 def _uses(invite: InviteCode | None) -> Mapping[str, Json] | None:
-    """What the audit log shows of a code, of which it names no more than its first group."""
+    """Return a code's uses for the audit log, which names only its first group."""
     if invite is None:
         return None
     return {"uses": None if invite.infinite_uses else invite.uses_remaining}
@@ -132,7 +132,7 @@ class InviteRoutes:
 
     @routes.row("GET", "/svc/api/InviteCodes", reply=CodeList)
     async def list_codes(self, call: Call) -> Answer:
-        """Every invite code, with what is left of it."""
+        """Every invite code, with its remaining uses."""
         codes = await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
         return Answer(200, show_codes(codes))
 
@@ -173,11 +173,11 @@ class InviteRoutes:
         query={"Reason": str},
     )
     async def revoke(self, call: Call, code: str) -> Answer:
-        """Revoke an invite code; 200 also where there is none."""
+        """Revoke an invite code; 200 also without one."""
         await self.audit.write(by_staff(call, "revoke invite"), drop(code.strip()), ACROSS)
         return Answer(200, EMPTY_OBJECT)
 
 
 def invites(parts: Parts) -> Iterator[Feature]:
-    """Invite codes."""
+    """Yield the routes of invite codes."""
     yield InviteRoutes(parts.ledger, parts.audit)

@@ -42,7 +42,7 @@ APPLICATION_ID = "fghi4567O03HROxEjwbn7kgXpBhnhWwv"
 
 @frozen
 class LoginWish:
-    """The account key, as JSON or as a form. Nothing else is read."""
+    """The account key, as JSON or as a form. All else is ignored."""
 
     exchange_code: Lenient[TextWithNul] = ""
 
@@ -55,7 +55,7 @@ class QueueWish:
 
 
 class LoginReply(TypedDict):
-    """The token, for so many seconds (``expires_in``), and whose; all else are constants."""
+    """The token, its life in seconds (``expires_in``) and its account; all else are constants."""
 
     access_token: str
     token_type: str
@@ -72,7 +72,7 @@ class LoginReply(TypedDict):
 
 
 class VerifyReply(TypedDict):
-    """Whether a token is valid; always yes."""
+    """The state of a token; it is always active."""
 
     active: bool
     scope: str
@@ -103,7 +103,7 @@ class TicketReply(TypedDict):
 
 
 def show_login(token: str, account_id: AccountId) -> LoginReply:
-    """The body of a successful login."""
+    """Return the body of a successful login."""
     return {
         "access_token": token,
         "token_type": "bearer",
@@ -121,7 +121,7 @@ def show_login(token: str, account_id: AccountId) -> LoginReply:
 
 
 def show_token(account_id: AccountId) -> VerifyReply:
-    """The reply of the verify route."""
+    """Return the reply of the verify route."""
     return {
         "active": True,
         "scope": "basic_profile friends_list presence",
@@ -135,7 +135,7 @@ def show_token(account_id: AccountId) -> VerifyReply:
 
 
 def show_ticket() -> TicketReply:
-    """The reply of the login queue."""
+    """Return the reply of the login queue."""
     return {
         "error_code": "TicketRateOk",
         "message": "",
@@ -146,7 +146,7 @@ def show_ticket() -> TicketReply:
 
 
 def show_session(bearer: str) -> GameSession:
-    """The reply with a new session of that token."""
+    """Return the reply with a new session of that token."""
     return {"error_code": None, "sessionid": new_id(), "sessionToken": bearer}
 
 
@@ -155,30 +155,30 @@ TRIES = 3  # look-ups of a key, when the account's sessions are ended meanwhile
 
 @frozen
 class LoginActs:
-    """``by_id`` (AUTH_MODE=NONE): the key is taken as the account id itself, known or not."""
+    """The log-in. ``by_id`` (AUTH_MODE=NONE): the key is the account id itself, known or not."""
 
     directory: Directory
     tokens: Tokens
     counters: Counters
     networks: Networks
     by_id: bool = False
-    heard: Callable[[AccountId, str], object] | None = None  # an account, and from which network
+    on_login: Callable[[AccountId, str], object] | None = None  # an account, and from which network
 
     async def log_in(self, key: str, network: str = "") -> tuple[str, AccountId]:
-        """A token and its account; raises Malformed for an unknown key, and where one is banned.
+        """Return a token and its account; raises Malformed for an unknown key or a banned account.
 
         ``network``: from where, as ``kernel.networks`` has it; empty for this machine.
         """
         if self.by_id:
-            found = (self.tokens.sign(key), key) if await self._may_enter(key) else None
+            login = (self.tokens.sign(key), key) if await self._may_enter(key) else None
         else:
-            found = await self._by_key(key, network) if key else None
-        if found is None:
+            login = await self._by_key(key, network) if key else None
+        if login is None:
             self.counters.add(Counted.FAILED_LOGINS, "account_key")
             raise Malformed("not a known account key")
-        if self.heard is not None:
-            self.heard(found[1], network)
-        return found
+        if self.on_login is not None:
+            self.on_login(login[1], network)
+        return login
 
     async def _may_enter(self, account_id: AccountId) -> bool:
         return is_usable(account_id) and not await self.directory.is_banned(account_id)
@@ -225,12 +225,12 @@ class LoginRoutes:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
             call.request.hopeless = True
             await Deferred()  # the contract: never an answer
-        found = await self.acts.log_in(call.body.exchange_code, self.network_of(call.request))
-        return Answer(200, show_login(*found))
+        login = await self.acts.log_in(call.body.exchange_code, self.network_of(call.request))
+        return Answer(200, show_login(*login))
 
     @routes.row("GET", "/account/api/oauth/verify", access=Access.OPTIONAL_TOKEN, reply=VerifyReply)
     async def verify(self, call: Call) -> Answer:
-        """Whose token it is; always 200, with a placeholder account id without a valid token."""
+        """The account of the token; always 200, with a placeholder id without a valid token."""
         known = None if self.settings.verify_stub_account else call.caller.account
         return Answer(200, show_token(known or NOBODYS_ID))
 
@@ -280,22 +280,20 @@ class LoginRoutes:
         again=Again.NATURAL,
     )
     async def game_session(self, call: Call) -> Answer:
-        """Answer with the caller's own player token as ``sessionToken``, since the client asks for
-        it.
-        """
+        """Answer with the caller's own player token as ``sessionToken``."""
         if not call.caller.bearer:
             raise Forbidden("this needs a player's token")
         return enveloped(show_session(call.caller.bearer))
 
 
-def login(parts: Parts, heard: Callable[[AccountId, str], object] | None) -> Iterator[Feature]:
-    """Log-in; ``heard`` is called with who logs in, and from where."""
+def login(parts: Parts, on_login: Callable[[AccountId, str], object] | None) -> Iterator[Feature]:
+    """Yield the log-in; ``on_login`` is called with each account and its network."""
     acts = LoginActs(
         parts.directory,
         parts.tokens,
         parts.counters,
         parts.networks,
         parts.directory.by_id,
-        heard,
+        on_login,
     )
     yield LoginRoutes(parts.settings, parts.directory, acts, parts.network_of)

@@ -1,4 +1,4 @@
-"""From which networks accounts log in, which of them a ban keeps out, and which a mute silences.
+"""The networks from which accounts log in, and those that a ban or a mute covers.
 
 A network is an IPv4 address, or the /64 of an IPv6 one. The newest of an account are kept, for a
 month.
@@ -111,29 +111,32 @@ class HeldNetworks:
     def put(
         self, tx: Connection, account_id: AccountId, networks: Iterable[str], ends_at: int
     ) -> None:
-        """Hold these with the account, instead of what was held with it before."""
+        """Hold these with the account, instead of those held before."""
         self.drop(tx, account_id)
-        rows = [{"account_id": account_id, "network": one, "ends_at": ends_at} for one in networks]
+        rows = [
+            {"account_id": account_id, "network": network, "ends_at": ends_at}
+            for network in networks
+        ]
         if rows:
             tx.execute(self._add, rows)
 
     def drop(self, tx: Connection, account_id: AccountId) -> None:
-        """Hold nothing any more with the account."""
+        """Release the account's networks."""
         tx.execute(self._drop, {"holder": account_id})
 
-    def of(
+    def held_by(
         self, tx: Connection, account_ids: Iterable[AccountId]
     ) -> dict[AccountId, tuple[str, ...]]:
-        """What is held with each of the accounts."""
-        found: dict[AccountId, tuple[str, ...]] = {}
+        """Return the networks held with each of the accounts."""
+        by_account: dict[AccountId, tuple[str, ...]] = {}
         for row in tx.execute(self._of, {"holders": [*account_ids]}):
-            found[row.account_id] = (*found.get(row.account_id, ()), row.network)
-        return found
+            by_account[row.account_id] = (*by_account.get(row.account_id, ()), row.network)
+        return by_account
 
     def among(self, tx: Connection, networks: Iterable[str], now: float) -> frozenset[str]:
-        """Those of the networks that a sanction holds which has not ended."""
-        asked = {"wanted": [*networks], "at": int(now)}
-        return frozenset(tx.execute(self._among, asked).scalars())
+        """Return those of the networks that a current sanction holds."""
+        values = {"wanted": [*networks], "at": int(now)}
+        return frozenset(tx.execute(self._among, values).scalars())
 
 
 BANNED = HeldNetworks("banned_networks", "ban")  # kept out
@@ -147,26 +150,26 @@ class SqlNetworks:
     tx: Connection
 
     def note(self, account_id: AccountId, network: str, now: float) -> None:
-        """The account has logged in from there; what is old or too much is forgotten."""
+        """Record a log-in from there; old networks and those beyond ``MOST`` are deleted."""
         _NOTE.put(self.tx, [{"account_id": account_id, "network": network, "at": int(now)}])
         for number, row in enumerate(self.tx.execute(_OF, {"holder": account_id}).all()):
             if number >= MOST or row.at <= int(now) - KEPT_S:
                 self.tx.execute(_FORGET, {"holder": account_id, "old": row.network})
 
-    def of(self, account_id: AccountId, now: float) -> list[str]:
-        """From where the account has logged in, the newest first."""
+    def networks_of(self, account_id: AccountId, now: float) -> list[str]:
+        """Return the networks from which the account has logged in, newest first."""
         rows = self.tx.execute(_OF, {"holder": account_id}).all()
         return [row.network for row in rows[:MOST] if row.at > int(now) - KEPT_S]
 
     def near(self, networks: Iterable[str], since: float) -> list[AccountId]:
-        """Who has logged in from these since then."""
-        asked = {"among": [*networks], "since": int(since)}
-        return list(self.tx.execute(_NEAR, asked).scalars())
+        """Return the accounts that have logged in from these networks since then."""
+        values = {"among": [*networks], "since": int(since)}
+        return list(self.tx.execute(_NEAR, values).scalars())
 
 
 @define
 class Networks:
-    """Notes from where players log in, and says who is kept out; an empty network is any."""
+    """Records the networks of log-ins, and applies bans of networks; an empty one is any."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -177,14 +180,14 @@ class Networks:
         return TTLCache(MAX_NOTED, AGAIN_S, self.wall_clock)
 
     async def admit(self, account: Account, network: str) -> bool:
-        """Whether the account may log in from there, which is noted. Staff always may."""
+        """Return whether the account may log in from there; records it. Staff always may."""
         if not network:
             return True
         self._note(account.id, network)
         return account.role > Role.PLAYER or not await self.keeps_out(network)
 
     async def keeps_out(self, network: str) -> bool:
-        """Whether a ban that holds keeps the network out."""
+        """Return whether a current ban covers the network."""
         if not network:
             return False
         return await self.ledger.read(

@@ -1,4 +1,4 @@
-"""What the features of every group share, made once for a metagame."""
+"""The parts that the features of every group share, made once for a metagame."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from svcserver.metagame.settings import Settings
 
 
 class Parts:
-    """The settings, the storage, the clocks, and who has an account.
+    """The settings, the storage, the clocks, and the accounts.
 
     ``wall_clock`` gives epoch seconds, ``clock`` timers. A feature's factory gets it.
     """

@@ -23,7 +23,7 @@ T = TypeVar("T")
 def entry(
     acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any], action: str = ""
 ) -> EventEntry[T]:
-    """The entry of a write for an account; ``show`` makes the reply of what the write gives.
+    """Return the entry of a write for an account; ``show`` makes the reply of its result.
 
     ``action``: what the audit log calls it, of a route that staff may use.
     """
@@ -41,29 +41,29 @@ def entry(
 
 
 def by_staff(call: Call, action: str, target: str = "") -> audit.AuditEntry:
-    """The audit log's entry of an act that a member of staff asks for."""
+    """Return the audit log's entry of an act that a member of staff requests."""
     return audit.AuditEntry(staff_of(call).name, action, target, reason_of(call))
 
 
 def reason_of(call: Call) -> str:
-    """Why it is asked for: the body's ``Reason``, or the query's where there is no body."""
+    """Return the reason: the body's ``Reason``, or the query's if there is no body."""
     if call.body is None:
-        asked = (call.request.argument("Reason") or "")[:MAX_REASON]
-        if not is_plain(asked):
+        reason_sent = (call.request.argument("Reason") or "")[:MAX_REASON]
+        if not is_plain(reason_sent):
             raise Malformed(f"Reason must be a text without {NOT_PLAIN}", code="bad_request")
-        return asked
+        return reason_sent
     sent = call.body.read() if isinstance(call.body, Late) else call.body
     reason: str = getattr(sent, "reason", "")
     return reason
 
 
 def nothing(done: None) -> Mapping[str, Json]:
-    """The reply of a write that gives nothing."""
+    """Return the empty reply of a write without a result."""
     return EMPTY_OBJECT
 
 
 def as_stored(reply: bytes) -> bytes:
-    """For a write whose act gives the reply's bytes already, since it stores them for repeats."""
+    """Return the reply's bytes, for a write whose act makes and stores them."""
     return reply
 
 

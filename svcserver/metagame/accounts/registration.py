@@ -40,19 +40,19 @@ class Registration:
         self.board.forget_at_start((MARK, ONLY))
 
     async def mode(self) -> str | None:
-        """The mode in force: set at run time, else REGISTRATION_MODE."""
+        """Return the mode in force: set at run time, else REGISTRATION_MODE."""
         mark = await self.board.transact(
             lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
         )
-        kept = None if mark is None else await self.ledger.read(_KEPT.get)
-        return self.setting if kept is None or kept.mark != mark else kept.mode
+        stored = None if mark is None else await self.ledger.read(_KEPT.get)
+        return self.setting if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:
-        """Keep another mode, which counts once ``begin`` was called with the returned mark."""
+        """Store another mode, which counts after ``begin`` with the returned mark."""
         mark = hex_token(32)
         _KEPT.put(tx, {"mode": mode, "mark": mark})
         return mark
 
     async def begin(self, mark: str) -> None:
-        """Let the kept mode count until the only metagame, or all of them, have ended."""
+        """Let the stored mode count until the only metagame, or all of them, have stopped."""
         await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))

@@ -1,4 +1,4 @@
-"""Rules of usernames, registration, invites and session ends.
+"""The rules of usernames, registration, invites and session ends.
 
 Spec: 2 §4 Register, 1 §2 Account.
 """
@@ -52,7 +52,6 @@ class Account:
 
     @property
     def role(self) -> Role:
-        """What it may do beside playing."""
         return role_of(self.staff_role, is_admin=self.is_admin)
 
 
@@ -75,16 +74,14 @@ class InviteCode:
 
 @frozen
 class EndedSessions:
-    """An account whose sessions have ended: its tokens from before ``not_before`` (epoch
-    seconds) are refused.
-    """
+    """An account whose tokens from before ``not_before`` (epoch seconds) are now refused."""
 
     account_id: AccountId
     not_before: int
 
 
 class StoredAccounts(Protocol):
-    """Stored accounts and invites, inside one transaction."""
+    """The stored accounts and invites, inside one transaction."""
 
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool: ...
 
@@ -102,7 +99,7 @@ class StoredAccounts(Protocol):
 
 
 def username(text: object) -> str:
-    """A valid username, trimmed; raises Malformed (``username_invalid``)."""
+    """Return a valid username, trimmed; raises Malformed (``username_invalid``)."""
     if not isinstance(text, str):
         raise Malformed("Username must be a text", code="bad_request")
     name = text.strip()
@@ -114,7 +111,7 @@ def username(text: object) -> str:
 
 
 def open_for(mode: str | None) -> str:
-    """The registration mode; raises when it is unusable or nobody may register."""
+    """Return the registration mode; raises if it is unusable or nobody may register."""
     if mode not in MODES:
         raise ServerFault("REGISTRATION_MODE is not set to NONE, INVITECODE or OPEN")
     if mode == "NONE":
@@ -123,7 +120,7 @@ def open_for(mode: str | None) -> str:
 
 
 def closed() -> Malformed:
-    """The refusal where nobody may register."""
+    """Return the refusal while nobody may register."""
     return Malformed("registration is closed", code="registration_closed")
 
 
@@ -149,14 +146,14 @@ def register(
 
 
 def check_wish(accounts: StoredAccounts, mode: str, name: str, code: str | None) -> str | None:
-    """The stored spelling of the code to be spent, None where none is; raises the refusal."""
+    """Return the stored spelling of the code to spend, None without one; raises the refusal."""
     spelled = _usable_code(accounts, code) if mode == "INVITECODE" else None
     check_free(accounts, name)
     return spelled
 
 
 def check_free(accounts: StoredAccounts, name: str) -> None:
-    """Raise Conflict (``username_taken``) where another account has the name."""
+    """Raise Conflict (``username_taken``) if another account has the name."""
     if accounts.name_is_taken(name):
         raise Conflict("another account has this name", code="username_taken")
 
@@ -190,18 +187,18 @@ def end_sessions(accounts: StoredAccounts, account_id: AccountId, at: float) -> 
 
 
 def new_account_key() -> str:
-    """``UUK_`` and 48 lowercase hex characters."""
+    """Return ``UUK_`` and 48 lowercase hex characters."""
     return f"UUK_{hex_token(48)}"
 
 
 def new_invite_code() -> str:
-    """Three groups of four of CODE_ALPHABET, joined by dashes: 60 random bits."""
+    """Return three groups of four of CODE_ALPHABET, joined by dashes: 60 random bits."""
     letters = "".join(choice(CODE_ALPHABET) for _ in range(12))
     return "-".join(letters[at : at + 4] for at in (0, 4, 8))
 
 
 def own_invite(code: str, uses: int, *, infinite: bool) -> InviteCode:
-    """An invite with a code of the owner's choice; raises Malformed."""
+    """Return an invite with a code of the owner's choice; raises Malformed."""
     if not 1 <= len(code.strip()) <= MAX_CODE or not is_plain(code.strip()):
         raise Malformed(f"NewInviteCode must have 1 to {MAX_CODE} characters, without {NOT_PLAIN}")
     if not infinite and not 1 <= uses <= MAX_CODE_USES:
@@ -210,21 +207,21 @@ def own_invite(code: str, uses: int, *, infinite: bool) -> InviteCode:
 
 
 def first_group(code: str) -> str:
-    """The part of an invite code that a log may show."""
+    """Return the part of an invite code that a log may show."""
     return f"{code[:4]}-..." if len(code) > 8 else "..."
 
 
 def _usable_code(accounts: StoredAccounts, code: str | None) -> str:
-    """The stored spelling of a code that has a use left; raises Unauthenticated."""
+    """Return the stored spelling of a code with a use left; raises Unauthenticated."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
         raise _invite_invalid()
-    found = accounts.invite(offered)
-    if found is None and GENERATED_CODE.match(offered.upper()):
-        found = accounts.invite(offered.upper())
-    if found is None or not (found.infinite_uses or found.uses_remaining > 0):
+    invite = accounts.invite(offered)
+    if invite is None and GENERATED_CODE.match(offered.upper()):
+        invite = accounts.invite(offered.upper())
+    if invite is None or not (invite.infinite_uses or invite.uses_remaining > 0):
         raise _invite_invalid()
-    return found.code
+    return invite.code
 
 
 def _invite_invalid() -> Unauthenticated:

@@ -31,7 +31,7 @@ MAX_REASON, MAX_NOTE = 256, 1_024  # characters
 
 
 class SanctionKind(StrEnum):
-    """What a sanction keeps a player from."""
+    """The effect of a sanction on a player."""
 
     BAN = "ban"  # logging in
     MUTE = "mute"  # writing in the chat
@@ -42,7 +42,7 @@ HELD: Mapping[SanctionKind, HeldNetworks] = {SanctionKind.BAN: BANNED, SanctionK
 
 @frozen
 class Sanction:
-    """A ban or a mute: why, by whom, from when, until when (epoch seconds); ``note`` is private.
+    """A ban or a mute, with times in epoch seconds; ``note`` is private.
 
     ``networks`` are kept out, or silent, as long as it holds.
     """
@@ -55,7 +55,7 @@ class Sanction:
     networks: tuple[str, ...] = ()
 
     def holds(self, now: float) -> bool:
-        """Whether it has not ended yet."""
+        """Return whether it has not ended yet."""
         return now < self.ends_at
 
 
@@ -104,15 +104,15 @@ class SqlSanctions:
     tx: Connection
 
     def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None:
-        """The account's newest of that kind, which may have ended."""
+        """Return the account's newest sanction of that kind, which may have ended."""
         row = self.tx.execute(_ONE, {"holder": account_id, "wanted": kind.value}).first()
         if row is None:
             return None
-        held = HELD[kind].of(self.tx, [account_id])
+        held = HELD[kind].held_by(self.tx, [account_id])
         return _sanction(row, held.get(account_id, ()))
 
     def put(self, account_id: AccountId, kind: SanctionKind, sanction: Sanction) -> None:
-        """Add one, in place of the one before."""
+        """Add a sanction, in place of the previous one."""
         self.drop(account_id, kind)
         self.tx.execute(
             _ADD,
@@ -135,24 +135,23 @@ class SqlSanctions:
         HELD[kind].drop(self.tx, account_id)
 
     def networks_of(self, account_id: AccountId, now: float) -> tuple[str, ...]:
-        """From where the account has logged in of late."""
-        return tuple(SqlNetworks(self.tx).of(account_id, now))
+        return tuple(SqlNetworks(self.tx).networks_of(account_id, now))
 
     def how_many(self, now: float) -> int:
-        """How many have not ended."""
+        """Return the number of sanctions that have not ended."""
         return int(self.tx.execute(_HOW_MANY, {"now": int(now)}).scalar_one())
 
     def running(self, now: float, count: int, after: Held | None = None) -> list[Held]:
-        """Up to ``count`` that have not ended, the newest first; those that come ``after`` one."""
-        asked = {"now": int(now), "count": count, "made": FOREVER, "holder": "", "wanted": ""}
+        """Return up to ``count`` current sanctions, newest first; those ``after`` one, if given."""
+        values = {"now": int(now), "count": count, "made": FOREVER, "holder": "", "wanted": ""}
         if after is not None:
             holder, kind, sanction = after
-            asked |= {"made": sanction.made_at, "holder": holder, "wanted": kind.value}
-        rows = self.tx.execute(_ALL, asked).all()
+            values |= {"made": sanction.made_at, "holder": holder, "wanted": kind.value}
+        rows = self.tx.execute(_ALL, values).all()
         of: dict[SanctionKind, list[AccountId]] = {kind: [] for kind in SanctionKind}
         for row in rows:
             of[SanctionKind(row.kind)].append(row.account_id)
-        held = {kind: HELD[kind].of(self.tx, accounts) for kind, accounts in of.items()}
+        held = {kind: HELD[kind].held_by(self.tx, accounts) for kind, accounts in of.items()}
         return [
             (
                 row.account_id,

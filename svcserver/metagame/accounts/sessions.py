@@ -1,4 +1,4 @@
-"""Ends the sessions of accounts, and notices when another process has. Spec: 1 §5.
+"""Ends the sessions of accounts, and detects when another process has. Spec: 1 §5.
 
 ``svcctl`` and other metagames write to the same database, so it is read twice a second:
 sessions that they ended are ended here within a second.
@@ -49,12 +49,12 @@ class Sessions:
         def work(tx: Connection) -> EndedSessions:
             return rules.end_sessions(SqlAccounts(tx), account_id, self.wall_clock())
 
-        await self.tell(await self.ledger.write(work, OneAccount(account_id)))
+        await self.publish(await self.ledger.write(work, OneAccount(account_id)))
 
-    async def tell(self, ended: EndedSessions) -> None:
+    async def publish(self, ended: EndedSessions) -> None:
         """Tell every process of an epoch that a transaction has stored."""
         moved = EpochMoved(ended.account_id, ended.not_before)
-        self.epochs.hear(moved)
+        self.epochs.on_moved(moved)
         # who does not hear of it reads the database
         await with_fallback(
             self.board.transact(lambda transaction: transaction.publish(moved)), None
@@ -63,7 +63,7 @@ class Sessions:
 
     def load(self, tx: Connection) -> None:
         """Read all epochs before the first request."""
-        self.epochs.stored(self._stored(tx), self.epochs.learned)
+        self.epochs.load(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
         """Read what others have written, and correct epochs from a clock behind ours."""
@@ -71,7 +71,7 @@ class Sessions:
 
     async def _refresh(self) -> None:
         learned = self.epochs.learned
-        self.epochs.stored(await self.ledger.read(self._stored), learned)
+        self.epochs.load(await self.ledger.read(self._stored), learned)
         for account_id, (stored, ours) in self.epochs.behind().items():
             await self._correct(account_id, stored, ours)
 
@@ -94,7 +94,7 @@ def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool
 
 
 def session_watch(sessions: Sessions, clock: IReactorTime) -> Every:
-    """The service that calls ``refresh`` every ``EVERY_S``.
+    """Return the service that calls ``refresh`` every ``EVERY_S``.
 
     After a failed read the old data stay.
     """

@@ -1,4 +1,4 @@
-"""Since when the metagame signs with which key: ``svcctl keys retire`` must know.
+"""The time since when the metagame signs with its key, for ``svcctl keys retire``.
 
 A renewed key counts from the metagame's next start on. Until then the old one signs, so its last
 token is a day old a day after that start, however long before it the key was renewed.
@@ -32,7 +32,7 @@ _ADD = insert(SIGNING_KEYS)
 
 
 def note_signing(tx: Connection, kid: str, at: float) -> None:
-    """The metagame starts with that key; nothing changes where it did so the last time, too."""
+    """Record a start with that key; nothing changes if it was the last one's, too."""
     newest = tx.execute(_NEWEST).first()
     if newest is not None and newest.kid == kid:
         return
@@ -42,6 +42,6 @@ def note_signing(tx: Connection, kid: str, at: float) -> None:
 
 
 def signs_since(tx: Connection, kid: str) -> int | None:
-    """Since when, in epoch seconds; None if the metagame did not start with that key last."""
+    """Return the first start with that key (epoch seconds), or None if it is not the newest."""
     newest = tx.execute(_NEWEST).first()
     return None if newest is None or newest.kid != kid else int(newest.signs_since)

@@ -1,4 +1,4 @@
-"""Tables of accounts, keys and invite codes. Keys are stored as their SHA-256."""
+"""The tables of accounts, keys and invite codes. Keys are stored as their SHA-256."""
 
 from __future__ import annotations
 
@@ -167,27 +167,29 @@ _DROP_GAMESERVER_KEY = delete(GAMESERVER_KEYS).where(
 
 @frozen
 class SqlAccounts:
-    """Accounts on an open transaction."""
+    """The accounts in an open transaction."""
 
     tx: Connection
 
     def find(self, account_id: object) -> Account | None:
-        """The account by id; None also for a text that cannot be an id."""
+        """Return the account by id; None also for a text that cannot be an id."""
         if not is_account_shaped(account_id):
             return None
         return _account(self.tx.execute(_BY_ID, {"account_id": account_id}).first())
 
     def find_all(self, account_ids: Iterable[str]) -> dict[AccountId, Account]:
-        """The existing accounts among these ids, however many."""
-        wanted = [one for one in dict.fromkeys(account_ids) if is_account_shaped(one)]
-        found: dict[AccountId, Account] = {}
+        """Return the existing accounts among these ids, however many."""
+        wanted = [
+            account_id for account_id in dict.fromkeys(account_ids) if is_account_shaped(account_id)
+        ]
+        accounts: dict[AccountId, Account] = {}
         for some in chunks(wanted):
             rows = self.tx.execute(_BY_IDS, {"ids": some})
-            found.update((row.id, _known(row)) for row in rows)
-        return found
+            accounts.update((row.id, _known(row)) for row in rows)
+        return accounts
 
     def named(self, username: str) -> Account | None:
-        """The account by name, trimmed and ignoring ASCII case.
+        """Return the account by name, trimmed and ignoring ASCII case.
 
         Old accounts whose names differ only in case are not found.
         """
@@ -197,12 +199,12 @@ class SqlAccounts:
         return _account(self.tx.execute(_BY_NAME, {"folded": folded}).first())
 
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool:
-        """Whether another account than ``but_for`` has the name, ignoring case."""
+        """Return whether another account than ``but_for`` has the name, ignoring case."""
         rows = self.tx.execute(_BY_LOWER, {"folded": fold(username)})
         return any(row.id != but_for for row in rows)
 
     def by_key(self, key: str) -> Account | None:
-        """The holder of an account key, found by its hash, compared in constant time.
+        """Return the holder of an account key, found by its hash, compared in constant time.
 
         Only here ``banned_until`` is read, too.
         """
@@ -244,19 +246,19 @@ class SqlAccounts:
         self.tx.execute(_SET_ROLE, sent)
 
     def owners(self) -> int:
-        """How many accounts are owners."""
+        """Return the number of owners."""
         return int(self.tx.execute(_OWNERS).scalar_one())
 
     def set_not_before(self, account_id: AccountId, not_before: int) -> None:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Set the epoch to ``after`` if it is still ``before``; whether it was."""
+        """Set the epoch to ``after`` if it is still ``before``; returns whether it was."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
-        """The epochs that are later than ``since`` (epoch seconds), those of the deleted too."""
+        """Return the epochs later than ``since`` (epoch seconds), deleted accounts' too."""
         wanted = {"since": since}
         deleted = self.tx.execute(_DELETED_EPOCHS, wanted)
         epochs = {row.account_id: row.not_before for row in deleted}
@@ -267,7 +269,7 @@ class SqlAccounts:
         return [_known(row) for row in self.tx.execute(_ALL)]
 
     def page(self, skip: int, count: int) -> list[tuple[Account, str | None]]:
-        """``count`` accounts after ``skip`` in the order of ids, each with its key's hash."""
+        """Return ``count`` accounts after ``skip`` by id, each with its key's hash."""
         rows = self.tx.execute(_PAGE, {"skip": skip, "count": count})
         return [(_known(row), row.key_hash) for row in rows]
 
@@ -279,7 +281,7 @@ class SqlAccounts:
         return [_invite(row) for row in self.tx.execute(_INVITES)]
 
     def spend(self, code: str) -> bool:
-        """Spend one use; False when none is left."""
+        """Spend one use; returns False if none is left."""
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
     def put_invite(self, invite: InviteCode) -> None:
@@ -295,7 +297,7 @@ class SqlAccounts:
         )
 
     def drop_invite(self, code: str) -> bool:
-        """Delete a code; whether there was one."""
+        """Delete a code; returns whether there was one."""
         return self.tx.execute(_DROP_INVITE, {"wanted": code}).rowcount == 1
 
 
@@ -305,14 +307,14 @@ def bury(tx: Connection, account_id: AccountId, not_before: int) -> None:
 
 
 def knows_game_server(tx: Connection, key: str) -> bool:
-    """Whether the game-server key is registered."""
+    """Return whether the game-server key is registered."""
     offered = fingerprint(key)
     row = tx.execute(_GAMESERVER_KEY, {"key_hash": offered}).first()
     return row is not None and constant_time_equal(row.key_hash, offered)
 
 
 def is_anothers(tx: Connection, key: str) -> bool:
-    """Whether the database, of whatever version, has accounts, and none with this account key."""
+    """True if the database, of any version, has accounts, and none with this account key."""
     if not _has_accounts(tx):
         return False
     anybody = tx.execute(select(ACCOUNTS.c.id).limit(1)).first()
@@ -320,13 +322,13 @@ def is_anothers(tx: Connection, key: str) -> bool:
 
 
 def knows_key(tx: Connection, key: str) -> bool:
-    """Whether the database, of whatever version, has an account with this account key."""
+    """True if the database, of any version, has an account with this account key."""
     mine = select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
     return _has_accounts(tx) and tx.execute(mine).first() is not None
 
 
 def _has_accounts(tx: Connection) -> bool:
-    """Whether the tables are there; not so in a new database."""
+    """Return whether the tables exist; a new database has none."""
     return {ACCOUNTS.name, ACCOUNT_KEYS.name} <= set(inspect(tx).get_table_names())
 
 
@@ -337,7 +339,7 @@ def add_game_server_key(tx: Connection, key: str) -> None:
 
 
 def drop_game_server_key(tx: Connection, key: str) -> bool:
-    """Delete a game-server key; whether it was registered."""
+    """Delete a game-server key; returns whether it was registered."""
     gone = tx.execute(_DROP_GAMESERVER_KEY, {"key_hash": fingerprint(key)})
     return gone.rowcount == 1
 
@@ -352,7 +354,7 @@ def move_queued_keys(tx: Connection) -> int:
 
 
 def fold(username: str) -> str:
-    """The form in which names are compared: trimmed, ASCII letters in lower case."""
+    """Return the form in which names are compared: trimmed, ASCII letters in lower case."""
     return "".join(c.lower() if c.isascii() else c for c in username.strip())
 
 

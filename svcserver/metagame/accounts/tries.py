@@ -1,4 +1,4 @@
-"""Tries that routes of staff refuse, in the audit log: so many of each caller, the rest counted.
+"""Refused tries of routes of staff, in the audit log: a limited number, the rest counted.
 
 The log is append-only, so whoever is refused must not be able to fill it.
 """
@@ -27,7 +27,7 @@ OURS = "the metagame"  # who counts
 
 @define(eq=False)
 class RefusedTries:
-    """Records refused tries, and once a minute how many it could not record."""
+    """Records refused tries, and once a minute the number that it could not record."""
 
     audit: Audit
     board: Board
@@ -35,7 +35,7 @@ class RefusedTries:
 
     @shielded
     async def record(self, actor: str, address: str, row: str, why: str) -> None:
-        """Leave a row for a try of ``actor``; empty for a stranger, whom the address names."""
+        """Add a row for a try of ``actor``; empty for a stranger, whom the address names."""
         quota, key = (NAMED, actor) if actor else (NAMELESS, "")
         name = actor or f"stranger at {address}"
         try:
@@ -53,11 +53,11 @@ class RefusedTries:
         """Count a try that cannot be recorded."""
         self._missed += 1
 
-    def tell(self) -> Deferred[None]:
-        """Leave one row that says how many were not recorded since the last."""
-        return Deferred.fromCoroutine(self._tell())
+    def report_missed(self) -> Deferred[None]:
+        """Add one row with the number of tries not recorded since the last."""
+        return Deferred.fromCoroutine(self._report_missed())
 
-    async def _tell(self) -> None:
+    async def _report_missed(self) -> None:
         count, self._missed = self._missed, 0
         if not count:
             return
@@ -71,6 +71,6 @@ class RefusedTries:
 
 
 def tries_watch(tries: RefusedTries, clock: IReactorTime) -> Every:
-    """The service that counts what was not recorded; it writes at its stop, too."""
+    """Return the service that records the count; it does so at its stop, too."""
     what = "the count of refused tries"
-    return Every(clock, EVERY_S, tries.tell, what, at_end=True)
+    return Every(clock, EVERY_S, tries.report_missed, what, at_end=True)

@@ -1,4 +1,4 @@
-"""Accounts and rows of the audit log as several features send them. Spec: 2 §4 Management API."""
+"""The shapes of accounts and audit rows that several features send. Spec: 2 §4."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AccountEntry(TypedDict):
 
 
 def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -> AccountEntry:
-    """An account for an admin; ``key_hash`` is shown in part, to tell keys apart."""
+    """Return an account for an admin; ``key_hash`` is shown in part, to tell keys apart."""
     return {
         "id": account_id,
         "name": name,
@@ -55,11 +55,11 @@ def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -
     }
 
 
-def read_offset(asked: str | None) -> int:
-    """The offset of a page of accounts; raises Malformed."""
-    if asked is None:
+def read_offset(text: str | None) -> int:
+    """Return the offset of a page of accounts; raises Malformed."""
+    if text is None:
         return 0
-    offset = whole_in(asked, MAX_DIGITS)
+    offset = whole_in(text, MAX_DIGITS)
     if offset is None or offset > MAX_OFFSET:
         raise Malformed("offset must be a whole number up to 10000000")
     return offset
@@ -69,7 +69,7 @@ Noted = Annotated[Json, Opaque("What the recorded act says of it.")]
 
 
 class AuditRow(TypedDict):
-    """A row of the audit log; ``refused`` says why nothing was done, null where it was.
+    """A row of the audit log; ``refused`` is the reason of a refusal, null if the act was done.
 
     ``targetKind``: what the target is (account, invite, guild, channel, game server, host, file);
     empty where there is none.
@@ -88,7 +88,7 @@ class AuditRow(TypedDict):
 
 
 def shown(row: dict[str, Any]) -> AuditRow:
-    """A row with its time as text, and before and after as objects."""
+    """Return a row with its time as text, and before and after as objects."""
     return {
         "id": row["id"],
         "at": iso(row["at"] / 1000),

@@ -100,7 +100,9 @@ class SignInActs:
 
     async def of(self, account_id: AccountId) -> DashboardAccess:
         """Return the account's dashboard key and second factor."""
-        return await self.audit.ledger.read(lambda tx: SqlDashboardAccess(tx).of(account_id))
+        return await self.audit.ledger.read(
+            lambda tx: SqlDashboardAccess(tx).of_account(account_id)
+        )
 
     async def check(self, account_id: AccountId, code: str | None) -> None:
         """Raise unless the account has no second factor or the code is right and unused."""
@@ -130,7 +132,7 @@ class SignInActs:
 
         def act(tx: Connection, trace: Trace) -> None:
             access = SqlDashboardAccess(tx)
-            before = access.of(account_id)
+            before = access.of_account(account_id)
             trace.before, trace.after = {"ownKey": before.key_hash is not None}, {"ownKey": on}
             access.put(evolve(before, key_hash=None if key is None else fingerprint(key)))
 
@@ -145,7 +147,7 @@ class SignInActs:
 
         def act(tx: Connection, trace: Trace) -> None:
             access = SqlDashboardAccess(tx)
-            before = access.of(account_id)
+            before = access.of_account(account_id)
             trace.before = {"secondFactor": before.factor is not None}
             trace.after = {"secondFactor": factor is not None}
             if before.factor is not None and factor is not None:
@@ -163,7 +165,7 @@ class SignInActs:
     def _use(self, tx: Connection, account_id: AccountId, code: str) -> DashboardAccess:
         """Use up a code; raises Unauthenticated if it is wrong or used."""
         access = SqlDashboardAccess(tx)
-        current = access.of(account_id)
+        current = access.of_account(account_id)
         step = (
             None
             if current.factor is None
@@ -180,7 +182,7 @@ class SignInActs:
 
         def work(tx: Connection) -> None:
             access = SqlDashboardAccess(tx)
-            access.put(access.of(account_id).tried(self.audit.wall_clock()))
+            access.put(access.of_account(account_id).tried(self.audit.wall_clock()))
 
         await self.audit.ledger.write(work, OneAccount(account_id))
 

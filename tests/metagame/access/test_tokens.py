@@ -127,21 +127,21 @@ class KeepingEpochsTests(SynchronousTestCase):
     def test_each_account_is_told_of_once(self) -> None:
         self.epochs.learn(ANN, 10)
         self.epochs.learn(ANN, 10)
-        self.epochs.stored({ANN: 10, BOB: 7}, self.epochs.learned)
-        self.epochs.stored({ANN: 10, BOB: 7}, self.epochs.learned)
+        self.epochs.load({ANN: 10, BOB: 7}, self.epochs.learned)
+        self.epochs.load({ANN: 10, BOB: 7}, self.epochs.learned)
         self.assertEqual(self.news, [SessionsEnded(ANN, 10), SessionsEnded(BOB, 7)])
         self.epochs.learn(ANN, 12)
         self.assertEqual(self.news[2:], [SessionsEnded(ANN, 12)])
 
     def test_what_the_database_no_longer_has_is_forgotten(self) -> None:
         self.epochs.learn(ANN, 10)
-        self.epochs.stored({BOB: 7}, self.epochs.learned)
+        self.epochs.load({BOB: 7}, self.epochs.learned)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.not_before(BOB)), (0, 7))
 
     def test_an_older_reading_takes_nothing_back(self) -> None:
         began = self.epochs.learned
         self.epochs.learn(ANN, 10)
-        self.epochs.stored({BOB: 7}, began)
+        self.epochs.load({BOB: 7}, began)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.not_before(BOB)), (10, 7))
 
     def test_what_was_signed_here_is_older_than_the_news(self) -> None:
@@ -156,7 +156,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.correcting(ANN, 52)
         self.epochs.corrected(ANN, 52, stored=True)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (52, {}))
-        self.epochs.stored({ANN: 52}, self.epochs.learned)
+        self.epochs.load({ANN: 52}, self.epochs.learned)
         self.assertEqual(self.epochs.not_before(ANN), 52)
 
     def test_a_token_signed_while_its_epoch_is_being_stored_stays_valid(self) -> None:
@@ -166,7 +166,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.signed(ANN, 51)
         self.assertTrue(self.epochs.learn(ANN, 51))  # a log-in reads what we have just committed
         self.epochs.corrected(ANN, 51, stored=True)
-        self.epochs.stored({ANN: 51}, self.epochs.learned)
+        self.epochs.load({ANN: 51}, self.epochs.learned)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (51, {}))
 
     def test_an_epoch_of_another_process_that_came_first_ends_those_tokens(self) -> None:
@@ -176,7 +176,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.signed(ANN, 51)
         self.epochs.learn(ANN, 51)
         self.epochs.corrected(ANN, 51, stored=False)
-        self.epochs.stored({ANN: 51}, self.epochs.learned)
+        self.epochs.load({ANN: 51}, self.epochs.learned)
         self.assertEqual(self.epochs.not_before(ANN), 52)
 
     def test_who_signed_too_long_ago_to_remember_counts_as_the_latest_of_those(self) -> None:

@@ -106,7 +106,7 @@ class KnownTests(SynchronousTestCase):
 
     def test_a_read_during_which_a_name_changed_is_not_kept(self) -> None:
         before = self.known.changes
-        self.known.hear(Renamed("a", "Ada"))
+        self.known.forget_renamed(Renamed("a", "Ada"))
         self.known.keep({"a": "Ann"}, before)
         self.assertEqual(self.known.among(["a"]), {})
         self.known.keep({"a": "Ada"}, self.known.changes)

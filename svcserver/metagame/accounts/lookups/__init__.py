@@ -1,1 +1,1 @@
-"""Which account has which name and id, as the client asks it."""
+"""The client's look-ups of accounts by name and id."""

@@ -93,7 +93,7 @@ class LookupRoutes:
         again=Again.NATURAL,
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
-        """Which account each of the ids stands for: an account's id stands for itself."""
+        """The account of each id: an account's id stands for itself."""
         is_on = call.caller.account is not None and self.settings.account_mapping
         ids = wire.ids_of(call.body) if is_on else []
         accounts = await self.directory.accounts(ids) if ids else {}
@@ -101,14 +101,14 @@ class LookupRoutes:
 
     @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=Envelope[wire.Crossplay])
     async def features(self, call: Call) -> Answer:
-        """Whether players of all platforms meet and take their progress along: always yes."""
+        """Cross-play and shared progress between platforms: always on."""
         return enveloped({"crossplay": True, "crossprogression": True})
 
     @routes.row(
         "GET", "/account/link/epic/<account_id>", access=Access.NONE, reply=Envelope[wire.Linked]
     )
     async def linked(self, call: Call, account_id: str) -> Answer:
-        """Whether the account is linked to one of a game store: always yes."""
+        """The link of the account to a game store: always there."""
         return enveloped({"isLinked": True})
 
     @routes.row("GET", "/accountinfo", access=Access.TOKEN, reply=wire.AccountInfo)

@@ -32,7 +32,7 @@ MaybeText = Lenient[TextWithNul | None]
 
 
 class PublicAccount(TypedDict):
-    """What anyone logged in may see of an account."""
+    """The part of an account that anyone logged in may see."""
 
     id: str
     displayName: str
@@ -90,7 +90,7 @@ class Mappings(TypedDict):
 
 
 class MappingReply(Mappings):
-    """What each id stands for, twice: some clients read it in the payload, some beside it."""
+    """The account of each id, twice: some clients read the payload, some the keys beside it."""
 
     code: str
     message: str
@@ -98,14 +98,14 @@ class MappingReply(Mappings):
 
 
 class Crossplay(TypedDict):
-    """Whether players of other platforms can be met and progress is shared."""
+    """The switches of cross-play and of shared progress."""
 
     crossplay: bool
     crossprogression: bool
 
 
 class Linked(TypedDict):
-    """Whether the account is linked."""
+    """The link of an account to a game store."""
 
     isLinked: bool
 
@@ -127,7 +127,6 @@ class PublicInfoWish:
 
     @property
     def name(self) -> str | None:
-        """The name under either spelling of its key."""
         return self.display_name if self.displayname is None else self.displayname
 
 
@@ -160,12 +159,12 @@ class AccountInfo(TypedDict):
 
 
 def public(account: Account) -> PublicAccount:
-    """The part of an account that anyone logged in may see."""
+    """Return the part of an account that anyone logged in may see."""
     return {"id": account.id, "displayName": account.username, "externalAuths": {}}
 
 
 def own_record(account_id: str | None, name: str | Empty, at: float) -> OwnAccount:
-    """The caller's own record at ``at`` (epoch seconds); most values are fixed."""
+    """Return the caller's own record at ``at`` (epoch seconds); most values are fixed."""
     now = iso(at)
     record: OwnAccount = {
         "displayName": name,
@@ -190,7 +189,7 @@ def own_record(account_id: str | None, name: str | Empty, at: float) -> OwnAccou
 
 
 def info(account_id: str | None, username: str) -> AccountInfo:
-    """The body of ``/accountinfo``; all but id and name is fixed."""
+    """Return the body of ``/accountinfo``; all but id and name is fixed."""
     return {
         "accountId": account_id,
         "creationDate": "2000-01-01 00:00:00",
@@ -202,7 +201,7 @@ def info(account_id: str | None, username: str) -> AccountInfo:
 
 
 def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
-    """The body of ``/accountinfo/public``; all but id and name is fixed."""
+    """Return the body of ``/accountinfo/public``; all but id and name is fixed."""
     return {
         "accountId": account_id,
         "username": "" if named is None else named.username,
@@ -213,27 +212,29 @@ def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
 
 
 def ids_of(sent: MappingWish | tuple[str, ...]) -> list[str]:
-    """The ids of a mapping request, in the newest or an older form; at most 100, each once."""
+    """Return the ids of a mapping request, in any of its forms; at most 100, each once."""
     if isinstance(sent, MappingWish):
         forms = (sent.ids, sent.external_ids, sent.account_ids, sent.external_auth_ids)
-        sent = next((one for one in forms if one is not None), ())
+        sent = next((ids for ids in forms if ids is not None), ())
     return list(dict.fromkeys(sent))[:MAX_IDS]
 
 
 def source_type(sent: MappingWish | tuple[str, ...]) -> str:
-    """The source account type of a mapping request."""
+    """Return the source account type of a mapping request."""
     if not isinstance(sent, MappingWish):
         return FOREIGN
     forms = (sent.src_account_type, sent.type, sent.external_auth_type)
-    kind = next((one for one in forms if one is not None), FOREIGN)
+    kind = next((text for text in forms if text is not None), FOREIGN)
     return kind if _TYPE.match(kind) else FOREIGN
 
 
-def show_mappings(asked: list[str], found: Collection[str], source: str) -> MappingReply:
-    """The reply: each requested id that is an account maps to itself, with the other type."""
-    other = FOREIGN if source.lower() == NATIVE else NATIVE
+def show_mappings(ids: list[str], known: Collection[str], source: str) -> MappingReply:
+    """Return the reply: each id of an account maps to itself, with the other type."""
+    account_type = FOREIGN if source.lower() == NATIVE else NATIVE
     mappings: dict[str, MappedAccount] = {
-        one: {"accountId": one, "accountType": other} for one in asked if one in found
+        account_id: {"accountId": account_id, "accountType": account_type}
+        for account_id in ids
+        if account_id in known
     }
     return {
         "accountMappings": mappings,

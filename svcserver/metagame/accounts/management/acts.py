@@ -60,7 +60,7 @@ class AccountActs:
         log.info("registration is now {mode}", mode=mode)
 
     async def register(self, name: str, code: str | None, network: str = "") -> NewAccount:
-        """A new account with its key, as the registration mode allows it.
+        """Return a new account with its key, as the registration mode allows it.
 
         It is closed for a ``network`` (see ``kernel.networks``) that a ban keeps out.
         """
@@ -73,18 +73,18 @@ class AccountActs:
         log.info("registered {username}", username=name, account=created.account.id)
         return created
 
-    async def why_not(self, asked: str, code: str | None, network: str) -> Refusal | None:
-        """The refusal that registering by that name would meet; None where it would not."""
+    async def why_not(self, username: str, code: str | None, network: str) -> Refusal | None:
+        """Return the refusal that registering by that name would meet, or None."""
         try:
-            await self._check_wish(rules.username(asked), code, network)
+            await self._check_wish(rules.username(username), code, network)
         except (Malformed, Conflict, Unauthenticated) as why:
             return why
         return None
 
-    async def why_not_free(self, asked: str) -> Refusal | None:
-        """Why no account may take that name; None where one may."""
+    async def why_not_free(self, username: str) -> Refusal | None:
+        """Return the reason why no account may take that name, or None."""
         try:
-            name = rules.username(asked)
+            name = rules.username(username)
             await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
         except (Malformed, Conflict) as why:
             return why
@@ -111,7 +111,7 @@ class AccountActs:
                 raise
 
     async def _mode_for(self, network: str) -> str:
-        """The registration mode; raises the refusal where nobody from there may register."""
+        """Return the registration mode; raises the refusal if nobody from there may register."""
         mode = rules.open_for(await self.registration.mode())
         if await self.networks.keeps_out(network):
             raise rules.closed()
@@ -121,7 +121,7 @@ class AccountActs:
         return await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())
 
     async def page(self, offset: int, count: int) -> list[tuple[Account, str | None]]:
-        """``count`` accounts from ``offset`` on in the order of ids, each with its key's hash."""
+        """Return ``count`` accounts from ``offset`` on by id, each with its key's hash."""
         return await self.ledger.read(lambda tx: SqlAccounts(tx).page(offset, count))
 
     @shielded
@@ -146,19 +146,19 @@ class AccountActs:
         return before, after
 
     async def player_token(self, entry: AuditEntry, account_id: AccountId) -> str:
-        """A token for any id; whether there is such an account is not checked."""
+        """Return a token for any id, whether or not there is such an account."""
 
         def act(tx: Connection, trace: Trace) -> Account | None:
-            found = SqlAccounts(tx).find(account_id)
-            trace.target = account_id if found is None else found.username
-            return found
+            account = SqlAccounts(tx).find(account_id)
+            trace.target = account_id if account is None else account.username
+            return account
 
-        found = await self.audit.write(entry, act, ACROSS)
-        if found is not None:
-            self.tokens.epochs.learn(found.id, found.tokens_not_before)
+        account = await self.audit.write(entry, act, ACROSS)
+        if account is not None:
+            self.tokens.epochs.learn(account.id, account.tokens_not_before)
         log.warn("an admin took a player token for {account}", account=account_id)
         return self.tokens.sign(account_id)
 
     async def _id_of(self, name: str | None) -> AccountId | None:
-        found = await self.ledger.read(lambda tx: SqlAccounts(tx).named(name or ""))
-        return None if found is None else found.id
+        account = await self.ledger.read(lambda tx: SqlAccounts(tx).named(name or ""))
+        return None if account is None else account.id

@@ -29,13 +29,13 @@ ADMIN = Access.ADMIN_KEY
 
 @worded_as(WordedRefusal, bare_too=(403, 429))
 def refuse_registration(status: int, refusal: Refusal) -> Answer:
-    """``{error, message}``, but an empty 500 for a wrong REGISTRATION_MODE."""
+    """Return ``{error, message}``, but an empty 500 for a wrong REGISTRATION_MODE."""
     return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
 
 
 @frozen
 class AccountManagementRoutes:
-    """Registration and accounts, under ``/svc/api`` but for what the launcher alone asks."""
+    """The routes of registration and accounts for owners and the launcher."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: AccountActs
@@ -46,7 +46,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
     )
     async def registration_status(self, call: Call) -> Answer:
-        """Who may register: everybody (OPEN), with an invite code (INVITECODE), nobody (NONE).
+        """The registration mode: OPEN, INVITECODE (with an invite code) or NONE; ``{}`` if unset.
 
         The answer is ``{}`` where the owner has said nothing.
         """
@@ -92,9 +92,9 @@ class AccountManagementRoutes:
         query={"Username": str},
     )
     async def username_available(self, call: Call) -> Answer:
-        """Whether a user name is allowed and free; always 200."""
-        asked = call.request.argument("Username") or ""
-        return Answer(200, wire.show_free(await self.acts.why_not_free(asked)))
+        """The availability of a user name; always 200."""
+        username = call.request.argument("Username") or ""
+        return Answer(200, wire.show_free(await self.acts.why_not_free(username)))
 
     @routes.row(
         "POST",
@@ -108,7 +108,7 @@ class AccountManagementRoutes:
         again=Again.NATURAL,
     )
     async def name_free(self, call: Call[wire.RegisterWish]) -> Answer:
-        """Whether the holder of an invite could register by this name, and if not, why."""
+        """Check whether the holder of an invite could register by this name, and if not, why."""
         sent, network = call.body, self.network_of(call.request)
         why = await self.acts.why_not(sent.username, sent.invite_code, network)
         return Answer(200, wire.show_free(why), NO_STORE)
@@ -117,7 +117,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True
     )
     async def user_info(self, call: Call) -> Answer:
-        """Who the account key in the header belongs to, and whether that account is an admin."""
+        """The account of the key in the header, and its role as an admin."""
         who = call.caller
         admin = who.role is Role.OWNER  # the account, also where this key only plays
         reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": admin}
@@ -145,11 +145,11 @@ class AccountManagementRoutes:
         quiet=True,
     )
     async def dashboard_accounts(self, call: Call) -> Answer:
-        """Up to 100 accounts, by id; ``?offset=`` is where they begin."""
+        """Up to 100 accounts by id, from ``?offset=`` on."""
         await self.reads.take(call.request.peer)
         offset = read_offset(call.request.argument("offset"))
-        found = await self.acts.page(offset, wire.PAGE + 1)
-        return Answer(200, wire.show_page(found, offset), NO_STORE)
+        accounts = await self.acts.page(offset, wire.PAGE + 1)
+        return Answer(200, wire.show_page(accounts, offset), NO_STORE)
 
     @routes.row(
         "POST",
@@ -178,15 +178,13 @@ class AccountManagementRoutes:
         again=Again.NEVER,
     )
     async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
-        """A player token of 24 hours for any account; nobody looks whether there is such an
-        account.
-        """
+        """A player token of 24 hours for any account id; the account is not looked up."""
         entry = by_staff(call, "player token", call.body.account_id)
         return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})
 
 
 def management(parts: Parts, *also_rename: Also) -> Iterator[Feature]:
-    """Registration and accounts; ``also_rename`` runs in the transaction that renames one."""
+    """Yield registration and accounts; ``also_rename`` runs in the transaction of a rename."""
     acts = AccountActs(
         parts.ledger,
         parts.tokens,

@@ -37,7 +37,7 @@ class RegisterWish:
 @spelled(pascal_case)
 @frozen
 class ModeWish:
-    """Who may register from now on: everybody, with an invite code, or nobody."""
+    """The new registration mode: everybody, with an invite code, or nobody."""
 
     registration_status: Literal["OPEN", "INVITECODE", "NONE"]
     reason: Reason = ""
@@ -54,7 +54,7 @@ class RenameWish:
     reason: Reason = ""
 
     def checked(self) -> RenameWish:
-        """Itself; raises Malformed where it names no account."""
+        """Return it; raises Malformed if it names no account."""
         if self.user_id is None and self.username is None:
             raise Malformed("UserId or Username, and NewUsername", code="bad_request")
         return self
@@ -75,7 +75,7 @@ class RegisterReply(TypedDict):
 
 
 class UserInfo(TypedDict):
-    """Whose account key it is."""
+    """The account of a key."""
 
     UserId: str
     Username: str
@@ -83,13 +83,13 @@ class UserInfo(TypedDict):
 
 
 class ModeReply(TypedDict, total=False):
-    """Who may register; empty where the owner has said nothing."""
+    """The registration mode; empty if the owner has not set it."""
 
     RegistrationMode: str
 
 
 class NameReply(TypedDict):
-    """Whether a name is available, and if not, why."""
+    """The availability of a name, and if it is not available, the reason."""
 
     available: bool
     error: NotRequired[str]
@@ -131,28 +131,30 @@ class PlayerToken(TypedDict):
 
 
 def show_mode(mode: str | None) -> ModeReply:
-    """The reply with the registration mode."""
+    """Return the reply with the registration mode."""
     return {} if mode is None else {"RegistrationMode": mode}
 
 
 def show_users(accounts: Iterable[Account]) -> AllUsers:
-    """Names and ids of all accounts, and nothing of their keys."""
-    return {"Users": [{"Username": one.username, "UserId": one.id} for one in accounts]}
+    """Return the names and ids of all accounts."""
+    return {"Users": [{"Username": account.username, "UserId": account.id} for account in accounts]}
 
 
-def show_page(found: Sequence[tuple[Account, str | None]], offset: int) -> AccountPage:
-    """The reply with a page; ``found`` holds one entry more than a page where another follows."""
-    shown = [entry(one.id, one.username, one.is_admin, key) for one, key in found[:PAGE]]
-    return {"accounts": shown, "nextOffset": offset + PAGE if len(found) > PAGE else None}
+def show_page(page: Sequence[tuple[Account, str | None]], offset: int) -> AccountPage:
+    """Return the reply; ``page`` has one entry more than a page if another page follows."""
+    shown = [
+        entry(account.id, account.username, account.is_admin, key) for account, key in page[:PAGE]
+    ]
+    return {"accounts": shown, "nextOffset": offset + PAGE if len(page) > PAGE else None}
 
 
 def show_rename(before: Account, after: Account) -> RenameReply:
-    """Both names, so that an admin sees which account it was."""
+    """Return the account with its name before and after."""
     return {"UserId": after.id, "OldUsername": before.username, "Username": after.username}
 
 
 def show_free(why_not: Refusal | None) -> NameReply:
-    """The reply on a name's availability; ``why_not`` is the refusal, if any."""
+    """Return the reply on a name's availability; ``why_not`` is the refusal, if any."""
     if why_not is None:
         return {"available": True}
     return {"available": False, "error": why_not.code, "message": why_not.message}

@@ -167,7 +167,7 @@ class ModerationActs:
         scope = ACROSS if across else OneAccount(await id_of(self.audit.ledger, who))
         done = await self.audit.write(AuditEntry(staff.name, action, who, reason), act, scope)
         for ended in done.ended:
-            await self.sessions.tell(ended)
+            await self.sessions.publish(ended)
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
         return done
 
@@ -182,7 +182,7 @@ class ModerationActs:
 
     async def log(self, query: AuditQuery) -> list[dict[str, object]]:
         """Return rows of the audit log, newest first."""
-        return await self.audit.read(query)
+        return await self.audit.read_rows(query)
 
 
 def _role(account: Account) -> dict[str, Json]:

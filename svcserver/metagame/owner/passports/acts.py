@@ -85,7 +85,7 @@ class PassportActs:
             return end_sessions(accounts, account_id, self.wall_clock())
 
         written = self.data.ledger.write(work, OneAccount(account_id))
-        await self.sessions.tell(await written)
+        await self.sessions.publish(await written)
         log.info("{account} has renewed its key", account=account_id)
 
     async def passport(self, account_id: AccountId) -> wire.PassportReply:

@@ -192,7 +192,7 @@ class HandlingActs:
         done = await self.audit.write(entry, act, OneAccount(await id_of(self.audit.ledger, who)))
         log.info("{actor}: {action} {name}", actor=staff.name, action=action, name=who)
         if isinstance(done, Keyed | Removed):
-            await self.sessions.tell(done.ended)
+            await self.sessions.publish(done.ended)
         return done
 
 

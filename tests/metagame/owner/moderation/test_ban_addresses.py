@@ -37,7 +37,7 @@ class AddressTests(StaffCase):
 
     def known(self, player: Player) -> list[str]:
         now = self.game.clock.seconds()
-        return self.game.ledger.run(lambda tx: SqlNetworks(tx).of(player.id, now))
+        return self.game.ledger.run(lambda tx: SqlNetworks(tx).networks_of(player.id, now))
 
     def ban(self, **sent: Any) -> Page:
         return self.do(self.olga, "Ban", "Ann_1", Addresses=True, **sent)
