@@ -192,8 +192,8 @@ PLANTS = (
         "some occupants miss a line",
         "lost delivery",
         "svcserver.chat.rooms",
-        "            if other is not occupant and",
-        "            if other is not occupant and len(body) % 5 != 4 and",
+        "            if receiver is not occupant and",
+        "            if receiver is not occupant and len(body) % 5 != 4 and",
     ),
     Plant(
         "a connection serves two requests at once",
@@ -241,7 +241,7 @@ PLANTS = (
         "a metagame that was taken for gone goes on",
         "two leaders by a stale lease",
         "svcserver.chat.leases",
-        "            self.lost()",
+        "            self.on_own_expiry()",
         "            pass",
     ),
     Plant(
@@ -255,7 +255,7 @@ PLANTS = (
         "a line that its own process has not heard is lost without a word",
         "silence in place of a refusal",
         "svcserver.chat.pending",
-        "            return happened  # nearly always it has been heard by now",
+        "            return happened  # usually it has been received back by now",
         "            return well",
     ),
     Plant(
@@ -320,8 +320,8 @@ PLANTS = (
         "some whispers reach nobody",
         "lost delivery",
         "svcserver.chat.messages",
-        "            for one in named:\n",
-        "            for one in named if len(body) % 3 else ():\n",
+        "            for target in named:\n",
+        "            for target in named if len(body) % 3 else ():\n",
     ),
     Plant(
         "an invite into a party is acknowledged and not kept",

@@ -1,7 +1,8 @@
-"""The WebSocket connections, by autobahn; the only part of chat with bytes and timers.
+"""The WebSocket connections of the chat, the only part of it with bytes and timers.
 
-autobahn does the handshake, the unmasking and the closing. Broadcasts bypass its
-``sendMessage``: a frame is made once and written to every connection."""
+autobahn does the handshake, the unmasking and the closing. Broadcasts bypass its ``sendMessage``,
+so that a frame is encoded once for all connections.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +27,10 @@ from svcserver.kernel.headers import GATEWAY
 
 @define(eq=False)
 class TwoTurns:
-    """Calls of all connections that wait for two turns of the reactor, in the order of ``then``.
+    """Calls of all connections that wait for two turns of the reactor, in their order.
 
-    A transport hands its bytes to the system when the reactor next polls, and the poller decides
-    in which order. In the second turn from now that has happened for all that was sent until now,
-    but to clients that read too slowly.
+    A transport writes its bytes when the reactor next polls, in the poller's order. By the second
+    turn, everything sent before is written, except to clients that read too slowly.
     """
 
     clock: IReactorTime
@@ -39,13 +39,12 @@ class TwoTurns:
     _next: IDelayedCall | None = None
 
     def then(self, call: Callable[[], None]) -> None:
-        """Call it in the second turn from now."""
+        """Make the call in the second turn from now."""
         self._new.append(call)
         if self._next is None:
             self._next = self.clock.callLater(0, self._turn)
 
     def stop(self) -> None:
-        """Forget all calls: the chat stops."""
         self._new, self._old = [], []
         if self._next is not None:
             self._next.cancel()
@@ -60,10 +59,7 @@ class TwoTurns:
 
 @define(eq=False)
 class Behind:
-    """What one connection holds back: own lines, and whatever follows each of them.
-
-    ``write`` gets a line with what has followed it two turns later.
-    """
+    """The frames that a connection holds for two turns: its own lines and what follows."""
 
     turns: TwoTurns
     write: Callable[[bytes], None]
@@ -71,23 +67,21 @@ class Behind:
     _held: list[list[bytes]] = field(factory=list)
 
     def begin(self, frame: bytes) -> None:
-        """Hold an own line."""
         self._held.append([frame])
         self.size += len(frame)
         self.turns.then(self._release)
 
     def add(self, frame: bytes) -> None:
-        """Hold what follows the newest own line."""
+        """Hold a frame that follows the newest own line."""
         self._held[-1].append(frame)
         self.size += len(frame)
 
     def release_all(self) -> None:
-        """Write all at once: the connection is closed in order."""
+        """Write everything now, because the connection closes in order."""
         while self._held:
             self._release()
 
     def drop(self) -> None:
-        """Forget what waits: the connection is lost."""
         self.size = 0
         self._held.clear()
 
@@ -101,9 +95,9 @@ class Behind:
 log = Logger()
 
 BACKLOG = 256 * 1024  # bytes unsent
-# of several processes: who joins is shown a thousand occupants at once
+# for several processes, whose rooms show a thousand occupants to a joiner
 SHARED_BACKLOG = 1024 * 1024
-HELPING = 512  # bytes of one connection that are handled before others have their turn
+PORTION = 512  # bytes of one connection handled in one turn
 MAX_HEAD = 16 * 1024  # bytes of an upgrade request
 MAX_FRAGMENTS = 64
 HANDSHAKE_S = 10.0
@@ -114,25 +108,20 @@ ENDS = [("Content-Length", "0"), ("Connection", "close")]  # headers of a refuse
 
 
 def unsent(transport: Any) -> int:
-    """Bytes in the transport's buffers, for which there is no public API."""
+    """Return the bytes in the transport's buffers, for which there is no public API."""
     held = len(getattr(transport, "dataBuffer", b"")) - getattr(transport, "offset", 0)
     return held + int(getattr(transport, "_tempDataLen", 0))
 
 
 class _Quiet:
-    """autobahn's logger. What clients do wrong it would log as warnings, a line for each.
+    """A logger for autobahn that only logs errors; clients' faults are logged elsewhere."""
 
-    Our own lines tell of that, sampled; and the figures. Only what it calls an error is logged.
-    """
-
-    def nothing(self, *args: object, **fields: object) -> None:
-        """Takes any log call and writes nothing."""
+    def nothing(self, *args: object, **fields: object) -> None: ...
 
     trace = debug = info = warn = nothing
 
     @staticmethod
     def error(text: str, **fields: object) -> None:
-        """Log what autobahn calls an error."""
         log.error(text, **fields)
 
 
@@ -146,13 +135,13 @@ class ChatProtocol(WebSocketServerProtocol):
     since = 0.0  # seconds of the clock
     choked = False
     fragments = 0
-    _behind: Behind | None = None  # for who has spoken
+    _behind: Behind | None = None  # once it has spoken
     _unread = b""
     _next: Any = None  # the call that handles the next bytes
     _cut: Any = None
 
     def connectionMade(self) -> None:
-        """Switch Nagle's algorithm off: autobahn tries to, fails, and hides the error."""
+        """Switch Nagle's algorithm off, at which autobahn fails silently."""
         super().connectionMade()
         self.since = self.factory.chat.seconds()
         switch = getattr(self.transport, "setTcpNoDelay", None)
@@ -160,7 +149,7 @@ class ChatProtocol(WebSocketServerProtocol):
             switch(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Handle ``HELPING`` bytes at a time, and read no more until all are handled.
+        """Handle ``PORTION`` bytes at a time, and read no more until all are handled.
 
         An upgrade request that is too long is cut.
         """
@@ -169,16 +158,16 @@ class ChatProtocol(WebSocketServerProtocol):
             self._unread = b""
             self.dropConnection(abort=True)
         elif self._next is None:
-            self._help()
+            self._handle_portion()
 
-    def _help(self) -> None:
+    def _handle_portion(self) -> None:
         waited, self._next = self._next is not None, None
-        helping, self._unread = self._unread[:HELPING], self._unread[HELPING:]
-        super().dataReceived(helping)
+        portion, self._unread = self._unread[:PORTION], self._unread[PORTION:]
+        super().dataReceived(portion)
         if self.state == self.STATE_CLOSED:
             self._unread = b""
         elif self._unread:
-            self._next = self.factory.clock.callLater(0, self._help)
+            self._next = self.factory.clock.callLater(0, self._handle_portion)
             self.transport.pauseProducing()
         elif waited:
             self.transport.resumeProducing()
@@ -186,13 +175,13 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- autobahn calls these ------------------------------------------------
 
     def onConnect(self, request: ConnectionRequest) -> str | None:
-        """Answer an upgrade request: the subprotocol, or 503 when the chat is full."""
+        """Answer an upgrade request with the subprotocol, or with 503 when the chat is full."""
         try:
             return self._admit(request)
         except ConnectionDeny:
             raise
         except Exception:  # autobahn would only warn
-            log.failure("an upgrade request could not be handled")
+            log.failure("failed to handle an upgrade request")
             raise ConnectionDeny(503) from None
 
     def _admit(self, request: ConnectionRequest) -> str | None:
@@ -246,7 +235,7 @@ class ChatProtocol(WebSocketServerProtocol):
         try:
             self.session.received(payload)
         except Exception:  # a defect of ours must cost one connection, not the process
-            log.failure("c={number}: a stanza could not be handled", number=self.session.number)
+            log.failure("c={number}: failed to handle a stanza", number=self.session.number)
             self.session.end("refused")
 
     def onPing(self, payload: bytes) -> None:
@@ -267,7 +256,7 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- the session calls these ---------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Write a finished frame, unless too much is waiting already."""
+        """Write a frame, unless too much is unsent already."""
         behind = self._behind
         if behind is None or not behind.size:
             if self._room_for_more():
@@ -275,10 +264,10 @@ class ChatProtocol(WebSocketServerProtocol):
         elif behind.size <= self.factory.backlog:
             behind.add(frame)
         else:
-            self._choke()
+            self._overflow()
 
     def send_behind(self, frame: bytes) -> None:
-        """See ``Wire.send_behind``; nothing is held when too much is waiting already."""
+        """See ``Wire.send_behind``; nothing is held if too much is unsent already."""
         if self._room_for_more():
             if buggify("chat: a connection ends when others have its line"):
                 self.transport.abortConnection()
@@ -297,10 +286,10 @@ class ChatProtocol(WebSocketServerProtocol):
         held = 0 if self._behind is None else self._behind.size
         if unsent(self.transport) + held <= self.factory.backlog:
             return True
-        self._choke()
+        self._overflow()
         return False
 
-    def _choke(self) -> None:
+    def _overflow(self) -> None:
         self.choked = True
         if self._behind is not None:
             self._behind.drop()
@@ -309,7 +298,7 @@ class ChatProtocol(WebSocketServerProtocol):
             self.factory.clock.callLater(0, self.session.end, "backlog")
 
     def end(self, code: int | None, reason: str = "") -> None:
-        """See ``Wire.end``; the connection is cut after ``CUT_S`` in any case."""
+        """See ``Wire.end``; the connection is aborted after ``CUT_S`` in any case."""
         if self._behind is not None:
             self._behind.release_all()
         if self.choked:
@@ -329,7 +318,7 @@ class ChatProtocol(WebSocketServerProtocol):
 
 
 class ChatFactory(WebSocketServerFactory):
-    """Makes the connections; ``clock`` carries autobahn's timers too."""
+    """The factory of the connections; ``clock`` carries autobahn's timers too."""
 
     protocol = ChatProtocol
 
@@ -351,7 +340,7 @@ class ChatFactory(WebSocketServerFactory):
         )
 
     def buildProtocol(self, addr: Any) -> Any:
-        """A connection; None (closed at once) when there are far too many."""
+        """Return a connection, or None, which closes it, if there are far too many."""
         if len(self.connections) >= 2 * self.chat.settings.max_connections + 64:
             return None
         made: Any = super().buildProtocol(addr)
@@ -359,7 +348,6 @@ class ChatFactory(WebSocketServerFactory):
         return made
 
     def stopFactory(self) -> None:
-        """No port listens any more."""
         super().stopFactory()
         self.two_turns.stop()
 

@@ -23,10 +23,9 @@ from svcserver.kernel.networks import network_of
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.throttle import LogSampler
 
-# Lockout after failed logins, and the wait of an account.
-# Anybody can fail in the name of any account, so failures never keep a valid token out: they
-# only change what a login that fails again is told. An account must wait a minute only for
-# what its own logged-in sessions did.
+# Anybody can fail to log in to any account, so failures never refuse a valid token: they only
+# change the answer to the next failure. An account must wait a minute only for the behaviour of its
+# own logged-in sessions.
 WINDOW_S = 600.0
 LOCKOUT_S = 600.0
 WAIT_S = 60.0
@@ -47,29 +46,29 @@ class Lockout:
     transaction: BoardTransaction
 
     def locked(self, account: AccountId, address: str) -> bool:
-        """Whether the next failing login is refused without a reason, and not counted."""
+        """Return whether the next failed log-in is refused without a reason and not counted."""
         return any(self.transaction.get(LOCKED, key) is not None for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str) -> None:
-        """Count a failed login; the tenth within ten minutes locks."""
+        """Count a failed log-in; the tenth within ten minutes locks."""
         for key in _keys(account, address):
             FAILURES.take(self.transaction, key)
             if FAILURES.is_full(self.transaction, key):
                 self.transaction.put(LOCKED, key, self.transaction.now)
 
     def waits(self, account: AccountId) -> bool:
-        """Whether the account must wait, even with a valid token."""
+        """Return whether the account must wait, even with a valid token."""
         return self.transaction.get(WAITING, account.lower()) is not None
 
     def never_bound(self, account: AccountId) -> None:
-        """Count a login whose connection ended without a session."""
+        """Count a log-in whose connection ended before it bound a resource."""
         key = account.lower()
         NEVER_BOUND.take(self.transaction, key)
         if NEVER_BOUND.is_full(self.transaction, key):
-            self.let_wait(account)
+            self.make_wait(account)
 
-    def let_wait(self, account: AccountId) -> None:
-        """Make the account wait for ``WAIT_S``, after one of its sessions was ended for abuse."""
+    def make_wait(self, account: AccountId) -> None:
+        """Make the account wait for ``WAIT_S`` after abuse by one of its sessions."""
         self.transaction.put(WAITING, account.lower(), self.transaction.now)
 
 
@@ -84,7 +83,7 @@ log = Logger()
 LATER = "temporary-auth-failure"
 MAX_CONNECTIONS = 3  # per account, those not yet bound among them
 MAX_BOUND = 2  # sessions per account
-OURS = ("shutdown", "revoked", "full")  # reasons of an end that the account did not cause
+OURS = ("shutdown", "revoked", "full")  # reasons that the account did not cause
 CAUSES = ("replaced", "abuse", "size", "backlog")  # reasons after which the account must wait
 
 
@@ -101,16 +100,16 @@ class Admission:
 
     # -- login -------------------------------------------------------------
 
-    def log_in(self, session: Session, wish: LogIn) -> None:
+    def log_in(self, session: Session, request: LogIn) -> None:
         """Verify the token, then read the account from the game."""
-        account = self._proven(session, wish)
+        account = self._proven(session, request)
         if isinstance(account, Refuse):
             self.refuse(session, account)
             return
         session.claim = account
-        asked = Deferred.fromCoroutine(self._ask(account, session.network))
-        reading: Deferred[About | Refuse | None] = asked.addErrback(_unavailable, session, account)
-        pause(session, reading, lambda found: self._finish(session, account, found))
+        lookup = Deferred.fromCoroutine(self._ask(account, session.network))
+        reading: Deferred[About | Refuse | None] = lookup.addErrback(_unavailable, session, account)
+        pause(session, reading, lambda about: self._finish(session, account, about))
 
     async def _ask(self, account: AccountId, network: str) -> About | Refuse | None:
         near = [(WAITING, account.lower())]
@@ -119,84 +118,84 @@ class Admission:
             return Refuse(LATER, "throttled", account)
         return await self.readings.ask(account, frozenset([network] if network else []))
 
-    def _proven(self, session: Session, wish: LogIn) -> AccountId | Refuse:
+    def _proven(self, session: Session, request: LogIn) -> AccountId | Refuse:
         try:
-            proven = self.proofs.account_of(wish.token)
+            proven = self.proofs.account_of(request.token)
         except BadToken as why:
-            return Refuse("not-authorized", str(why), wish.account)
-        if proven.lower() != wish.account.lower():
-            return Refuse("not-authorized", "uid-mismatch", wish.account)
+            return Refuse("not-authorized", str(why), request.account)
+        if proven.lower() != request.account.lower():
+            return Refuse("not-authorized", "uid-mismatch", request.account)
         return proven
 
-    def refuse(self, session: Session, why: Refuse) -> None:
-        """Count the failure and refuse the login; a locked-out client is not told why."""
-        if why.condition == LATER:
-            self._tell_refused(session, why)
+    def refuse(self, session: Session, refusal: Refuse) -> None:
+        """Count the failure and refuse the log-in; a locked-out client gets no reason."""
+        if refusal.condition == LATER:
+            self._tell_refused(session, refusal)
             return
 
         def work(transaction: BoardTransaction) -> Refuse:
             lockout = Lockout(transaction)
-            if lockout.locked(why.account, session.address):
-                return Refuse(LATER, "throttled", why.account)
-            lockout.failed(why.account, session.address)
-            return why
+            if lockout.locked(refusal.account, session.address):
+                return Refuse(LATER, "throttled", refusal.account)
+            lockout.failed(refusal.account, session.address)
+            return refusal
 
-        counted = with_fallback(self.board.transact(work), fallback=why)
-        counted.addErrback(_unavailable, session, why.account)
-        pause(session, counted, lambda found: self._tell_refused(session, found))
+        counted = with_fallback(self.board.transact(work), fallback=refusal)
+        counted.addErrback(_unavailable, session, refusal.account)
+        pause(session, counted, lambda outcome: self._tell_refused(session, outcome))
 
     def _tell_refused(self, session: Session, why: Refuse) -> None:
         self.counters.add(Counted.FAILED_LOGINS, f"chat_{why.reason.replace('-', '_')}")
-        if self.says(session):
+        if self.may_log(session):
             log.info(
                 "login refused c={number} reason={reason} uid={uid}{omitted}",
                 number=session.number,
                 reason=why.reason,
                 uid=printable(why.account),
-                omitted=self.omitted_words(),
+                omitted=self.omitted_text(),
             )
         session.refuse(why)
 
-    def says(self, session: Session) -> bool:
-        """Whether to log a line about a connection that is not logged in: a flood is sampled."""
-        kept = self.lines.keeps(session.network, session.seconds())
-        if not kept:
+    def may_log(self, session: Session) -> bool:
+        """Return whether to log a connection that is not logged in; a flood is sampled."""
+        is_logged = self.lines.keeps(session.network, session.seconds())
+        if not is_logged:
             self.counters.add(Counted.DROPPED_LOG_LINES, "chat_refusals")
-        return kept
+        return is_logged
 
-    def omitted_words(self) -> str:
-        """The end of a log line: how many lines were omitted since the last call."""
+    def omitted_text(self) -> str:
+        """Return the end of a log line: the number of lines omitted since the last call."""
         count = self.lines.take_omitted()
         return f" omitted={count}" if count else ""
 
-    def _finish(self, session: Session, account: AccountId, found: About | Refuse | None) -> None:
-        if found is None:
-            found = Refuse("not-authorized", "no-account", account)
-        if isinstance(found, Refuse):
-            self.refuse(session, found)
+    def _finish(self, session: Session, account: AccountId, about: About | Refuse | None) -> None:
+        if about is None:
+            about = Refuse("not-authorized", "no-account", account)
+        if isinstance(about, Refuse):
+            self.refuse(session, about)
             return
         now = session.seconds()
-        person = self.people.arrive(account, found, now)
-        waiting = [one for one in person.sessions if not one.bound]
+        person = self.people.arrive(account, about, now)
+        waiting = [older for older in person.sessions if not older.bound]
         if len(person.sessions) >= MAX_CONNECTIONS and waiting:
             waiting[0].end("refused")
-            person = self.people.arrive(account, found, now)
+            person = self.people.arrive(account, about, now)
         person.sessions.append(session)
         log.info("login ok c={number} uid={uid}", number=session.number, uid=account)
-        session.log_in(account, found.name)
+        session.log_in(account, about.name)
 
     # -- bind --------------------------------------------------------------
 
-    def make_room(self, session: Session, wish: MakeRoom) -> None:
-        """End the session with the same resource, and over the limit the one silent longest."""
+    def make_room(self, session: Session, effect: MakeRoom) -> None:
+        """End the session with the same resource and, over the limit, those silent longest."""
         person = self.people.get(session.account)
         if person is None:
             return
-        for one in person.bound:
-            if one.resource == wish.resource:
-                one.end("replaced")
+        for bound in person.bound:
+            if bound.resource == effect.resource:
+                bound.end("replaced")
         while len(person.bound) >= MAX_BOUND:
-            min(person.bound, key=lambda one: one.heard).end("replaced")
+            min(person.bound, key=lambda bound: bound.last_received).end("replaced")
 
     def bound(self, session: Session) -> None:
         """Ping the account's other sessions, so that dead ones end."""
@@ -210,14 +209,14 @@ class Admission:
             domain=printable(session.domain),
             count=len(sessions),
         )
-        for one in sessions:
-            if one is not session:
-                one.probe()
+        for other_session in sessions:
+            if other_session is not session:
+                other_session.probe()
 
     # -- the end -----------------------------------------------------------
 
     def left(self, session: Session, over: Over) -> None:
-        """Forget the session; after some reasons its account must wait before the next login."""
+        """Forget the session; after some reasons its account must wait before the next log-in."""
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):
             self._count_end(session, over)
@@ -234,12 +233,12 @@ class Admission:
             if session.account and not over.was_bound:
                 lockout.never_bound(session.account)
             elif session.account and over.reason in CAUSES:
-                lockout.let_wait(session.account)
+                lockout.make_wait(session.account)
 
         log_failure(self.board.transact(work))
 
 
-def _unavailable(why: Failure, session: Session, account: AccountId) -> Refuse:
-    if not why.check(Unavailable):  # which is told where it was noticed, and no mistake of ours
-        log.failure("login c={number}: the game cannot be asked", why, number=session.number)
+def _unavailable(failure: Failure, session: Session, account: AccountId) -> Refuse:
+    if not failure.check(Unavailable):  # which is logged elsewhere
+        log.failure("login c={number}: cannot ask the game", failure, number=session.number)
     return Refuse(LATER, "unavailable", account)

@@ -1,7 +1,7 @@
-"""Tells the others who is here, in pieces, and all who ask together.
+"""The answers to other processes that ask for our sessions, in pieces.
 
-A piece is made and told when the one before it was heard: so there is one on its way at a time, of
-whatever size the process is. Each is right at its own place in the order of news.
+A piece is published when the one before it was received back, so that only one is on its way. Each
+is correct at its own place in the order of news.
 """
 
 from __future__ import annotations
@@ -17,35 +17,37 @@ from svcserver.chat.leases import ALIVE_S
 
 log = Logger()
 
-ALL = ""  # instead of the process that asks
+ALL = ""  # instead of the name of one process
 
 
 @define(eq=False)
 class Answers:
-    """One answer at a time. ``piece(since, readers)`` makes the next part of one; ``tell`` tells it
-    and fires once it is heard, with False where nobody can be told. ``seconds`` is a timers' clock.
+    """One answer at a time, for all who ask.
+
+    ``piece(since, readers)`` returns its next part; ``publish`` fires once that is received back,
+    or with False if it cannot be published. ``seconds`` is the clock of timers.
     """
 
     seconds: Callable[[], float]
-    tell: Callable[[Here], Deferred[bool]]
+    publish: Callable[[Here], Deferred[bool]]
     piece: Callable[[int, tuple[str, ...]], Here]
-    _asked: dict[str, None] = field(factory=dict, init=False)
+    _askers: dict[str, None] = field(factory=dict, init=False)
     _running: bool = field(default=False, init=False)
     _next_at: float = field(default=0.0, init=False)
 
-    def give(self, asker: str) -> None:
-        """Answer now, or with all others who ask until the next answer may begin."""
-        self._asked[asker] = None
-        self.look()
-        if asker in self._asked and asker != ALL:
+    def answer(self, asker: str) -> None:
+        """Answer now, or together with all that ask before the next answer may start."""
+        self._askers[asker] = None
+        self.check()
+        if asker in self._askers and asker != ALL:
             wait = self.piece(0, (asker,)).to_come()
-            Deferred.fromCoroutine(self._told(wait))
+            Deferred.fromCoroutine(self._sent(wait))
 
-    def look(self) -> None:
-        """Begin the next answer if it is time; called about once a second."""
-        if self._asked and not self._running and self.seconds() >= self._next_at:
-            readers = () if ALL in self._asked else tuple(self._asked)
-            self._asked.clear()
+    def check(self) -> None:
+        """Start the next answer if it is due; called about once a second."""
+        if self._askers and not self._running and self.seconds() >= self._next_at:
+            readers = () if ALL in self._askers else tuple(self._askers)
+            self._askers.clear()
             self._running = True
             Deferred.fromCoroutine(self._run(readers))
 
@@ -55,18 +57,18 @@ class Answers:
             while True:
                 here = self.piece(since, readers)
                 count += len(here.seats)
-                if not await self._told(here) or here.until is None:
+                if not await self._sent(here) or here.until is None:
                     return
                 since = here.until
         finally:
             self._running = False
-            # what is small costs nobody anything
+            # a small answer costs little
             self._next_at = began + ALIVE_S * min(1.0, count / PIECE)
 
-    async def _told(self, here: Here) -> bool:
-        """Whether it was heard. Where not, this process says anew who is here when it can."""
+    async def _sent(self, here: Here) -> bool:
+        """Return whether it was received back; if not, it is repeated later."""
         try:
-            return await self.tell(here)
+            return await self.publish(here)
         except Exception:
-            log.failure("who is here could not be told")
+            log.failure("could not announce the sessions here")
             return False

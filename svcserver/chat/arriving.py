@@ -1,8 +1,7 @@
-"""Who enters a room while this process does not yet know who is in the rooms of the others.
+"""Entries into rooms while this process does not know the sessions of the others.
 
-A process that has just begun says Hello, and the others tell who is with them. Until then it
-would not know the speakers of lines that come, and whoever entered a room here would not hear
-them; so it enters nobody before. Spec: 2 §4 Chat, rooms.
+A new process says Hello, and the others announce their sessions. Until then it would not know the
+speakers of lines, so sessions here wait before they enter rooms. Spec: 2 §4 Chat, rooms.
 """
 
 from __future__ import annotations
@@ -14,73 +13,69 @@ from twisted.internet.defer import Deferred
 
 from svcserver.chat.events import Here
 
-ANSWERED_S = 0.5  # after its Hello was heard, the others have begun to answer a process
-MOST_S = 10.0  # after that it waits no longer for the rest of an answer
+ANSWERED_S = 0.5  # after its Hello, until the others have started to answer
+MOST_S = 10.0  # limit for the rest of an answer
 
 Entry = Callable[[], Deferred[bool]]
 
 
 @define(eq=False)
 class Arriving:
-    """Those who wait to enter rooms, in their order; a session waits in one room at a time.
-
-    ``seconds`` is the clock of timers.
-    """
+    """The entries that wait, in their order. ``seconds`` is the clock of timers."""
 
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)
-    _owing: set[str] = field(factory=set, init=False)  # processes of whose answer more is to come
-    _begun: set[str] = field(factory=set, init=False)  # those that have begun with it
+    _owing: set[str] = field(factory=set, init=False)  # processes whose answer is incomplete
+    _begun: set[str] = field(factory=set, init=False)  # processes that have started to answer
     _waiting: list[tuple[Entry, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: Entry) -> Deferred[bool]:
-        """Do it now, or once the others are known; fires with what it gives."""
-        if self._knows_the_others():
+        """Call ``entry`` now, or once the other processes are known; fires with its result."""
+        if self._knows_others():
             return entry()
         happened: Deferred[bool] = Deferred()
         self._waiting.append((entry, happened))
         return happened
 
     def greeted(self) -> None:
-        """Our Hello was heard: the answers to it are on their way."""
+        """Note that our Hello was received, so that answers follow."""
         if self._greeted_at is None:
             self._greeted_at = self.seconds()
 
     @property
     def ungreeted(self) -> bool:
-        """No Hello of ours was heard: it was told before this process could hear any news."""
+        """True if no Hello of ours was received, because we could not receive news yet."""
         return self._greeted_at is None
 
-    def answered(self, told: Here) -> None:
-        """A process has told who is with it: all of it, or a piece.
+    def answered(self, news: Here) -> None:
+        """Note an answer of a process, or a piece of one.
 
-        The end of an answer that it had begun for others before ours is not the end of ours.
+        The end of an answer that it started for others before ours does not count.
         """
         if self._greeted_at is None:
             return
-        if told.since == 0 and told.until != 0:  # up to 0 is: more is to come
-            self._begun.add(told.worker)
-        if told.until is None and told.worker in self._begun:
-            self._owing.discard(told.worker)
+        if news.since == 0 and news.until != 0:  # an until of 0 means that more follows
+            self._begun.add(news.worker)
+        if news.until is None and news.worker in self._begun:
+            self._owing.discard(news.worker)
         else:
-            self._owing.add(told.worker)
+            self._owing.add(news.worker)
 
     def gone(self, worker: str) -> None:
-        """A process is there no more."""
         self._owing.discard(worker)
 
-    def look(self) -> None:
-        """Let them enter once the others are known; called about once a second."""
-        if self._knows_the_others():
+    def check(self) -> None:
+        """Let waiting sessions enter once the others are known; called about once a second."""
+        if self._knows_others():
             self.let_enter()
 
     def let_enter(self) -> None:
-        """Let them enter, or be told that it cannot be."""
+        """Run all waiting entries, which may be refused."""
         waiting, self._waiting = self._waiting, []
         for entry, happened in waiting:
             entry().chainDeferred(happened)
 
-    def _knows_the_others(self) -> bool:
+    def _knows_others(self) -> bool:
         if self._greeted_at is None:
             return False
         since = self.seconds() - self._greeted_at

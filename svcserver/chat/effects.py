@@ -1,4 +1,4 @@
-"""Effects: what a session wants done for what it has received; the server does it in order."""
+"""Effects: the actions that a session asks the server for, which are done in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LogIn(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """Refuse the login: with a SASL condition for the client and a reason for the log."""
+    """Refuse the log-in with a SASL condition for the client and a reason for the log."""
 
     condition: str
     reason: str
@@ -66,25 +66,25 @@ class Announce(NamedTuple):
 
 
 class Withdraw(NamedTuple):
-    """Leave every room, and be offline for friends."""
+    """Leave every room and go offline for friends."""
 
 
 class Say(NamedTuple):
     """Deliver a line to a room."""
 
-    said: Element
+    element: Element
 
 
 class Whisper(NamedTuple):
     """Deliver a line to one account."""
 
-    said: Element
+    element: Element
 
 
 class TooMuch(NamedTuple):
     """Refuse a room message that exceeds the rate of stanzas."""
 
-    said: Element
+    element: Element
 
 
 class End(NamedTuple):

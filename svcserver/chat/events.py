@@ -1,4 +1,4 @@
-"""What the chats of several processes tell each other; all hear it in one order.
+"""The news between the chats of several processes, which all receive in one order.
 
 ``worker`` is the process that sent it, ``session`` the number it has there.
 """
@@ -12,28 +12,28 @@ from svcserver.kernel.ids import AccountId
 
 @frozen
 class Alive:
-    """The process ``worker`` says that it lives."""
+    """A heartbeat of the process ``worker``."""
 
     worker: str
 
 
 @frozen
 class Expired:
-    """Nothing was heard of the process for too long: its seats are free, and its sessions end."""
+    """The lease of a process has ended: its seats are free, and its sessions end."""
 
     worker: str
 
 
 @frozen
 class Hello:
-    """The process ``worker`` asks the others who is there: it has just come, or missed news."""
+    """The process ``worker`` has started or missed news, and asks who is online."""
 
     worker: str
 
 
 @frozen
 class Seat:
-    """A bound session, as the other workers know it."""
+    """A bound session, as other processes know it."""
 
     session: int
     account: AccountId
@@ -44,7 +44,7 @@ class Seat:
 
 @frozen
 class Place:
-    """An occupant, with the room's address as it sent it."""
+    """An occupant, with the room's address as the client sent it."""
 
     session: int
     address: str
@@ -53,10 +53,7 @@ class Place:
 
 @frozen
 class Shown:
-    """A session shows its friends, the accounts ``to``, a status; without ``show`` it is offline.
-
-    What is shown has a ``show``, if only an empty one.
-    """
+    """A session shows a status to the accounts ``to``; ``show`` is None if it is offline."""
 
     worker: str
     session: int
@@ -65,18 +62,17 @@ class Shown:
     to: tuple[AccountId, ...] = ()
 
 
-PIECE = 256  # sessions that one Here tells of: some 130 KB, two milliseconds of reading
+PIECE = 256  # sessions in one Here: some 130 KB, two milliseconds to decode
 
 
 @frozen
 class Here:
     """Sessions of a process, all whose numbers are above ``since`` and up to ``until``.
 
-    With None as ``until`` it is the last piece. Only ``readers`` take notice, or all if there are
-    none (``Board.reads_as``).
-    ``unheard`` are sessions, by number, that have told before this that they enter a room, by its
-    key, and have not heard it themselves: whoever has, leaves them as they are. ``shown`` are
-    their statuses, addressed to nobody.
+    The last piece has None as ``until``. Only ``readers`` handle it, or all if there are none
+    (``Board.reads_as``). ``unheard`` are sessions, by number, whose entry into a room, by its key,
+    was published before this and not received back: receivers keep their state. ``shown`` are their
+    statuses, addressed to nobody.
     """
 
     worker: str
@@ -89,11 +85,11 @@ class Here:
     readers: tuple[str, ...] = ()
 
     def covers(self, number: int) -> bool:
-        """Whether it tells all there is to know of the session with this number."""
+        """Return whether this is all that the process says about the session with this number."""
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:
-        """In place of this one, where it has to wait: nothing but that more is to come."""
+        """Return a message that only says that more follows, for a reader that has to wait."""
         return Here(self.worker, (), (), since=self.since, until=self.since, readers=self.readers)
 
 
@@ -107,7 +103,7 @@ class Bound:
 
 @frozen
 class Gone:
-    """A session has ended, in whichever worker it was."""
+    """A bound session has ended."""
 
     worker: str
     session: int
@@ -115,10 +111,10 @@ class Gone:
 
 @frozen
 class Entering:
-    """A session enters a room, if that may still be when all hear of it.
+    """A session enters a room, if that is still allowed when the news arrives.
 
-    It brings its seat: that it was bound may have been what nobody could be told. A process of
-    an earlier version tells of the place alone.
+    It includes the seat, because ``Bound`` may not have been published. A process of an earlier
+    version sends only the place.
     """
 
     worker: str

@@ -1,4 +1,4 @@
-"""Which connection is closed for a new one when the chat is full. Spec: 2 §4 Chat.
+"""The choice of a connection to close for a new one when the chat is full. Spec: 2 §4 Chat.
 
 One network that fills the chat must not keep others out: the connections of the network that
 has the most are closed first, and those not logged in before those that are. Nobody who connects
@@ -13,7 +13,7 @@ from attrs import define, field
 
 
 class Connection(Protocol):
-    """What is asked of a connection here."""
+    """A connection with a network."""
 
     @property
     def network(self) -> str:
@@ -25,33 +25,32 @@ C = TypeVar("C", bound=Connection)
 
 @define
 class ByNetwork(Generic[C]):
-    """Connections by their networks; those of a network oldest first."""
+    """Connections by network, the oldest of each first."""
 
     _of: dict[str, dict[C, None]] = field(factory=dict, init=False)
     # how many -> the networks that have so many, those that have had so many longest first
     _with: dict[int, dict[str, None]] = field(factory=dict, init=False)
 
-    def add(self, one: C) -> None:
-        """Count a connection that has come; fine if it is here already."""
-        mine = self._of.setdefault(one.network, {})
-        if one not in mine:
-            self._move(one.network, len(mine), len(mine) + 1)
-            mine[one] = None
+    def add(self, connection: C) -> None:
+        """Count a new connection; a known one is ignored."""
+        mine = self._of.setdefault(connection.network, {})
+        if connection not in mine:
+            self._move(connection.network, len(mine), len(mine) + 1)
+            mine[connection] = None
 
-    def remove(self, one: C) -> None:
-        """It has gone; fine if it is not here."""
-        mine = self._of.get(one.network, {})
-        if one in mine:
-            self._move(one.network, len(mine), len(mine) - 1)
-            del mine[one]
+    def remove(self, connection: C) -> None:
+        """Forget a connection; an unknown one is ignored."""
+        mine = self._of.get(connection.network, {})
+        if connection in mine:
+            self._move(connection.network, len(mine), len(mine) - 1)
+            del mine[connection]
             if not mine:
-                del self._of[one.network]
+                del self._of[connection.network]
 
     def count(self, network: str) -> int:
-        """How many a network has."""
         return len(self._of.get(network, ()))
 
-    def of_the_largest(self, but: str | None = None) -> C | None:
+    def oldest_of_largest(self, but: str | None = None) -> C | None:
         """The oldest of the network that has the most, ``but`` this one; None where there is none.
 
         There are few different counts, at most the root of twice the connections.
@@ -76,30 +75,29 @@ class ByNetwork(Generic[C]):
 
 @define
 class Crowd(Generic[C]):
-    """All connections: those that are still logging in, and those of players."""
+    """All connections: those that are logging in and those of players."""
 
     waiting: ByNetwork[C] = field(factory=ByNetwork)
     players: ByNetwork[C] = field(factory=ByNetwork)
 
-    def bound(self, one: C) -> None:
-        """Count a connection among the players: it has logged in."""
-        self.waiting.remove(one)
-        self.players.add(one)
+    def bound(self, connection: C) -> None:
+        """Count a connection that has logged in among the players."""
+        self.waiting.remove(connection)
+        self.players.add(connection)
 
-    def left(self, one: C) -> None:
-        """Forget a connection that has ended."""
-        self.waiting.remove(one)
-        self.players.remove(one)
+    def left(self, connection: C) -> None:
+        self.waiting.remove(connection)
+        self.players.remove(connection)
 
-    def gives_way(self, newcomer: str) -> C | None:
+    def choose_to_close(self, newcomer: str) -> C | None:
         """The one to close for a new one of this network. None: the new one is refused.
 
         A player's session is closed only when no connection is still logging in, and only when its
         network then still has as many as the newcomer's.
         """
         if self.waiting:
-            return self.waiting.of_the_largest(but=newcomer)
-        largest = self.players.of_the_largest()
+            return self.waiting.oldest_of_largest(but=newcomer)
+        largest = self.players.oldest_of_largest()
         if largest is None:
             return None
         more = self.players.count(largest.network) > self.players.count(newcomer) + 1

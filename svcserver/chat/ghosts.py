@@ -20,7 +20,7 @@ from svcserver.kernel.ids import AccountId
 
 @define(eq=False)
 class Ghost:
-    """A session of another process, in our rooms: its own process sends it what it hears."""
+    """A session of another process in our rooms, which that process writes to."""
 
     elsewhere: ClassVar[bool] = True
     seat: Seat
@@ -37,20 +37,20 @@ class Ghost:
         return self.seat.jid
 
     def deliver(self, frame: bytes) -> None:
-        """Send nothing: the session's own process does."""
+        """Do nothing: the session's own process writes to it."""
 
     def deliver_behind(self, frame: bytes) -> None:
-        """Send nothing, as above."""
+        """Do nothing, as above."""
 
 
 def seat_of(session: Session) -> Seat:
-    """What other processes are told of a session here."""
+    """Return the data that other processes need of a session here."""
     return Seat(session.number, session.account, session.resource, session.jid, session.domain)
 
 
 @define(eq=False)
 class Ghosts:
-    """By process and number; ``sit`` and ``stand_up`` note and free an account's seat.
+    """Sessions of other processes; ``sit`` and ``stand_up`` take and free an account's seat.
 
     ``restate`` is called where their statuses are others than we knew.
     """
@@ -68,11 +68,11 @@ class Ghosts:
         return self._those.get(worker, {}).get(number)
 
     def come(self, worker: str, seat: Seat) -> None:
-        """A session was bound there; told twice, it stays where it is."""
+        """Add a session that was bound there, unless it is known."""
         self._those.setdefault(worker, {}).setdefault(seat.session, Ghost(seat))
 
     def enter(self, worker: str, place: Place) -> Room | None:
-        """Its room, where it is in it now."""
+        """Enter a session into a room; returns the room if it is in it now."""
         ghost = self.find(worker, place.session)
         room = None if ghost is None else room_at(place, ghost.seat.domain)
         if ghost is None or room is None:
@@ -85,7 +85,7 @@ class Ghosts:
         return room
 
     def drop(self, worker: str, number: int) -> None:
-        """A session there has ended."""
+        """Remove a session that has ended."""
         ghost = self._those.get(worker, {}).pop(number, None)
         if ghost is None:
             return
@@ -96,7 +96,7 @@ class Ghosts:
             self.restate([(ghost, None)])
 
     def forget(self, worker: str) -> int:
-        """A process is gone; how many sessions it had."""
+        """Remove a process; returns the number of its sessions."""
         numbers = list(self._those.get(worker, {}))
         for number in numbers:
             self.drop(worker, number)
@@ -111,7 +111,7 @@ class Ghosts:
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
-        for number in [one for one in known if news.covers(one) and one not in there]:
+        for number in [number for number in known if news.covers(number) and number not in there]:
             self.drop(news.worker, number)
         for number, seat in there.items():
             if number not in known:
@@ -126,7 +126,7 @@ class Ghosts:
             for key, occupant in list(ghost.in_rooms.items()):
                 if (number, key) not in placed:
                     self.rooms.leave(occupant, tell_leaver=False)
-        shown = {one.session: status_in(one) for one in news.shown}
+        shown = {number.session: status_in(number) for number in news.shown}
         self.restate(
             [
                 (ghost, shown.get(number))
@@ -137,11 +137,11 @@ class Ghosts:
 
 
 def status_in(news: Shown) -> Status | None:
-    """The status that is told of, None where there is none any more."""
+    """Return the status in the news, or None if there is none any more."""
     return None if news.show is None else Status(news.show, news.text)
 
 
 def room_at(place: Place, domain: str) -> Room | None:
-    """The room of a place, None where there can be none."""
+    """Return the room of a place, or None if its address is invalid."""
     local, host, _ = split_address(place.address)
     return room_of(local, host, domain)

@@ -20,7 +20,7 @@ MayEnter = Callable[[Memberships, AccountId, About, str], bool]
 
 @frozen
 class RoomKind:
-    """How rooms of a kind are named, and who may enter.
+    """The names of a kind of rooms and who may enter.
 
     Without ``may_enter`` every room of the kind is open to everyone. ``by_about`` marks one that
     goes by the account's ``About``, which may be a second old: it is read again before anybody is

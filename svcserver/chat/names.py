@@ -39,49 +39,49 @@ class Room:
 
 
 def is_domain(text: str) -> bool:
-    """A host name or IP, with or without a port."""
+    """Return whether it is a host name or IP, with or without a port."""
     return len(text) <= 253 and _DOMAIN.match(text) is not None
 
 
 def is_resource(text: str) -> bool:
-    """Whether it can be the name of a session."""
+    """Return whether it is valid as the name of a session."""
     return 0 < len(text) <= MAX_RESOURCE and text.isprintable()
 
 
 def printable(text: str) -> str:
-    """What a client sent, in a form fit for a log line."""
+    """Return text that a client sent in a form fit for a log line."""
     return _printable(text, MAX_LOGGED)
 
 
 def split_address(text: str) -> tuple[str, str, str]:
-    """``local@domain/resource`` as three texts, any of which may be empty."""
+    """Return the parts of ``local@domain/resource``, any of which may be empty."""
     bare, _, resource = text.partition("/")
     local, at, domain = bare.rpartition("@")
     return (local, domain, resource) if at else ("", bare, resource)
 
 
 def is_room_host(host: str, domain: str) -> bool:
-    """Whether ``host`` is ``muc.`` or ``conference.`` and the session's domain, in any case."""
+    """Return whether ``host`` is ``muc.`` or ``conference.`` and the domain, in any case."""
     wanted = domain.lower()
     return host.lower() in (f"muc.{wanted}", f"conference.{wanted}")
 
 
 def room_of(local: str, host: str, domain: str) -> Room | None:
-    """The room of an address, or None when the client never builds such a name."""
+    """Return the room of an address, or None for a name that the client never builds."""
     if not is_room_host(host, domain):
         return None
-    found = _ROOM.match(local)
-    if found is None:
+    match = _ROOM.match(local)
+    if match is None:
         return None
     alias = host.partition(".")[0].lower()
-    kind = found["kind"] or found["plain"]
-    return Room(f"{local}@{host}", kind, found["id"] or "", f"{local}@{alias}")
+    kind = match["kind"] or match["plain"]
+    return Room(f"{local}@{host}", kind, match["id"] or "", f"{local}@{alias}")
 
 
 def nickname_fault(
     nickname: str, account: AccountId, resource: str, names: frozenset[str]
 ) -> str | None:
-    """Why this is not the player's nickname (a reason word), or None.
+    """Return the reason word why this is not the player's nickname, or None.
 
     ``<name>:<account>:<resource>``, split at the first two colons, since a resource
     contains colons itself. ``names`` are the names the account may go by.
@@ -92,7 +92,7 @@ def nickname_fault(
     held_by, _, held_resource = rest.partition(":")
     if held_by.lower() != account.lower():
         return "nick-account"
-    if any(one.lower() != account.lower() for one in _OTHER_ID.findall(nickname)):
+    if any(other_id.lower() != account.lower() for other_id in _OTHER_ID.findall(nickname)):
         return "nick-account"
     if held_resource != resource:
         return "nick-resource"

@@ -26,20 +26,20 @@ class Person:
     sessions: list[Session] = field(factory=list)
     version: int = 0
     readings: int = 0
-    kept: int = 0
+    about_number: int = 0
 
     @property
     def bound(self) -> list[Session]:
-        """The person's sessions that have bound a resource, oldest first."""
-        return [one for one in self.sessions if one.bound]
+        """Return the sessions that have bound a resource, oldest first."""
+        return [session for session in self.sessions if session.bound]
 
     @property
     def networks(self) -> frozenset[str]:
-        """Those of the sessions; a direct caller has none."""
-        return frozenset(one.network for one in self.sessions if one.network)
+        """Return the networks of the sessions; a direct caller has none."""
+        return frozenset(session.network for session in self.sessions if session.network)
 
     def may_write(self, session: Session) -> bool:
-        """Whether neither the account nor the session's network is muted."""
+        """Return whether neither the account nor the session's network is muted."""
         return not self.about.muted and session.network not in self.about.muted_from
 
     def change(self, about: About) -> None:
@@ -57,15 +57,15 @@ class People:
     _lower: dict[str, Person] = field(factory=dict, init=False)
 
     def get(self, account: AccountId) -> Person | None:
-        """The person of exactly this account id; None if nobody is online with it."""
+        """Return the person with exactly this account id, or None if it is offline."""
         return self._people.get(account)
 
     def find(self, account: str) -> Person | None:
-        """By the id as a client sent it."""
+        """Return the person for an account id in any case, or None if it is offline."""
         return self._people.get(account) or self._lower.get(account.lower())
 
     def arrive(self, account: AccountId, about: About, now: float) -> Person:
-        """The account's person; ``about`` is used only where there is none yet.
+        """Return the account's person; ``about`` is used only for a new one.
 
         For one who is online, signals may be newer than what was just read.
         """
@@ -86,7 +86,7 @@ class People:
         return list(self._people.values())
 
     def member(self, person: Person, room: Room) -> bool:
-        """Whether the account may be in the room. Spec: 2 §4 Chat, rooms."""
+        """Return whether the account may be in the room. Spec: 2 §4 Chat, rooms."""
         may = KINDS[room.kind].may_enter
         return may is None or may(self.memberships, person.account, person.about, room.id)
 

@@ -30,37 +30,37 @@ class About:
     muted: bool = False
     muted_from: frozenset[str] = frozenset()
 
-    def apart_from(self, other: AccountId) -> bool:
-        """Whether either account has blocked the other."""
-        return other in self.blocks or other in self.blocked_by
+    def has_block_with(self, account: AccountId) -> bool:
+        """Return whether either account has blocked the other."""
+        return account in self.blocks or account in self.blocked_by
 
 
 class Proofs(Protocol):
     """Verifies player tokens, as the gate does for requests."""
 
     def account_of(self, token: str) -> AccountId:
-        """The account of a player token; raises BadToken."""
+        """Return the account of a player token; raises BadToken."""
 
 
 class Accounts(Protocol):
     """Reads accounts, at login and again while they are online."""
 
     def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
-        """The account's current data; None when there is no such account.
+        """Return the account's current data, or None if there is no such account.
 
         ``networks`` are those of its sessions (``kernel.networks``), of which some may be muted.
         """
 
 
 class Memberships(Protocol):
-    """Who may be in which room; asked at every entry and line, so it answers synchronously."""
+    """The memberships that decide who may be in a room; synchronous, since every line asks."""
 
     @property
     def remembers(self) -> bool:
-        """Whether ``party_of`` says what was so when the account was last read."""
+        """True if ``party_of`` returns the party at the last read of the account."""
 
     def party_of(self, account: AccountId) -> str | None:
-        """The id of the account's current party."""
+        """Return the id of the account's current party."""
 
 
 class Game(Proofs, Accounts, Memberships, Protocol):
@@ -70,11 +70,10 @@ class Game(Proofs, Accounts, Memberships, Protocol):
 class Wire(Protocol):
     """A connection to a client. After ``end`` nothing more is sent or received."""
 
-    def send(self, frame: bytes) -> None:
-        """Write one finished WebSocket frame."""
+    def send(self, frame: bytes) -> None: ...
 
     def send_behind(self, frame: bytes) -> None:
-        """Write a frame once those that others were sent before it are out; what follows waits."""
+        """Write a frame once other connections' earlier frames are out; later frames wait."""
 
     def end(self, code: int | None, reason: str = "") -> None:
-        """Close with a WebSocket code once what was sent is out; None cuts the connection."""
+        """Close with a WebSocket code once all frames are out; None aborts the connection."""

@@ -22,18 +22,18 @@ FRIEND = "com.epicgames.friends.core.apiobjects.Friend"
 
 
 def gone(sender: str, receiver: str) -> Element:
-    """Make the presence that tells that a session is offline."""
+    """Return the presence of a session that is offline."""
     return stanza.element(stanza.CLIENT, "presence", type="unavailable", from_=sender, to=receiver)
 
 
 class Elsewhere(Protocol):
-    """What presences ask of the chat's other processes; in one process there are none."""
+    """The interface that presences have to the chat's other processes."""
 
     def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
-        """Tell the others the status of a session here, for these friends; None: it has none."""
+        """Send the other processes the status of a session here for these friends."""
 
     def shown(self, account: AccountId) -> list[Ghost]:
-        """The account's sessions there that have a status."""
+        """Return the account's sessions there that have a status."""
 
 
 @define
@@ -48,26 +48,26 @@ class Presences:
     elsewhere: Elsewhere | None = None
 
     def announce(self, session: Session, status: Status) -> None:
-        """Tell friends a session's status; the first time send it theirs, too."""
+        """Send friends a session's status; the first time send it theirs, too."""
         person = self.people.get(session.account)
         if not self.enabled or session.status == status or person is None:
             return
         first, session.status = session.status is None, status
         audience = self._audience(person)
-        for other, _ in audience:
-            other.deliver(element_frame(status.stanza(session.jid, other.jid)))
+        for friend, _ in audience:
+            friend.deliver(element_frame(status.stanza(session.jid, friend.jid)))
         if self.elsewhere is not None:
             self.elsewhere.show(session, tuple(_friends(person)))
         if not first:
             return
-        for other, theirs in audience:
-            session.deliver(element_frame(theirs.stanza(other.jid, session.jid)))
+        for friend, theirs in audience:
+            session.deliver(element_frame(theirs.stanza(friend.jid, session.jid)))
         for account in _friends(person):
             for jid, theirs in self._there(account, person):
                 session.deliver(element_frame(theirs.stanza(jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
-        """Tell friends that a session is offline, then the status of the other session, if any."""
+        """Tell friends that a session is offline, then the other session's status, if any."""
         was, session.status, session.waiting_status = session.status, None, None
         person = self.people.get(session.account)
         if not self.enabled or was is None or person is None:
@@ -75,15 +75,15 @@ class Presences:
         if self.elsewhere is not None and not session.ended:  # that of an ended one they forget
             self.elsewhere.show(session, ())
         audience = self._audience(person)
-        for other, _ in audience:
-            other.deliver(element_frame(gone(session.jid, other.jid)))
-        for other, _ in audience:
-            friend = self.people.get(other.account)
+        for receiver, _ in audience:
+            receiver.deliver(element_frame(gone(session.jid, receiver.jid)))
+        for receiver, _ in audience:
+            friend = self.people.get(receiver.account)
             if friend is not None:
-                self._tell(self._statuses(person.account, friend), [other])
+                self._send_statuses(self._statuses(person.account, friend), [receiver])
 
     def changed(self, ghost: Ghost, status: Status | None, to: Iterable[AccountId]) -> None:
-        """A session elsewhere shows the accounts ``to`` a status; without one it is offline."""
+        """Handle a status of a session elsewhere for the accounts ``to``; None is offline."""
         before, ghost.status = ghost.status, status
         if not self.enabled or before == status:
             return
@@ -95,14 +95,14 @@ class Presences:
                 continue
             if status is not None:
                 ghost.shown_to |= {account}
-                self._tell([(ghost.jid, status)], _heard_by(person))
+                self._send_statuses([(ghost.jid, status)], _receivers(person))
                 continue
-            for other in _heard_by(person):
-                other.deliver(element_frame(gone(ghost.jid, other.jid)))
-            self._tell(self._statuses(ghost.account, person), _heard_by(person))
+            for session in _receivers(person):
+                session.deliver(element_frame(gone(ghost.jid, session.jid)))
+            self._send_statuses(self._statuses(ghost.account, person), _receivers(person))
 
     def restate(self, changes: list[tuple[Ghost, Status | None]]) -> None:
-        """Sessions elsewhere have other statuses than we knew: nobody could tell whom it concerns.
+        """Correct the statuses of sessions elsewhere, of which the receivers are unknown.
 
         Looks at all people here once, where any status is new.
         """
@@ -115,96 +115,95 @@ class Presences:
             self.changed(ghost, status, concerned.get(ghost.account, ()))
 
     def befriend(self, news: FriendAccepted, stamp: str) -> None:
-        """Tell both of an accepted request, then each the other's status."""
+        """Notify both accounts of an accepted request, then send each the other's status."""
         if not self.enabled:
             return
-        asked, accepted = self.people.get(news.asked), self.people.get(news.accepted_by)
+        requester, accepted = self.people.get(news.asked), self.people.get(news.accepted_by)
         if accepted is not None:
             _push(accepted, news.asked, "INBOUND", news.created, stamp)
-        if asked is not None:
-            _push(asked, news.accepted_by, "OUTBOUND", news.created, stamp)
-        for account, person in ((news.asked, accepted), (news.accepted_by, asked)):
+        if requester is not None:
+            _push(requester, news.accepted_by, "OUTBOUND", news.created, stamp)
+        for account, person in ((news.asked, accepted), (news.accepted_by, requester)):
             if person is not None:
-                self._tell(self._statuses(account, person), _heard_by(person))
+                self._send_statuses(self._statuses(account, person), _receivers(person))
 
-    def part(self, one: AccountId, other: AccountId) -> None:
-        """Tell two accounts that are no longer friends that the other is offline."""
+    def part(self, first: AccountId, second: AccountId) -> None:
+        """Tell two former friends that the other is offline."""
         if not self.enabled:
             return
-        for account, receiver in ((one, other), (other, one)):
+        for account, receiver in ((first, second), (second, first)):
             person = self.people.get(receiver)
             if person is None:
                 continue
             for jid, _ in self._statuses(account, person):
-                for session in _heard_by(person):
+                for session in _receivers(person):
                     session.deliver(element_frame(gone(jid, session.jid)))
             for ghost in self.elsewhere.shown(account) if self.elsewhere is not None else ():
                 ghost.shown_to -= {receiver}
 
     def _audience(self, person: Person) -> list[tuple[Session, Status]]:
-        """The sessions here, with status, of friends without a block between."""
-        found: list[tuple[Session, Status]] = []
+        """Return the sessions here with a status of friends without a block between."""
+        audience: list[tuple[Session, Status]] = []
         for account in _friends(person):
             friend = self.people.get(account)
             if friend is not None:
-                found += _announced(friend)
-        return found
+                audience += _announced(friend)
+        return audience
 
     def _statuses(self, account: AccountId, receiver: Person) -> list[tuple[str, Status]]:
-        """What the receiver is to be sent of an account: the statuses of its sessions, by jid."""
+        """Return the statuses of an account's sessions that the receiver is to see, by jid."""
         person = self.people.get(account)
         here = [] if person is None else _announced(person)
-        return [(one.jid, status) for one, status in here] + self._there(account, receiver)
+        return [(session.jid, status) for session, status in here] + self._there(account, receiver)
 
     def _there(self, account: AccountId, receiver: Person) -> list[tuple[str, Status]]:
-        found: list[tuple[str, Status]] = []
+        statuses: list[tuple[str, Status]] = []
         for ghost in self.elsewhere.shown(account) if self.elsewhere is not None else ():
             if ghost.status is not None:
                 ghost.shown_to |= {receiver.account}
-                found.append((ghost.jid, ghost.status))
-        return found
+                statuses.append((ghost.jid, ghost.status))
+        return statuses
 
-    def _tell(self, statuses: list[tuple[str, Status]], receivers: list[Session]) -> None:
+    def _send_statuses(self, statuses: list[tuple[str, Status]], receivers: list[Session]) -> None:
         for jid, status in statuses:
-            for other in receivers:
-                other.deliver(element_frame(status.stanza(jid, other.jid)))
+            for session in receivers:
+                session.deliver(element_frame(status.stanza(jid, session.jid)))
 
 
 def _friends(person: Person) -> list[AccountId]:
-    """The accounts that see the person's status: friends without a block between."""
-    return [one for one in sorted(person.about.friends) if _sees(person, one)]
+    """Return the accounts that see the person's status: friends without a block between."""
+    return [account for account in sorted(person.about.friends) if _sees(person, account)]
 
 
-def _sees(person: Person, other: AccountId) -> bool:
+def _sees(person: Person, account: AccountId) -> bool:
     about = person.about
-    strange = other.lower() == person.account.lower() or about.apart_from(other)
-    return other in about.friends and not strange
+    strange = account.lower() == person.account.lower() or about.has_block_with(account)
+    return account in about.friends and not strange
 
 
 def _announced(person: Person) -> list[tuple[Session, Status]]:
-    """The person's sessions that have sent a status, with it."""
-    return [(one, one.status) for one in person.bound if one.status is not None]
+    return [(session, session.status) for session in person.bound if session.status is not None]
 
 
-def _heard_by(person: Person) -> list[Session]:
-    """The person's sessions that are sent what friends show: those that have shown something."""
-    return [one for one, _ in _announced(person)]
+def _receivers(person: Person) -> list[Session]:
+    """Return the person's sessions that receive friends' statuses: those with one."""
+    return [session for session, _ in _announced(person)]
 
 
-def _push(person: Person, other: AccountId, direction: str, created: str, stamp: str) -> None:
+def _push(person: Person, friend: AccountId, direction: str, created: str, stamp: str) -> None:
     payload = {
-        "accountId": other,
+        "accountId": friend,
         "status": "ACCEPTED",
         "direction": direction,
         "created": created,
     }
     body = orjson.dumps({"type": FRIEND, "payload": payload, "timestamp": stamp}).decode()
     for session in person.bound:
-        said = stanza.element(
+        notification = stanza.element(
             stanza.CLIENT,
             "message",
             stanza.element(None, "body", body),
             from_=f"xmpp-admin@{session.domain}",
             to=session.jid,
         )
-        session.deliver(element_frame(said))
+        session.deliver(element_frame(notification))

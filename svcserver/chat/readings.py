@@ -1,4 +1,4 @@
-"""Reads accounts from the game: at login, and again before an action that depends on it."""
+"""The reading of accounts from the game, at log-in and before an action that needs fresh data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FRESH_S = 1.0  # how old an account's data may be when it acts
 
 @define
 class Readings:
-    """Reads from the game. ``clock`` gives seconds and carries timeouts."""
+    """Reads accounts from the game. ``clock`` gives seconds and carries timeouts."""
 
     accounts: Accounts
     clock: IReactorTime
@@ -36,32 +36,32 @@ class Readings:
     _throttle: Throttle = field(factory=Throttle, init=False, repr=False)
 
     def ask(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
-        """The account's current data; fails with Unavailable when no answer comes in time."""
-        asked: Deferred[About | None] = maybeDeferred(self.accounts.about, account, networks)
-        return asked.addTimeout(GAME_TIMEOUT_S, self.clock, self._late)
+        """Return the account's current data; fails with Unavailable after a time-out."""
+        reply: Deferred[About | None] = maybeDeferred(self.accounts.about, account, networks)
+        return reply.addTimeout(GAME_TIMEOUT_S, self.clock, self._late)
 
     def _late(self, _: object, seconds: float) -> Failure:
         if self._throttle.due("late", self.clock.seconds()):
             log.warn(
-                "the game did not answer within {seconds} s: nobody can log in to the chat, and"
-                " who has is judged by older data",
+                "the game did not answer within {seconds} s: chat log-ins fail, and rights are"
+                " checked with older data",
                 seconds=round(seconds),
             )
         return Failure(Unavailable("the game does not answer"))
 
     def read(self, person: Person) -> Deferred[None]:
-        """Re-read the person; never fails: without an answer the old data stay."""
+        """Read the person again; never fails, and without an answer keeps the old data."""
         version, number = person.version, person.readings + 1
         person.readings = number
 
         def keep(about: About | None) -> None:
-            if about is None or person.version != version or person.kept > number:
+            if about is None or person.version != version or person.about_number > number:
                 return
             before, person.about, person.read_at = person.about, about, self.clock.seconds()
-            person.kept = number
+            person.about_number = number
             # the read may come before the signal of the change, which then finds nothing to do
-            for other in sorted(before.friends - about.friends):
-                self.friendships.end(person.account, other)
+            for friend in sorted(before.friends - about.friends):
+                self.friendships.end(person.account, friend)
 
         def failed(why: Failure) -> None:
             if why.check(Unavailable):  # told where it was noticed, and no mistake of ours

@@ -1,4 +1,4 @@
-"""Translates stanzas into effects. Spec: 2 §4 Chat, §5."""
+"""The translation of stanzas into effects. Spec: 2 §4 Chat, §5."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ ROOM_HOSTS = ("muc.", "conference.")
 # -- before login ----------------------------------------------------------------
 
 
-def credentials(said: Element) -> LogIn | Refuse:
-    """Account and token of an ``<auth>``; its authorisation id may repeat the account."""
-    if said.getAttribute("mechanism") != "PLAIN":
+def credentials(element: Element) -> LogIn | Refuse:
+    """Return the log-in of an ``<auth>``, whose authorisation id may repeat the account."""
+    if element.getAttribute("mechanism") != "PLAIN":
         return Refuse("invalid-mechanism", "bad-mechanism")
-    text = stanza.content(said).strip()
+    text = stanza.content(element).strip()
     bad = Refuse("not-authorized", "bad-format")
     if len(text) > MAX_PAYLOAD:
         return bad
@@ -49,16 +49,16 @@ def credentials(said: Element) -> LogIn | Refuse:
     return LogIn(account, token)
 
 
-def legacy_login(said: Element) -> str | None:
-    """The id of a legacy (jabber:iq:auth) login, which some clients try after a failure."""
-    if said.name == "iq" and stanza.child(said, "query", stanza.LEGACY_AUTH) is not None:
-        stanza_id: str = said.getAttribute("id", "")
+def legacy_login(element: Element) -> str | None:
+    """Return the id of a legacy (jabber:iq:auth) log-in, which some clients try after a failure."""
+    if element.name == "iq" and stanza.child(element, "query", stanza.LEGACY_AUTH) is not None:
+        stanza_id: str = element.getAttribute("id", "")
         return stanza_id if len(stanza_id) <= MAX_ID else None
     return None
 
 
 def opening(domain: str) -> Element:
-    """Our answer to an ``<open>``, which begins a stream (RFC 7395, 3.4); its id is random."""
+    """Return the answer to an ``<open>``, which starts a stream (RFC 7395, 3.4)."""
     return stanza.element(
         stanza.FRAMING,
         "open",
@@ -70,7 +70,7 @@ def opening(domain: str) -> Element:
 
 
 def features(*, account: AccountId) -> Element:
-    """The stream features: log in, or, once that is done, bind."""
+    """Return the stream features: the log-in, or the bind after it."""
     if account:
         offer = stanza.element(stanza.BIND, "bind")
     else:
@@ -84,23 +84,23 @@ def features(*, account: AccountId) -> Element:
 # -- after bind ------------------------------------------------------------------
 
 
-def request(said: Element) -> Effect | None:
-    """The effect of a presence or a message; None for what is not supported."""
-    if said.name == "message":
-        kind = said.getAttribute("type")
+def request(element: Element) -> Effect | None:
+    """Return the effect of a presence or a message, or None if it is unsupported."""
+    if element.name == "message":
+        kind = element.getAttribute("type")
         if kind == "groupchat":
-            return Say(said)
-        return Whisper(said) if kind == "chat" else None
-    return _presence(said) if said.name == "presence" else None
+            return Say(element)
+        return Whisper(element) if kind == "chat" else None
+    return _presence(element) if element.name == "presence" else None
 
 
-def _presence(said: Element) -> Effect | None:
-    to, kind = said.getAttribute("to", ""), said.getAttribute("type")
+def _presence(element: Element) -> Effect | None:
+    to, kind = element.getAttribute("to", ""), element.getAttribute("type")
     if kind == "unavailable":
         return Leave(to) if to else Withdraw()
     if kind:
         return None
     if not to:
-        return Announce(status_of(said))
+        return Announce(status_of(element))
     room_like = split_address(to)[1].lower().startswith(ROOM_HOSTS)
-    return Join(to) if room_like or stanza.child(said, "x", stanza.MUC) is not None else None
+    return Join(to) if room_like or stanza.child(element, "x", stanza.MUC) is not None else None

@@ -1,4 +1,4 @@
-"""Who may enter a room, and who must leave it. Spec: 2 §4 Chat."""
+"""The rules for entering and leaving rooms. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class RoomAccess:
 
     # -- entering ----------------------------------------------------------
 
-    def join(self, session: Session, wish: Join) -> None:
+    def join(self, session: Session, effect: Join) -> None:
         """Let the session in, or refuse with the reason."""
-        local, host, nick = split_address(wish.to)
-        address = wish.to.partition("/")[0]
+        local, host, nick = split_address(effect.to)
+        address = effect.to.partition("/")[0]
         if not session.rates.join(session.number, session.seconds()):
             refuse_entry(session, address, nick, "limit")
             return
@@ -93,14 +93,14 @@ class RoomAccess:
             self.enter_now(session, room, nick)
         else:
 
-            def told(heard: bool) -> None:
-                if not heard:
+            def on_published(delivered: bool) -> None:
+                if not delivered:
                     refuse_entry(session, room.address, nick, "limit")
 
-            pause(session, self.together.enter(session, room, nick), told)
+            pause(session, self.together.enter(session, room, nick), on_published)
 
     def enter_now(self, session: Session, room: Room, nick: str) -> None:
-        """Enter a room whose access and places were checked before."""
+        """Enter a room after the checks."""
         older = self.rooms.enter(session, room, nick)
         if older is not None:
             _log_leave(older, "replaced")
@@ -114,9 +114,9 @@ class RoomAccess:
 
     # -- leaving -----------------------------------------------------------
 
-    def ask_to_leave(self, session: Session, wish: Leave) -> None:
-        """Leave a room at the client's request, if it is there."""
-        local, host, _ = split_address(wish.to)
+    def ask_to_leave(self, session: Session, effect: Leave) -> None:
+        """Leave a room at the client's request, if the session is in it."""
+        local, host, _ = split_address(effect.to)
         room = room_of(local, host, session.domain)
         occupant = session.in_rooms.get(room.key) if room is not None else None
         if occupant is not None:
@@ -125,7 +125,7 @@ class RoomAccess:
     def leave(
         self, session: Session, occupant: Occupant, why: str, *, tell_leaver: bool = True
     ) -> None:
-        """An occupant leaves; ``why`` is left, disconnect, evicted or replaced."""
+        """Remove an occupant; ``why`` is left, disconnect, evicted or replaced."""
         if session.in_rooms.get(occupant.room.key) is not occupant:
             return  # asking the game for the party may have sent the signal that removed it
         if self.together is None:
@@ -136,7 +136,7 @@ class RoomAccess:
     def leave_now(
         self, session: Session, occupant: Occupant, why: str, *, tell_leaver: bool
     ) -> None:
-        """Leave, if it is still there."""
+        """Remove an occupant in this process, if it is still there."""
         if session.in_rooms.get(occupant.room.key) is not occupant:
             return
         codes = ("307",) if why == "evicted" else ()
@@ -149,7 +149,7 @@ class RoomAccess:
             self.leave(session, occupant, why, tell_leaver=False)
 
     def evict(self, person: Person) -> None:
-        """Remove the person from rooms that it may no longer be in."""
+        """Remove the person from rooms that they may no longer be in."""
         for session in person.bound:
             for occupant in list(session.in_rooms.values()):
                 if not self.people.member(person, occupant.room):
@@ -181,7 +181,7 @@ def _nick_fault(session: Session, person: Person, nick: str) -> str | None:
 
 
 def refuse_entry(session: Session, address: str, nick: str, reason: str) -> None:
-    """Answer a join that is refused."""
+    """Answer a join with a refusal."""
     condition, kind = REFUSALS[reason]
     session.write(
         stanza.element(

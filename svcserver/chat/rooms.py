@@ -1,4 +1,4 @@
-"""Rooms: their occupants, and what those are sent, in which order. Spec: 2 §4 Chat.
+"""Rooms: their occupants, and the order of the stanzas sent to them. Spec: 2 §4 Chat.
 
 Who may enter is decided in ``room_access``.
 """
@@ -23,7 +23,7 @@ HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can ha
 
 
 class OccupantSession(Protocol):
-    """An occupant's way out: a session of this process, or the stand-in for one of another."""
+    """The session of an occupant, in this process or a stand-in for one elsewhere."""
 
     elsewhere: ClassVar[bool]  # another process sends it what it hears: we need not even word it
 
@@ -35,13 +35,12 @@ class OccupantSession(Protocol):
 
     @property
     def in_rooms(self) -> dict[str, Occupant]:
-        """Itself as occupant, by room key; the rooms keep this up to date."""
+        """The session's occupants by room key, which the rooms update."""
 
-    def deliver(self, frame: bytes) -> None:
-        """Send a frame."""
+    def deliver(self, frame: bytes) -> None: ...
 
     def deliver_behind(self, frame: bytes) -> None:
-        """Send a frame once those that others were sent before it are out."""
+        """Send a frame once other sessions' earlier frames are out."""
 
 
 @define(eq=False)
@@ -53,7 +52,7 @@ class Occupant:
     nick: str
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
-        """Make the presence of this occupant for ``to``, who uses the room's ``address``."""
+        """Return the presence of this occupant for ``to``, who uses the room's ``address``."""
         marks = [stanza.element(None, "status", code=code) for code in codes]
         item = stanza.element(
             None,
@@ -72,7 +71,7 @@ class Occupant:
         )
 
     def prepared(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
-        """Return that presence before and after the value of ``to``: all else is equal for all."""
+        """Return that presence before and after the value of ``to``, the only difference."""
         presence = self.presence(address, HERE, *codes, gone=gone)
         before, _, after = stanza.serialize(presence).partition(HERE)
         return before, after
@@ -80,7 +79,7 @@ class Occupant:
 
 @define
 class Rooms:
-    """Every room with occupants: of an account, only its newest session."""
+    """The rooms with occupants; of each account, only its newest session."""
 
     max_rooms: int = MAX_ROOMS
     max_occupants: int = MAX_OCCUPANTS
@@ -90,11 +89,11 @@ class Rooms:
     _here: dict[str, tuple[Occupant, ...]] = field(factory=dict, init=False)  # as last looked for
 
     def conflict(self, room: Room, nick: str, account: AccountId) -> bool:
-        """Whether another account has that nickname there."""
+        """Return whether another account has that nickname in the room."""
         return self._nicks.get(room.key, {}).get(nick, account) != account
 
     def full(self, room: Room, session: OccupantSession) -> bool:
-        """Whether a limit is reached: occupants, rooms, or rooms of the session."""
+        """Return whether a limit is reached: occupants, rooms, or rooms of the session."""
         occupants = self._rooms.get(room.key)
         if len(session.in_rooms) >= MAX_ROOMS_PER_SESSION:
             return True
@@ -110,7 +109,7 @@ class Rooms:
         occupant = Occupant(session, room, nick)
         occupants = self._rooms.setdefault(room.key, {})
         self._show_others(occupant)
-        self._tell(occupant)
+        self._broadcast(occupant)
         occupants[session.account] = occupant
         self._here.pop(room.key, None)
         self._nicks.setdefault(room.key, {})[nick] = session.account
@@ -124,7 +123,7 @@ class Rooms:
         self._confirm(occupant)
 
     def leave(self, occupant: Occupant, *codes: str, tell_leaver: bool = True) -> None:
-        """Remove an occupant; ``codes`` (307: removed) are sent to all who are told."""
+        """Remove an occupant; ``codes`` (307: removed) are sent to everyone notified."""
         key = occupant.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
         del occupants[occupant.session.account]
@@ -133,12 +132,12 @@ class Rooms:
         self._here.pop(key, None)
         if not occupants:
             del self._rooms[key], self._nicks[key]
-        self._tell(occupant, *codes, gone=True)
+        self._broadcast(occupant, *codes, gone=True)
         if tell_leaver and not occupant.session.elsewhere:
-            said = occupant.presence(
+            presence = occupant.presence(
                 occupant.room.address, occupant.session.jid, "110", *codes, gone=True
             )
-            occupant.session.deliver(element_frame(said))
+            occupant.session.deliver(element_frame(presence))
 
     def say(
         self,
@@ -147,7 +146,7 @@ class Rooms:
         body: str,
         deaf: Collection[AccountId] = (),
     ) -> int:
-        """Deliver a line to every occupant who is not ``deaf``; returns how many, wherever.
+        """Deliver a line to every occupant who is not ``deaf``; returns their number.
 
         Occupants who use the same address of the room get the same bytes. The speaker is the last
         one, and behind: who hears an own line knows that it has left for all of this process,
@@ -161,9 +160,9 @@ class Rooms:
             return frames[address]
 
         here = self.here(key)
-        for other in here:
-            session, address = other.session, other.room.address
-            if other is not occupant and session.account not in deaf:
+        for receiver in here:
+            session, address = receiver.session, receiver.room.address
+            if receiver is not occupant and session.account not in deaf:
                 session.deliver(frames.get(address) or frame_for(address))
         speaker = occupant.session
         if not speaker.elsewhere and speaker.account not in deaf:
@@ -174,29 +173,31 @@ class Rooms:
         return len(occupants) - sum(account in occupants for account in deaf)
 
     def here(self, key: str) -> tuple[Occupant, ...]:
-        """Those whose sessions are in this process, the oldest first."""
-        found = self._here.get(key)
-        if found is None:
-            found = tuple(one for one in self.occupants(key) if not one.session.elsewhere)
+        """Return the occupants whose sessions are in this process, oldest first."""
+        occupants = self._here.get(key)
+        if occupants is None:
+            occupants = tuple(
+                occupant for occupant in self.occupants(key) if not occupant.session.elsewhere
+            )
             if key in self._rooms:
-                self._here[key] = found
-        return found
+                self._here[key] = occupants
+        return occupants
 
     def announce(self, nick: str, body: str) -> int:
-        """Deliver a line of the server's to everyone in a room; returns how many heard it."""
+        """Deliver a line of the server to everyone in a room; returns the number of receivers."""
         count = 0
         for key in self.keys():
-            for one in self.here(key):
-                one.session.deliver(_line(f"{one.room.address}/{nick}", None, body))
+            for occupant in self.here(key):
+                occupant.session.deliver(_line(f"{occupant.room.address}/{nick}", None, body))
                 count += 1
         return count
 
     def occupants(self, key: str) -> list[Occupant]:
-        """The occupants of a room, oldest first."""
+        """Return the occupants of a room, oldest first."""
         return list(self._rooms.get(key, {}).values())
 
     def keys(self) -> list[str]:
-        """Every room that has an occupant; a list, since rooms come and go while it is walked."""
+        """Return every room with an occupant, in a list that stays valid while rooms change."""
         return list(self._rooms)
 
     def __len__(self) -> int:
@@ -208,29 +209,29 @@ class Rooms:
         if occupant.session.elsewhere:
             return
         address, to = occupant.room.address, occupant.session.jid
-        for other in self.occupants(occupant.room.key):
-            if other.session.account != occupant.session.account:
-                occupant.session.deliver(element_frame(other.presence(address, to)))
+        for present in self.occupants(occupant.room.key):
+            if present.session.account != occupant.session.account:
+                occupant.session.deliver(element_frame(present.presence(address, to)))
 
     def _confirm(self, occupant: Occupant) -> None:
         if occupant.session.elsewhere:
             return
-        said = occupant.presence(occupant.room.address, occupant.session.jid, "110")
-        occupant.session.deliver(element_frame(said))
+        presence = occupant.presence(occupant.room.address, occupant.session.jid, "110")
+        occupant.session.deliver(element_frame(presence))
 
-    def _tell(self, occupant: Occupant, *codes: str, gone: bool = False) -> None:
+    def _broadcast(self, occupant: Occupant, *codes: str, gone: bool = False) -> None:
         wordings: dict[str, tuple[str, str]] = {}
-        for other in self.here(occupant.room.key):
-            address = other.room.address
+        for receiver in self.here(occupant.room.key):
+            address = receiver.room.address
             if address not in wordings:
                 wordings[address] = occupant.prepared(address, *codes, gone=gone)
             before, after = wordings[address]
-            to = stanza.attribute(other.session.jid)
-            other.session.deliver(text_frame(f"{before}{to}{after}"))
+            to = stanza.attribute(receiver.session.jid)
+            receiver.session.deliver(text_frame(f"{before}{to}{after}"))
 
 
 def _line(from_: str, stanza_id: str | None, body: str) -> bytes:
-    """The frame of a line of the chat, as all hear it who know its room by the same address."""
+    """Return the frame of a line, which is equal for all who use the same room address."""
     return element_frame(
         stanza.element(
             stanza.CLIENT,

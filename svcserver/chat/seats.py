@@ -1,4 +1,4 @@
-"""Which bound sessions an account has, in whichever process. Spec: 2 §4 Chat, §5."""
+"""The bound sessions of each account in all processes. Spec: 2 §4 Chat, §5."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from svcserver.kernel.ids import AccountId
 
 @define(eq=False)
 class Seats:
-    """By account in any case; each with its process, the oldest first."""
+    """The seats by account, in any case, each with its process, oldest first."""
 
     _those: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
-        """How many accounts have one."""
+        """Return the number of accounts with a seat."""
         return len(self._those)
 
     def of(self, account: str) -> list[tuple[str, Seat]]:
@@ -23,17 +23,17 @@ class Seats:
 
     def has(self, worker: str, seat: Seat) -> bool:
         return any(
-            (where, one.session) == (worker, seat.session) for where, one in self.of(seat.account)
+            (where, taken.session) == (worker, seat.session)
+            for where, taken in self.of(seat.account)
         )
 
     def take(self, worker: str, seat: Seat) -> None:
-        """Note the account's newest."""
+        """Add the account's newest seat."""
         self._those.setdefault(seat.account.lower(), []).append((worker, seat))
 
     def free(self, worker: str, number: int, account: AccountId) -> None:
-        """A session has none any more."""
         key = account.lower()
-        left = [one for one in self.of(key) if (one[0], one[1].session) != (worker, number)]
+        left = [taken for taken in self.of(key) if (taken[0], taken[1].session) != (worker, number)]
         if left:
             self._those[key] = left
         else:

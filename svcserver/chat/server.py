@@ -72,7 +72,7 @@ MAX_UNBOUND = 8  # connections per forwarded address, of IPv6 per /64
 
 @define(eq=False, repr=False)
 class ChatServer:
-    """All sessions and what they share. ``clock`` gives seconds and carries timeouts."""
+    """All sessions and the state they share. ``clock`` gives seconds and carries timeouts."""
 
     settings: Settings
     game: Game
@@ -94,7 +94,7 @@ class ChatServer:
     _crowd: Crowd[Session] = field(factory=Crowd, init=False)  # the same by network
     _number: int = field(default=0, init=False)
     _swept_at: float = field(default=0.0, init=False)
-    _acts: dict[type[Any], Callable[[Session, Any], None]] = field(init=False)
+    _handlers: dict[type[Any], Callable[[Session, Any], None]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.rates = Rates(self.settings)
@@ -112,7 +112,7 @@ class ChatServer:
             )
             self.room_access.together = self.messages.together = self.workers
             self.presences.elsewhere = self.workers
-        self._acts = {
+        self._handlers = {
             Reply: lambda session, effect: session.write(effect.stanza),
             LogIn: self.admission.log_in,
             Refuse: self.admission.refuse,
@@ -124,13 +124,13 @@ class ChatServer:
             Withdraw: self._withdraw,
             Say: self.messages.say,
             Whisper: self.messages.whisper,
-            TooMuch: lambda session, effect: not_acceptable(session, effect.said),
+            TooMuch: lambda session, effect: not_acceptable(session, effect.element),
             End: lambda session, effect: session.end(effect.reason),
             Over: self._forget,
         }
 
     def seconds(self) -> float:
-        """The clock's seconds, for timers and rates."""
+        """Return the clock's seconds, for timers and rates."""
         return float(self.clock.seconds())
 
     def __len__(self) -> int:
@@ -139,12 +139,12 @@ class ChatServer:
     # -- connections -------------------------------------------------------
 
     def may_connect(self, address: str) -> bool:
-        """Whether to accept a connection from that forwarded address ("" for a direct one)."""
+        """Return whether to accept a connection from a forwarded address ("": direct)."""
         network = network_of(address)
         if network and self._crowd.waiting.count(network) >= MAX_UNBOUND:
             taken, reason = False, "chat_unbound"
         else:
-            taken = not self._full or self._crowd.gives_way(network) is not None
+            taken = not self._full or self._crowd.choose_to_close(network) is not None
             reason = "chat_full"
         if not taken:
             self.counters.add(Counted.REFUSALS, reason)
@@ -155,8 +155,8 @@ class ChatServer:
         return len(self._sessions) >= self.settings.max_connections
 
     def connect(self, wire: Wire, address: str, since: float) -> Session:
-        """A session for a connection made at ``since`` (clock seconds); may close another."""
-        older = self._crowd.gives_way(network_of(address)) if self._full else None
+        """Create a session for a connection of ``since`` (clock seconds); may close another."""
+        older = self._crowd.choose_to_close(network_of(address)) if self._full else None
         if older is not None:
             self.counters.add(Counted.EVICTED_CONNECTIONS, "chat_full")
             older.end("full")
@@ -169,22 +169,22 @@ class ChatServer:
             self.settings,
             self.seconds,
             self.rates,
-            self._act,
+            self._perform,
         )
         self._sessions[session.number] = session
         self._crowd.waiting.add(session)
-        if self.admission.says(session):
+        if self.admission.may_log(session):
             log.info(
                 "connect c={number} from={address} via={via}{omitted}",
                 number=session.number,
                 address=address or "127.0.0.1",
                 via="gateway" if address else "direct",
-                omitted=self.admission.omitted_words(),
+                omitted=self.admission.omitted_text(),
             )
         return session
 
-    def _act(self, session: Session, effect: Effect) -> None:
-        self._acts[type(effect)](session, effect)
+    def _perform(self, session: Session, effect: Effect) -> None:
+        self._handlers[type(effect)](session, effect)
 
     def _bound(self, session: Session, effect: Bound) -> None:
         self._crowd.bound(session)
@@ -192,8 +192,8 @@ class ChatServer:
         if self.workers is None:
             session.write(effect.result)
         else:
-            told = self.workers.bound(session)
-            pause(session, told, lambda _: session.write(effect.result))
+            published = self.workers.bound(session)
+            pause(session, published, lambda _: session.write(effect.result))
 
     def _forget(self, session: Session, over: Over) -> None:
         self.room_access.leave_all(
@@ -201,7 +201,7 @@ class ChatServer:
         )
         if over.was_bound and over.reason != "shutdown":
             self.presences.withdraw(session)
-        if session.account or self.admission.says(session):
+        if session.account or self.admission.may_log(session):
             log.info(
                 "closed c={number} uid={uid} reason={reason} after={after}s",
                 number=session.number,
@@ -216,7 +216,7 @@ class ChatServer:
             self.workers.gone(session)
 
     def tick(self) -> None:
-        """Check timeouts, and every minute everybody's right to be in their rooms."""
+        """Check timeouts and, every minute, everybody's right to be in their rooms."""
         now = self.seconds()
         if self.workers is not None:
             self.workers.tick()
@@ -225,36 +225,36 @@ class ChatServer:
             if effects:
                 session.perform(effects)
             if session.waiting_status is not None and not session.ended:
-                self._tell(session, session.waiting_status)
+                self._announce_status(session, session.waiting_status)
         if now - self._swept_at >= SWEEP_S:
             self._swept_at = now
             self.room_access.sweep()
-        old = [one for one in self.people.all() if now - one.read_at >= SWEEP_S]
+        old = [person for person in self.people.all() if now - person.read_at >= SWEEP_S]
         for person in old[:SWEEP_AT_ONCE]:
             person.read_at = now  # so that the next tick does not ask again
-            self._look_again(person)
+            self._reread(person)
 
-    def _look_again(self, person: Person) -> None:
+    def _reread(self, person: Person) -> None:
         self.readings.read(person).addCallback(lambda _: self.room_access.evict(person))
 
-    def look_at_all(self) -> None:
-        """Re-read everybody online, a few at each tick: changes may have been missed."""
+    def reread_all(self) -> None:
+        """Read everybody online again, a few at each tick, since changes may have been missed."""
         for person in self.people.all():
             person.read_at = -SWEEP_S
 
     def shut(self) -> None:
-        """End every session: the service stops."""
+        """End every session when the service stops."""
         for session in list(self._sessions.values()):
             session.end("shutdown")
 
     # -- presence ----------------------------------------------------------
 
-    def _announce(self, session: Session, wish: Announce) -> None:
+    def _announce(self, session: Session, effect: Announce) -> None:
         if self.settings.presence:
-            self.readings.freshly(session, lambda: self._tell(session, wish.status))
+            self.readings.freshly(session, lambda: self._announce_status(session, effect.status))
 
-    def _tell(self, session: Session, status: Status) -> None:
-        """Tell friends the status, at once or, over the rate, the newest one at a later tick."""
+    def _announce_status(self, session: Session, status: Status) -> None:
+        """Send friends the status now or, over the rate, the newest one at a later tick."""
         if session.status == status:
             session.waiting_status = None
         elif self.rates.presence(session.number, self.seconds()):
@@ -278,7 +278,7 @@ class ChatServer:
     def on_guild_changed(self, news: GuildChanged) -> None:
         """Remove those who left the guild from its room."""
         online = self.people.all() if not news.left else ()
-        theirs = [one.account for one in online if one.about.guild == news.guild_id]
+        theirs = [person.account for person in online if person.about.guild == news.guild_id]
         for account in news.left or theirs:
             if (person := self.people.get(account)) is not None:
                 if news.guild_id in ("", person.about.guild):
@@ -300,7 +300,7 @@ class ChatServer:
         self.friendships.begin(news, iso(self.wall_clock()))
 
     def on_announced(self, news: Announced) -> None:
-        """Show everyone in a room a line of the server's."""
+        """Send everyone in a room a line of the server."""
         count = self.rooms.announce(SERVER_NICK, news.text)
         log.info("announced len={length} to={count}", length=len(news.text), count=count)
 

@@ -1,4 +1,4 @@
-"""The chat as a service inside the metagame, which runs on when the chat cannot start."""
+"""The chat service inside the metagame, which keeps running if the chat cannot start."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def chat_service(
     counters: Counters,
     warnings: Sequence[str] = (),
 ) -> ChatService:
-    """The chat of these settings; the caller connects ``server.on_...`` to the game's signals.
+    """Return the chat; the caller connects ``server.on_...`` to the game's signals.
 
     ``warnings`` are logged at its start.
     """
@@ -45,7 +45,7 @@ def chat_service(
 
 @define(eq=False, slots=False)
 class ChatService(Service):
-    """Listens from start to stop, and ends every session at the stop."""
+    """The service that listens while it runs and ends every session when it stops."""
 
     reactor: Any
     server: ChatServer
@@ -97,13 +97,13 @@ class ChatService(Service):
         self.server.shut()
         gone: Deferred[Any] = Deferred()
         deadline = self.reactor.seconds() + CUT_S
-        work = partial(self._look, gone, deadline)
+        work = partial(self._check_closed, gone, deadline)
         look = Every(self.reactor, LOOK_S, work, "waiting for open chats", at_once=True)
         gone.addCallback(lambda _: look.stopService())
         look.startService()
         return gone.addCallback(lambda _: stopped)
 
-    def _look(self, gone: Deferred[Any], deadline: float) -> None:
+    def _check_closed(self, gone: Deferred[Any], deadline: float) -> None:
         late = self.reactor.seconds() >= deadline
         if late:
             for connection in list(self.factory.connections):

@@ -50,28 +50,28 @@ class Where:
 
 
 class Steps(Protocol):
-    """The inputs of the state machine; one not allowed in a state raises NoTransition."""
+    """The inputs of the state machine; one that a state does not allow raises NoTransition."""
 
     def opened(self) -> None:
         """The client opened its stream."""
 
     def tried(self) -> None:
-        """The client sent its one ``<auth>``."""
+        """The client sent its only ``<auth>``."""
 
     def logged_in(self) -> None:
-        """The account is proven and known."""
+        """The account is verified and known."""
 
     def bound(self) -> None:
         """The client bound its resource."""
 
     def asked(self) -> None:
-        """The game is asked; what the client sends meanwhile is queued."""
+        """The game is asked, and messages of the client are queued."""
 
     def answered(self) -> None:
-        """The game has answered; what was queued meanwhile is read."""
+        """The game has answered, and queued messages are handled."""
 
     def ended(self) -> None:
-        """The session is over: nothing is read or written any more."""
+        """The session has ended: nothing is received or sent any more."""
 
 
 _ASKED = ((Stage.TRIED, Stage.ASKING), (Stage.BOUND, Stage.WAITING))
@@ -110,23 +110,27 @@ SECRETS = ("auth", "response", "password", "digest", "token")
 TEXTS = ("body", "status", "subject")
 
 
-def outline(said: Element) -> str:
-    """The stanza with secrets redacted and texts as ``[n chars]``."""
-    if said.name in SECRETS:
+def outline(element: Element) -> str:
+    """Return the stanza with secrets redacted and texts as ``[n chars]``."""
+    if element.name in SECRETS:
         inner = "[redacted]"
-    elif said.name in TEXTS:
-        inner = f"[{len(stanza.content(said))} chars]"
+    elif element.name in TEXTS:
+        inner = f"[{len(stanza.content(element))} chars]"
     else:
-        inner = stanza.text(stanza.content(said).strip()) + "".join(map(outline, said.elements()))
+        inner = stanza.text(stanza.content(element).strip()) + "".join(
+            map(outline, element.elements())
+        )
     pairs = "".join(
         f' {name if isinstance(name, str) else name[1]}="{stanza.attribute(value)}"'
-        for name, value in said.attributes.items()
+        for name, value in element.attributes.items()
     )
-    return f"<{said.name}{pairs}>{inner}</{said.name}>" if inner else f"<{said.name}{pairs}/>"
+    return (
+        f"<{element.name}{pairs}>{inner}</{element.name}>" if inner else f"<{element.name}{pairs}/>"
+    )
 
 
 def outline_frame(frame: bytes) -> str:
-    """The outline of a frame that we send."""
+    """Return the outline of a frame that we send."""
     payload = frame[{126: 4, 127: 10}.get(frame[1], 2) :]
     try:
         return outline(stanza.parse(payload.decode("utf-8")))
@@ -153,7 +157,7 @@ NOTHING: tuple[Effect, ...] = ()
 
 @define(eq=False)
 class Session:
-    """One connection. ``address`` is the forwarded one, empty for a direct caller.
+    """A connection. ``address`` is the forwarded one, empty for a direct caller.
 
     ``act`` performs an effect (``ChatServer``); ``seconds`` is the clock, ``since`` the
     time on it at which the connection was made.
@@ -178,7 +182,7 @@ class Session:
     status: Status | None = None
     waiting_status: Status | None = None
     in_rooms: dict[str, Occupant] = field(factory=dict)
-    heard: float = 0.0
+    last_received: float = 0.0
     refusals_logged: dict[tuple[str, str], float] = field(factory=dict)
     _where: Where = field(factory=Where)
     _steps: Steps = field(init=False)
@@ -193,27 +197,27 @@ class Session:
     _dropped: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.domain, self.heard = self.settings.domain, self.since
+        self.domain, self.last_received = self.settings.domain, self.since
         self._steps = steps_of(self._where)
 
     @property
     def network(self) -> str:
-        """The network of its address (``kernel.networks``); that of all direct callers is one."""
+        """Return the network of its address; all direct callers share one."""
         return network_of(self.address)
 
     @property
     def ended(self) -> bool:
-        """Whether it is over: nothing is received, and nothing sent."""
+        """True if the session has ended, so that nothing is received or sent."""
         return self._where.stage is Stage.ENDED
 
     @property
     def logged_in(self) -> bool:
-        """Whether its account is known."""
+        """True if the account is known."""
         return self.bound or self._where.stage is Stage.KNOWN
 
     @property
     def bound(self) -> bool:
-        """Whether the client has bound a resource, and can get stanzas."""
+        """True if the client has bound a resource and can receive stanzas."""
         stage = self._where.stage
         return stage is Stage.BOUND or stage is Stage.WAITING
 
@@ -229,14 +233,14 @@ class Session:
             self.act(self, effect)
 
     def receive(self, data: bytes) -> Iterable[Effect]:
-        """The effects of a message; each must be performed before the next is taken."""
+        """Return the effects of a message; each must be performed before the next is taken."""
         if self.ended:
             return NOTHING
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             return (End("refused"),)
-        self.heard, self._pinged = self.seconds(), None
+        self.last_received, self._pinged = self.seconds(), None
         if not self._must_wait:
             return self._take(text)
         # room for two of the longest stanzas, or for many short ones
@@ -258,14 +262,14 @@ class Session:
         if over and not text.lstrip().startswith("<message"):
             return self.drop()
         try:
-            said = parse(text)
+            element = parse(text)
         except Unparseable as why:
             return self._unreadable(why)
         if self.settings.trace:
-            log.info("trace c={number} in {outline}", number=self.number, outline=outline(said))
+            log.info("trace c={number} in {outline}", number=self.number, outline=outline(element))
         if over:
-            return self._too_much(said)
-        return self._after_login(said) if self.logged_in else self._before_login(said)
+            return self._too_much(element)
+        return self._after_login(element) if self.logged_in else self._before_login(element)
 
     def _unreadable(self, why: Unparseable) -> Iterable[Effect]:
         if self.logged_in:
@@ -275,12 +279,16 @@ class Session:
             (Reply(stanza.RESTRICTED_XML), refused) if isinstance(why, Restricted) else (refused,)
         )
 
-    def _too_much(self, said: Element) -> Iterable[Effect]:
-        """Over the stanza rate: room messages still get an error, up to a bound."""
+    def _too_much(self, element: Element) -> Iterable[Effect]:
+        """Answer room messages over the stanza rate with an error, up to a limit."""
         self._roll()
-        if said.getAttribute("type") == "groupchat" and self.bound and self._refused < MAX_REFUSED:
+        if (
+            element.getAttribute("type") == "groupchat"
+            and self.bound
+            and self._refused < MAX_REFUSED
+        ):
             self._refused += 1
-            return (TooMuch(said),)
+            return (TooMuch(element),)
         return self.drop()
 
     def drop(self) -> Iterable[Effect]:
@@ -296,26 +304,26 @@ class Session:
 
     # -- before login ------------------------------------------------------
 
-    def _before_login(self, said: Element) -> Iterable[Effect]:
+    def _before_login(self, element: Element) -> Iterable[Effect]:
         self._frames += 1
         if self._frames > MAX_FRAMES:
             return (End("refused"),)
-        if said.name == "close":
+        if element.name == "close":
             return (End("close"),)
-        if said.name == "open":
-            return self._open(said)
-        if said.name == "auth" and self._where.stage is Stage.OPENED:
+        if element.name == "open":
+            return self._open(element)
+        if element.name == "auth" and self._where.stage is Stage.OPENED:
             self._steps.tried()
-            return (requests.credentials(said),)
-        stanza_id = requests.legacy_login(said)
+            return (requests.credentials(element),)
+        stanza_id = requests.legacy_login(element)
         if stanza_id is None:
             return (End("refused"),)
         return (Reply(stanza.failed(stanza_id, "not-authorized", "auth")), End("refused"))
 
-    def _open(self, said: Element) -> Iterable[Effect]:
+    def _open(self, element: Element) -> Iterable[Effect]:
         """Answer ``<open>`` with the features; the domain may change until bind."""
         self._steps.opened()
-        to = said.getAttribute("to", "")
+        to = element.getAttribute("to", "")
         if not self.bound:
             self.domain = to if is_domain(to) else self.settings.domain
         features = requests.features(account=self.account)
@@ -332,23 +340,23 @@ class Session:
 
     # -- after login -------------------------------------------------------
 
-    def _after_login(self, said: Element) -> Iterable[Effect]:
-        if said.name == "iq":
-            return self._query(said)
-        if said.name == "open":
-            return self._open(said)
-        if said.name == "close":
+    def _after_login(self, element: Element) -> Iterable[Effect]:
+        if element.name == "iq":
+            return self._query(element)
+        if element.name == "open":
+            return self._open(element)
+        if element.name == "close":
             return (End("close"),)
         if not self.bound:
-            return (End("refused"),) if said.name == "auth" else NOTHING
-        effect = requests.request(said)
+            return (End("refused"),) if element.name == "auth" else NOTHING
+        effect = requests.request(element)
         return NOTHING if effect is None else (effect,)
 
-    def _query(self, said: Element) -> Iterable[Effect]:
-        stanza_id = said.getAttribute("id", "")
-        if said.getAttribute("type") not in ("get", "set") or len(stanza_id) > requests.MAX_ID:
+    def _query(self, element: Element) -> Iterable[Effect]:
+        stanza_id = element.getAttribute("id", "")
+        if element.getAttribute("type") not in ("get", "set") or len(stanza_id) > requests.MAX_ID:
             return NOTHING
-        bind = child(said, "bind", stanza.BIND)
+        bind = child(element, "bind", stanza.BIND)
         if bind is None:
             return (Reply(stanza.result(stanza_id)),)
         resource = stanza.content(child(bind, "resource")) or f"srv-{hex_token(32)}"
@@ -357,7 +365,6 @@ class Session:
         return self._bind(stanza_id, resource)
 
     def _bind(self, stanza_id: str, resource: str) -> Iterator[Effect]:
-        """Bind the resource, unless the session is bound already."""
         if self.bound:
             yield Reply(self._bind_result(stanza_id))
             return
@@ -373,52 +380,50 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """The game is asked: queue what the client sends until ``resume``."""
+        """Queue messages of the client until ``resume``, since the game is asked."""
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:
-        """Run ``act``, then handle what was queued meanwhile."""
+        """Run ``act``, then handle the queued messages."""
         if self.ended:
             return
         self._steps.answered()
         act()
-        self.perform(self._kept())
+        self.perform(self._take_queued())
 
-    def _kept(self) -> Iterator[Effect]:
+    def _take_queued(self) -> Iterator[Effect]:
         while self._inbox and not self._must_wait and not self.ended:
             yield from self._take(self._inbox.pop(0))
 
     # -- out ---------------------------------------------------------------
 
     def deliver(self, frame: bytes) -> None:
-        """Send a frame."""
         if not self.ended:
             if self.settings.trace:
                 self._trace(frame)
             self.wire.send(frame)
 
     def deliver_behind(self, frame: bytes) -> None:
-        """Send a frame once those that others were sent before it are out."""
+        """Send a frame once other sessions' earlier frames are out."""
         if not self.ended:
             if self.settings.trace:
                 self._trace(frame)
             self.wire.send_behind(frame)
 
     def _trace(self, frame: bytes) -> None:
-        said = outline_frame(frame)
-        log.info("trace c={number} out {outline}", number=self.number, outline=said)
+        text = outline_frame(frame)
+        log.info("trace c={number} out {outline}", number=self.number, outline=text)
 
-    def write(self, said: Element) -> None:
-        self.deliver(element_frame(said))
+    def write(self, element: Element) -> None:
+        self.deliver(element_frame(element))
 
     # -- time --------------------------------------------------------------
 
     def probe(self) -> None:
-        """Ping the client, which must answer within ``PROBE_S``: a newer session has been bound."""
+        """Ping the client, which must answer within ``PROBE_S``, after a newer bind."""
         self.write(self._ping(self.seconds(), PROBE_S))
 
     def _ping(self, now: float, patience: float = ANSWER_S) -> Element:
-        """Make a ping that must be answered within ``patience`` seconds."""
         self._pings += 1
         self._pinged, self._patience = now, patience
         return stanza.element(
@@ -432,7 +437,7 @@ class Session:
         )
 
     def tick(self, now: float) -> Iterable[Effect]:
-        """The effects of timeouts; called once a second with the clock's ``now``."""
+        """Return the effects of timeouts; called once a second with the clock's ``now``."""
         if not self.logged_in:
             return (End("timeout"),) if now - self.since >= LOGIN_S else NOTHING
         if not self.bound:
@@ -440,7 +445,7 @@ class Session:
         if self._pinged is not None:
             late = now - self._pinged >= self._patience
             return (End("ping-timeout"),) if late else NOTHING
-        return (Reply(self._ping(now)),) if now - self.heard >= SILENCE_S else NOTHING
+        return (Reply(self._ping(now)),) if now - self.last_received >= SILENCE_S else NOTHING
 
     # -- the end -----------------------------------------------------------
 

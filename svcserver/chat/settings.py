@@ -21,7 +21,7 @@ from svcserver.kernel.settings import port as port_number
 
 
 def per_second(text: str) -> Rate:
-    """A rate from ``<burst>,<per second>``."""
+    """Parse a rate from ``<burst>,<per second>``."""
     try:
         burst, rate = (float(part) for part in text.split(","))
     except ValueError:
@@ -32,7 +32,7 @@ def per_second(text: str) -> Rate:
 
 
 def domain(text: str) -> str:
-    """A host name or host:port."""
+    """Parse a host name or host:port."""
     if not is_domain(text.strip()):
         raise ValueError("must be a host name or host:port")
     return text.strip()

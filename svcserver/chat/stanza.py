@@ -115,8 +115,8 @@ def child(parent: Element, name: str, namespace: str | None = None) -> Element |
     """Return the first child of that name (and namespace, when one is given)."""
     for element in domish.generateElementsNamed(parent.children, name):
         if namespace in (None, element.uri):
-            found: Element = element
-            return found
+            match: Element = element
+            return match
     return None
 
 
@@ -157,8 +157,8 @@ def stream_error(condition: str) -> Element:
     """Make a ``<stream:error>``, by which the server ends the stream."""
     made = StreamError(condition).getElement()
     made.localPrefixes = {"stream": STREAMS}
-    found: Element = made
-    return found
+    result: Element = made
+    return result
 
 
 def result(stanza_id: str, *inner: Element) -> Element:

@@ -19,7 +19,7 @@ class Status:
     text: str = ""
 
     def stanza(self, sender: str, receiver: str) -> Element:
-        """Make the presence that tells it to a friend."""
+        """Return the presence that sends it to a friend."""
         parts = (("show", self.show), ("status", self.text))
         inner = [stanza.element(None, name, value) for name, value in parts if value]
         return stanza.element(stanza.CLIENT, "presence", *inner, from_=sender, to=receiver)

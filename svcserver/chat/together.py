@@ -1,4 +1,4 @@
-"""What rooms and messages ask of the chat of several processes; in one process there is none."""
+"""The interface that rooms and messages have to a chat of several processes."""
 
 from __future__ import annotations
 

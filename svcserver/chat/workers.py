@@ -1,9 +1,9 @@
-"""The chat over several processes: each keeps all rooms, and all change them by the same news.
+"""The chat over several processes: each has all rooms and changes them by the same news.
 
-What a session does is told first, and happens in every process when the news arrives, in one
-order for all: the process of the session itself waits for it, too. A process that is not heard of
-for ``LEASE_S`` is gone with all its sessions; if it lives after all it ends them, and goes on under
-a new name. One that may have missed news says Hello, and the others tell who is with them.
+A session's action is published first and happens in every process when the news arrives, in one
+order for all, also in the session's own process. A process without a heartbeat for ``LEASE_S`` is
+removed with all its sessions. If it is alive after all, it ends them and continues under a new
+name. A process that may have missed news says Hello, and the others announce their sessions.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ log = Logger()
 
 @define(eq=False)
 class Workers:
-    """A ``Together`` by the news of a board. ``seconds`` is the clock of timers."""
+    """A ``Together`` on the news of a board. ``seconds`` is the clock of timers."""
 
     board: Board
     rooms: Rooms
@@ -66,16 +66,18 @@ class Workers:
     _ghosts: Ghosts = field(init=False)
     _seats: Seats = field(factory=Seats, init=False)
     _pending: Pending = field(factory=Pending, init=False)
-    _told_at: float | None = field(default=None, init=False)
-    _behind: bool = field(default=True, init=False)  # nobody has told us who is there
+    _alive_at: float | None = field(default=None, init=False)
+    _behind: bool = field(default=True, init=False)  # the others have not announced their sessions
     _arriving: Arriving = field(init=False)
     _answers: Answers = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._arriving = Arriving(self.seconds)
-        self._answers = Answers(self.seconds, self._tell, self._here)
+        self._answers = Answers(self.seconds, self._publish, self._here)
         self._ghosts = Ghosts(self.rooms, self._sit, self._seats.free, self.presences.restate)
-        self.leases = Leases(self.seconds, self._tell_unwaited, self._forget_all, self._begin_anew)
+        self.leases = Leases(
+            self.seconds, self._publish_unwaited, self._forget_all, self._restart_lease
+        )
         listeners: tuple[tuple[type[Any], Callable[[Any], None]], ...] = (
             (Alive, self.leases.on_alive),
             (Expired, self.leases.on_expired),
@@ -95,25 +97,25 @@ class Workers:
 
     @property
     def name(self) -> str:
-        """Of this process, as long as it has its lease."""
+        """The name of this process while it has its lease."""
         return self.leases.name
 
     def crowd(self) -> tuple[int, int]:
-        """How many bound sessions the others have, and how many accounts have one, wherever."""
+        """Return the number of bound sessions elsewhere, and of accounts that have one anywhere."""
         return len(self._ghosts), len(self._seats)
 
-    # -- what sessions here do ----------------------------------------------
+    # -- actions of sessions here -------------------------------------------
 
     def bound(self, session: Session) -> Deferred[bool]:
-        """A session here is bound; fires once it has its place among the account's others."""
+        """Publish a bound session; fires once it has its place among the account's others."""
         self._mine[session.number] = session
-        told = self._tell(Bound(self.name, seat_of(session)))
-        return told.addCallback(self._seated, session)
+        published = self._publish(Bound(self.name, seat_of(session)))
+        return published.addCallback(self._seated, session)
 
-    def _seated(self, told: bool, session: Session) -> bool:
-        """Where nobody could be told of a session, or we do not hear now, it has its seat here."""
+    def _seated(self, is_delivered: bool, session: Session) -> bool:
+        """Give the session its seat here if the news was not delivered."""
         self._sit_alone(session)
-        return told
+        return is_delivered
 
     def _sit_alone(self, session: Session) -> None:
         seat = seat_of(session)
@@ -121,54 +123,62 @@ class Workers:
             self._sit(self.name, seat)
 
     def gone(self, session: Session) -> None:
-        """A bound session here has ended."""
+        """Publish the end of a bound session."""
         if session.number in self._mine:
             gone = Gone(self.name, session.number)
-            told = self._tell(gone)
-            log_failure(told.addCallback(lambda heard: None if heard else self._on_gone(gone)))
+            published = self._publish(gone)
+            log_failure(
+                published.addCallback(
+                    lambda is_delivered: None if is_delivered else self._on_gone(gone)
+                )
+            )
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]:
         place = Place(session.number, room.address, nick)
-        return self._arriving.enter(lambda: self._tell_of(session, place, room.key))
+        return self._arriving.enter(lambda: self._publish_entry(session, place, room.key))
 
-    def _tell_of(self, session: Session, place: Place, key: str) -> Deferred[bool]:
+    def _publish_entry(self, session: Session, place: Place, key: str) -> Deferred[bool]:
         if session.ended:  # while it waited
             return succeed(False)
         self._pending.entering[session.number, key] = session, place
 
-        def untold(heard: bool) -> bool:
-            if not heard:  # the session is told so, and if it is heard after all it counts no more
+        def withdraw(is_delivered: bool) -> bool:
+            if (
+                not is_delivered
+            ):  # the session is told so, and if it is heard after all it counts no more
                 self._pending.entering.pop((session.number, key), None)
-            return heard
+            return is_delivered
 
-        return self._tell(Entering(self.name, place, seat_of(session))).addCallback(untold)
+        return self._publish(Entering(self.name, place, seat_of(session))).addCallback(withdraw)
 
     def leave(self, session: Session, occupant: Occupant, why: str, tell_leaver: bool) -> None:
         key = occupant.room.key
         if (session.number, key) in self._pending.leaving:
             return
         self._pending.leaving[session.number, key] = Leave(session, occupant, why, tell_leaver)
-        told = self._tell(Leaving(self.name, session.number, key, why, tell_leaver))
-        told.addCallback(lambda heard: None if heard else self._leave_alone(session.number, key))
-        log_failure(told)
+        published = self._publish(Leaving(self.name, session.number, key, why, tell_leaver))
+        published.addCallback(
+            lambda is_delivered: None if is_delivered else self._leave_alone(session.number, key)
+        )
+        log_failure(published)
 
     def _leave_alone(self, number: int, key: str) -> None:
-        """Nobody can be told, or we did not hear it: they learn it from our next Here."""
-        found = self._pending.leaving.pop((number, key), None)
-        if found is not None:
-            self._leave_now(found)
+        """Leave without the other processes, which learn it from our next Here."""
+        leave = self._pending.leaving.pop((number, key), None)
+        if leave is not None:
+            self._leave_now(leave)
 
-    def _leave_now(self, one: Leave) -> None:
-        tell = one.tell_leaver and not one.session.ended
-        self.room_access.leave_now(one.session, one.occupant, one.why, tell_leaver=tell)
+    def _leave_now(self, leave: Leave) -> None:
+        tell = leave.tell_leaver and not leave.session.ended
+        self.room_access.leave_now(leave.session, leave.occupant, leave.why, tell_leaver=tell)
 
     def say(
         self, occupant: Occupant, stanza_id: str | None, body: str, deaf: frozenset[AccountId]
     ) -> Deferred[bool]:
         session: Any = occupant.session
         key, silent = occupant.room.key, tuple(sorted(deaf))
-        said = Said(self.name, session.number, key, stanza_id, body, silent)
-        return self._pending.say(said, self._tell, self.seconds())
+        line = Said(self.name, session.number, key, stanza_id, body, silent)
+        return self._pending.say(line, self._publish, self.seconds())
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
         return self._seats.of(account)
@@ -177,41 +187,41 @@ class Workers:
         self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str
     ) -> Deferred[bool]:
         named = tuple((worker, seat.session) for worker, seat in to)
-        return self._tell(Whispered(self.name, named, jid, stanza_id, body))
+        return self._publish(Whispered(self.name, named, jid, stanza_id, body))
 
     def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
         if session.number in self._mine:
-            self._tell_unwaited(shown_of(self.name, session, to))
+            self._publish_unwaited(shown_of(self.name, session, to))
 
     def shown(self, account: AccountId) -> list[Ghost]:
         those = [self._ghosts.find(worker, seat.session) for worker, seat in self.seats(account)]
-        return [one for one in those if one is not None and one.status is not None]
+        return [ghost for ghost in those if ghost is not None and ghost.status is not None]
 
     # -- the processes ------------------------------------------------------
 
     def tick(self) -> None:
-        """Say that we live; forget those of whom nothing was heard."""
+        """Publish a heartbeat and end the leases of silent processes."""
         now = self.seconds()
-        pause_s = 0.0 if self._behind else ALIVE_S  # who is behind says so at its next tick
-        if self._told_at is None or now - self._told_at >= pause_s:
-            self._told_at = now
-            self._tell(Alive(self.name)).addCallback(self._catch_up).addErrback(_defect)
+        pause_s = 0.0 if self._behind else ALIVE_S  # Hello is due at the next tick
+        if self._alive_at is None or now - self._alive_at >= pause_s:
+            self._alive_at = now
+            self._publish(Alive(self.name)).addCallback(self._catch_up).addErrback(_defect)
         self._pending.refuse_lines(now - HEARD_S)
-        self.leases.look()
-        self._answers.look()
-        self._arriving.look()
+        self.leases.check()
+        self._answers.check()
+        self._arriving.check()
 
-    def _catch_up(self, told: bool) -> None:
-        if not told:
-            self._arriving.let_enter()  # nobody can be told now: those who wait are to hear that
-        if told and (self._behind or self._arriving.ungreeted):
+    def _catch_up(self, is_delivered: bool) -> None:
+        if not is_delivered:
+            self._arriving.let_enter()  # nothing can be published: refuse those who wait
+        if is_delivered and (self._behind or self._arriving.ungreeted):
             self._behind = False
             self.board.reads_as(self.name)
-            self._tell_unwaited(Hello(self.name))
-            self._answers.give(ALL)
+            self._publish_unwaited(Hello(self.name))
+            self._answers.answer(ALL)
 
     def _miss(self) -> None:
-        """News may have been missed, our own among them: what they would have done is done now."""
+        """Do locally what missed news of our own would have done."""
         self._behind = True
         for number, key in list(self._pending.leaving):
             self._leave_alone(number, key)
@@ -231,13 +241,13 @@ class Workers:
     def _forget_all(self, worker: str) -> None:
         self._arriving.gone(worker)
         count = self._ghosts.forget(worker)
-        log.warn("a process of the chat is gone, with {count} sessions", count=count)
+        log.warn("a chat process has ended with {count} sessions", count=count)
 
-    def _begin_anew(self) -> None:
-        """The others took us for gone, and gave our seats away: our sessions end."""
+    def _restart_lease(self) -> None:
+        """End our sessions, because the others have given their seats away."""
         mine, self._mine = list(self._mine.values()), {}
         log.warn(
-            "the lease of this process of the chat has ended: {count} sessions", count=len(mine)
+            "the lease of this chat process has ended: ending {count} sessions", count=len(mine)
         )
         for number, key in list(self._pending.leaving):
             self._leave_alone(number, key)
@@ -247,7 +257,7 @@ class Workers:
             self._seats.free(self.name, session.number, session.account)
             for occupant in list(session.in_rooms.values()):
                 self.room_access.leave_now(session, occupant, "disconnect", tell_leaver=False)
-        self._told_at, self._behind = None, True
+        self._alive_at, self._behind = None, True
         for session in mine:
             session.end("lease")
 
@@ -255,43 +265,45 @@ class Workers:
 
     def _on_hello(self, news: Hello) -> None:
         if news.worker != self.name:
-            self._answers.give(news.worker)
+            self._answers.answer(news.worker)
         else:
             self._arriving.greeted()
 
     def _on_here(self, news: Here) -> None:
         ours = not news.readers or self.name in news.readers
-        if ours and news.worker != self.name and self.leases.hear(news.worker):
+        if ours and news.worker != self.name and self.leases.renew(news.worker):
             self._arriving.answered(news)
             self._ghosts.correct(news)
 
     def _on_bound(self, news: Bound) -> None:
         seat = news.seat
         if news.worker != self.name:
-            if not self.leases.hear(news.worker):  # it may die before it says that it lives
+            if not self.leases.renew(news.worker):  # it may end before its first heartbeat
                 return
         elif seat.session not in self._mine:
             return
-        self._seats.free(news.worker, seat.session, seat.account)  # it sat while nobody was told
+        self._seats.free(
+            news.worker, seat.session, seat.account
+        )  # a seat taken while nothing was published
         earlier = self._seats.of(seat.account)
-        for one in [one for one in earlier if one[1].resource == seat.resource]:
-            self._end(*one)
+        for earlier_seat in [place for place in earlier if place[1].resource == seat.resource]:
+            self._end(*earlier_seat)
         self._sit(news.worker, seat)
-        for worker, other in self.seats(seat.account)[:-1]:
-            session = self._mine.get(other.session) if worker == self.name else None
+        for worker, older_seat in self.seats(seat.account)[:-1]:
+            session = self._mine.get(older_seat.session) if worker == self.name else None
             if session is not None and news.worker != self.name and not session.ended:
                 session.probe()
 
     def _sit(self, worker: str, seat: Seat) -> None:
-        """Note a seat; over the limit the oldest of the account is ended."""
+        """Take a seat; over the limit the account's oldest session is ended."""
         if worker != self.name:
             self._ghosts.come(worker, seat)
         self._seats.take(worker, seat)
-        for worker_of, other in self._seats.of(seat.account)[:-MAX_BOUND]:
-            self._end(worker_of, other)
+        for worker_of, oldest in self._seats.of(seat.account)[:-MAX_BOUND]:
+            self._end(worker_of, oldest)
 
     def _end(self, worker: str, seat: Seat) -> None:
-        """Its own process ends it, and all hear that it is gone; the seat is free from now on."""
+        """Free a seat; its own process ends the session."""
         self._seats.free(worker, seat.session, seat.account)
         session = self._mine.get(seat.session) if worker == self.name else None
         if session is not None:
@@ -310,7 +322,7 @@ class Workers:
 
     def _on_entering(self, news: Entering) -> None:
         if news.worker != self.name:
-            if self.leases.hear(news.worker):
+            if self.leases.renew(news.worker):
                 seat = news.seat
                 if seat is not None and self._ghosts.find(news.worker, seat.session) is None:
                     self._sit(news.worker, seat)
@@ -322,7 +334,7 @@ class Workers:
         if session is None or room is None:
             return
         if not self._pending.entered(place, room.key):
-            return  # one that has ended meanwhile enters, as it does everywhere, until that is told
+            return  # an ended session enters, as everywhere, until its end is published
         if self.rooms.conflict(room, place.nick, session.account):
             refuse_entry(session, place.address, place.nick, "conflict")
         elif self.rooms.full(room, session):
@@ -332,9 +344,9 @@ class Workers:
 
     def _on_leaving(self, news: Leaving) -> None:
         if news.worker == self.name:
-            found = self._pending.leaving.pop((news.session, news.room), None)
-            if found is not None:
-                self._leave_now(found)
+            leave = self._pending.leaving.pop((news.session, news.room), None)
+            if leave is not None:
+                self._leave_now(leave)
             return
         ghost = self._ghosts.find(news.worker, news.session)
         occupant = None if ghost is None else ghost.in_rooms.get(news.room)
@@ -350,7 +362,7 @@ class Workers:
             where = self._ghosts.find(news.worker, news.session)
         occupant = None if where is None else where.in_rooms.get(news.room)
         if news.worker == self.name:
-            self._pending.said(news, heard=occupant is not None)
+            self._pending.resolve(news, is_delivered=occupant is not None)
         if occupant is None:
             return
         deaf = frozenset(news.deaf)
@@ -377,20 +389,20 @@ class Workers:
         if ghost is not None:
             self.presences.changed(ghost, status_in(news), news.to)
 
-    # -- telling ------------------------------------------------------------
+    # -- publishing ---------------------------------------------------------
 
-    def _tell(self, news: object) -> Deferred[bool]:
-        told = self.board.transact(lambda transaction: transaction.publish(news))
-        return told.addCallbacks(lambda _: True, self._untold)
+    def _publish(self, news: object) -> Deferred[bool]:
+        published = self.board.transact(lambda transaction: transaction.publish(news))
+        return published.addCallbacks(lambda _: True, self._unpublished)
 
-    def _untold(self, why: Failure) -> bool:
-        why.trap(Unavailable)
+    def _unpublished(self, failure: Failure) -> bool:
+        failure.trap(Unavailable)
         self._behind = True
         return False
 
-    def _tell_unwaited(self, news: object) -> None:
-        log_failure(self._tell(news))
+    def _publish_unwaited(self, news: object) -> None:
+        log_failure(self._publish(news))
 
 
-def _defect(why: Failure) -> None:
-    log.failure("a sign of life failed", why)
+def _defect(failure: Failure) -> None:
+    log.failure("a heartbeat failed", failure)

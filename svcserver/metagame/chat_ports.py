@@ -214,7 +214,7 @@ def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
     share_signal(board, news.unfriended, Unfriended, server.on_unfriended)
     share_signal(board, news.blocked, Blocked, server.on_blocked)
     said_once(board, news.announced, server.on_announced)
-    board.when_missed(server.look_at_all)
+    board.when_missed(server.reread_all)
 
 
 SAID = Kind("announced", tuple[int, int], lives_s=MOST_S)

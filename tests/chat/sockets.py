@@ -22,7 +22,7 @@ def upgrade(more: str = "") -> bytes:
 def masked(payload: bytes, opcode: int = 1) -> bytes:
     """A client's frame, whose mask changes its bytes."""
     head, mask = frames.masked(payload, opcode)[: -len(payload) - 4], b"\1\2\3\4"
-    return head + mask + bytes(one ^ mask[at % 4] for at, one in enumerate(payload))
+    return head + mask + bytes(item ^ mask[at % 4] for at, item in enumerate(payload))
 
 
 @define(eq=False)
@@ -55,15 +55,15 @@ class Talker:
         """The next stanza that holds ``word``; those before it are passed over."""
         while True:
             while self._frames:
-                said = self._frames.pop(0)
-                stanza.parse(said)
-                if word in said:
-                    return said
+                replies = self._frames.pop(0)
+                stanza.parse(replies)
+                if word in replies:
+                    return replies
             more = self.wire.recv(65_536)
             if not more:
                 raise EOFError(word)
-            found, self._data = split(self._data + more)
-            for opcode, payload in found:
+            result, self._data = split(self._data + more)
+            for opcode, payload in result:
                 if opcode == 1:
                     self._frames.append(payload.decode())
                 elif opcode == 8:
@@ -78,8 +78,8 @@ class Talker:
         return self.hear("urn:ietf:params:xml:ns:xmpp-sasl")
 
     def log_in(self, token: str) -> Talker:
-        said = self.try_token(token)
-        assert "<success" in said, said
+        replies = self.try_token(token)
+        assert "<success" in replies, replies
         self.send(f'<open xmlns="{stanza.FRAMING}" to="{self.domain}" version="1.0"/>')
         self.hear("xmpp-bind")
         resource = f"<resource>{self.resource}</resource>"
@@ -92,9 +92,9 @@ class Talker:
         to = f"{room}@muc.{self.domain}/{nick}"
         self.send(f'<presence to="{to}"><x xmlns="{stanza.MUC}"/></presence>')
         while True:
-            said = self.hear("<presence")
-            if 'code="110"' in said or 'type="error"' in said:
-                return said
+            replies = self.hear("<presence")
+            if 'code="110"' in replies or 'type="error"' in replies:
+                return replies
 
     def show(self, status: str, alone: str) -> None:
         """Be seen as that; it is known once the room ``alone`` is entered, where nobody else is."""

@@ -1,4 +1,4 @@
-"""What the server says of rooms and messages, as the tests expect it."""
+"""The stanzas that the tests expect from the server."""
 
 from __future__ import annotations
 

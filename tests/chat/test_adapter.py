@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import session, stanza
-from svcserver.chat.adapter import BACKLOG, CUT_S, HELPING, ChatFactory
+from svcserver.chat.adapter import BACKLOG, CUT_S, PORTION, ChatFactory
 from svcserver.chat.frames import text_frame
 from svcserver.chat.service import ChatService, chat_service
 from svcserver.chat.settings import Settings
@@ -73,20 +73,20 @@ class AdapterCase(SynchronousTestCase):
 class AdapterTests(AdapterCase):
     @proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
     def test_an_upgrade_echoes_the_subprotocol_and_turns_nagle_off(self) -> None:
-        one = self.connect()
-        head = one.transport.value()
+        client = self.connect()
+        head = client.transport.value()
         self.assertTrue(head.startswith(b"HTTP/1.1 101 "))
         self.assertIn(b"Sec-WebSocket-Protocol: xmpp", head)
         self.assertNotIn(b"Extensions", head)
-        self.assertTrue(one.transport.no_delay)
+        self.assertTrue(client.transport.no_delay)
         for sent in (head, self.connect().transport.value()):
             self.assertIn(b"\r\nServer: AutobahnPython/", sent, "nothing of ours in its place")
 
     def test_an_upgrade_without_the_subprotocol_is_taken_too(self) -> None:
         request = upgrade().replace(b"Sec-WebSocket-Protocol: xmpp\r\n", b"")
-        one = self.connect(request=request)
-        self.assertIn(b" 101 ", one.transport.value())
-        self.assertNotIn(b"Protocol: xmpp", one.transport.value())
+        client = self.connect(request=request)
+        self.assertIn(b" 101 ", client.transport.value())
+        self.assertNotIn(b"Protocol: xmpp", client.transport.value())
 
     @proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
     def test_plain_http_is_404_and_nothing_of_the_request_is_quoted(self) -> None:
@@ -96,16 +96,16 @@ class AdapterTests(AdapterCase):
             b"<b>me</b> / HTTP/1.1\r\nHost: h\r\n\r\n",
             b"GET / HTTP/1.0\r\nHost: h\r\n\r\n",
         ):
-            said = self.connect(request=request).transport
+            replies = self.connect(request=request).transport
             self.assertEqual(
-                said.value(),
+                replies.value(),
                 b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
             )
-            self.assertTrue(said.disconnecting)
+            self.assertTrue(replies.disconnecting)
         for bad in (b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nHost: h:<me>\r\n\r\n"):
-            said = self.connect(request=bad).transport.value()
-            self.assertTrue(said.startswith(b"HTTP/1.1 400 Bad Request\r\n"), said)
-            self.assertNotIn(b"me", said)
+            replies = self.connect(request=bad).transport.value()
+            self.assertTrue(replies.startswith(b"HTTP/1.1 400 Bad Request\r\n"), replies)
+            self.assertNotIn(b"me", replies)
 
     def test_what_strangers_do_wrong_is_counted_and_fills_no_log(self) -> None:
         lines: list[LogEvent] = []
@@ -121,7 +121,7 @@ class AdapterTests(AdapterCase):
         self.clock.pump([1.0] * 15)
         loud = [line for line in lines if line["log_level"].name not in ("debug", "info")]
         self.assertEqual(loud, [])
-        self.assertEqual([one for one in lines if "autobahn" in one["log_namespace"]], [])
+        self.assertEqual([event for event in lines if "autobahn" in event["log_namespace"]], [])
         refused = self.town.server.counters.by_reason(Counted.REFUSALS)
         self.assertEqual(refused, {"chat_handshake": 2})
 
@@ -132,17 +132,17 @@ class AdapterTests(AdapterCase):
 
     @proves("limit: Chat")
     def test_the_time_to_log_in_counts_from_the_first_byte_on(self) -> None:
-        one = self.connect(request=upgrade("")[:-2])
+        client = self.connect(request=upgrade("")[:-2])
         self.clock.advance(9)
-        one.dataReceived(b"\r\n")
-        self.assertEqual(one.session.since, 0)
+        client.dataReceived(b"\r\n")
+        self.assertEqual(client.session.since, 0)
         self.clock.advance(6)
         self.town.server.tick()
-        self.assertEqual(one.session.why_ended, "timeout")
+        self.assertEqual(client.session.why_ended, "timeout")
 
     def test_an_endless_request_is_cut(self) -> None:
-        one = self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)
-        self.assertTrue(one.transport.aborted)
+        client = self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)
+        self.assertTrue(client.transport.aborted)
         slow = self.connect(request=b"GET / HTTP/1.1\r\n")
         for _ in range(20):
             slow.dataReceived(b"x" * 1_000)
@@ -151,49 +151,49 @@ class AdapterTests(AdapterCase):
         self.assertTrue(slow.transport.aborted)
 
     def test_a_silent_connection_is_cut(self) -> None:
-        one = self.connect(request=b"GET")
+        client = self.connect(request=b"GET")
         for _ in range(15):
             self.clock.advance(1)
-        self.assertTrue(one.transport.disconnecting)
+        self.assertTrue(client.transport.disconnecting)
 
     @proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
     def test_one_message_is_one_stanza_text_or_binary_or_in_pieces(self) -> None:
-        one = self.connect()
-        one.transport.clear()
+        client = self.connect()
+        client.transport.clear()
         for data in (masked(OPEN), masked(OPEN, 2)):
-            one.dataReceived(data)
-            self.assertEqual(len(self.said(one)), 2)
+            client.dataReceived(data)
+            self.assertEqual(len(self.said(client)), 2)
         for byte in masked(OPEN):
-            one.dataReceived(bytes([byte]))
-        self.assertEqual([opcode for opcode, _ in self.said(one)], [1, 1])
+            client.dataReceived(bytes([byte]))
+        self.assertEqual([opcode for opcode, _ in self.said(client)], [1, 1])
 
     def test_a_frame_over_64_kib_is_closed_with_1009_size(self) -> None:
-        one = self.connect()
-        one.transport.clear()
-        one.dataReceived(masked(b"x" * 65_537)[:40])
-        self.assertEqual(self.said(one), [(8, b"\x03\xf1size")])
-        self.assertEqual(one.session.why_ended, "size")
+        client = self.connect()
+        client.transport.clear()
+        client.dataReceived(masked(b"x" * 65_537)[:40])
+        self.assertEqual(self.said(client), [(8, b"\x03\xf1size")])
+        self.assertEqual(client.session.why_ended, "size")
         self.clock.advance(1.5)
-        self.assertTrue(one.transport.disconnecting)
+        self.assertTrue(client.transport.disconnecting)
 
     def test_empty_fragments_without_end_are_a_size_too(self) -> None:
-        one = self.connect()
-        one.dataReceived(masked(b"", 1).replace(b"\x81", b"\x01", 1))
+        client = self.connect()
+        client.dataReceived(masked(b"", 1).replace(b"\x81", b"\x01", 1))
         for _ in range(63):
-            one.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
-        self.assertEqual(one.session.why_ended, "")
-        one.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
-        self.assertEqual(one.session.why_ended, "size")
-        one.dataReceived(masked(b"x" * 60_000, 0))
+            client.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
+        self.assertEqual(client.session.why_ended, "")
+        client.dataReceived(masked(b"", 0).replace(b"\x80", b"\x00", 1))
+        self.assertEqual(client.session.why_ended, "size")
+        client.dataReceived(masked(b"x" * 60_000, 0))
         for _ in range(200):
             self.clock.advance(0)
-        self.assertLess(len(b"".join(one.message_data or [])), 60_000)
+        self.assertLess(len(b"".join(client.message_data or [])), 60_000)
 
-    def test_bad_utf8_reserved_opcodes_and_unmasked_frames_end_the_connection(self) -> None:
+    def test_invalid_frames_end_the_connection(self) -> None:
         for bad in (masked(b"\xff\xfe"), masked(b"\xff", 2), masked(b"x", 3), b"\x81\x01x"):
-            one = self.connect()
-            one.dataReceived(bad)
-            self.assertTrue(one.transport.disconnecting, bad)
+            client = self.connect()
+            client.dataReceived(bad)
+            self.assertTrue(client.transport.disconnecting, bad)
 
     def test_too_many_sockets_are_503(self) -> None:
         self.start(Settings(max_connections=1))
@@ -212,15 +212,15 @@ class AdapterTests(AdapterCase):
 
     @proves("chat: 256 KiB backlog", "limit: Chat")
     def test_a_reader_with_256_kib_waiting_gets_nothing_more_and_is_cut(self) -> None:
-        one = self.connect()
-        one.transport.clear()
-        one.transport.dataBuffer = b"x" * (BACKLOG + 1)
-        one.send(text_frame("<a/>"))
-        one.dataReceived(masked(b"", 9))  # a ping adds nothing either
-        self.assertEqual(one.transport.value(), b"")
+        client = self.connect()
+        client.transport.clear()
+        client.transport.dataBuffer = b"x" * (BACKLOG + 1)
+        client.send(text_frame("<a/>"))
+        client.dataReceived(masked(b"", 9))  # a ping adds nothing either
+        self.assertEqual(client.transport.value(), b"")
         self.clock.advance(0)
-        self.assertEqual(one.session.why_ended, "backlog")
-        self.assertTrue(one.transport.aborted)
+        self.assertEqual(client.session.why_ended, "backlog")
+        self.assertTrue(client.transport.aborted)
 
     def test_what_waits_is_counted_wherever_the_transport_keeps_it(self) -> None:
         self.assertEqual(BACKLOG, 262_144)
@@ -230,68 +230,68 @@ class AdapterTests(AdapterCase):
             (BACKLOG + 9, 9, 0, True),
             (9, 9, BACKLOG + 1, False),
         ):
-            one = self.connect()
-            one.transport.clear()
-            one.transport.dataBuffer, one.transport.offset = b"x" * held, sent
-            one.transport._tempDataLen = fresh
-            one.send(text_frame("<a/>"))
-            self.assertEqual(bool(one.transport.value()), taken, (held, sent, fresh))
+            client = self.connect()
+            client.transport.clear()
+            client.transport.dataBuffer, client.transport.offset = b"x" * held, sent
+            client.transport._tempDataLen = fresh
+            client.send(text_frame("<a/>"))
+            self.assertEqual(bool(client.transport.value()), taken, (held, sent, fresh))
 
-    def test_much_at_once_is_worked_on_in_helpings_with_turns_for_others_between(self) -> None:
-        one, pings = self.connect(), HELPING // 4
-        one.transport.clear()
-        one.dataReceived(masked(b"", 9) * pings)
+    def test_a_large_input_is_handled_in_portions(self) -> None:
+        client, pings = self.connect(), PORTION // 4
+        client.transport.clear()
+        client.dataReceived(masked(b"", 9) * pings)
         counts: list[int] = []
-        while len(counts) < 9 and one.transport.producerState == "paused":
-            counts.append(len(self.said(one)))
+        while len(counts) < 9 and client.transport.producerState == "paused":
+            counts.append(len(self.said(client)))
             self.clock.advance(0)
-        counts.append(len(self.said(one)))
-        self.assertEqual((one.transport.producerState, sum(counts)), ("producing", pings))
+        counts.append(len(self.said(client)))
+        self.assertEqual((client.transport.producerState, sum(counts)), ("producing", pings))
         self.assertEqual(len(counts), 2)
 
     def test_who_is_cut_is_not_listened_to_any_more(self) -> None:
-        one = self.connect()
-        one.dataReceived(masked(b"<a") + masked(OPEN) * HELPING)
+        client = self.connect()
+        client.dataReceived(masked(b"<a") + masked(OPEN) * PORTION)
         [cut] = self.clock.getDelayedCalls()
-        self.assertEqual((one.session.why_ended, cut.getTime()), ("refused", CUT_S))
+        self.assertEqual((client.session.why_ended, cut.getTime()), ("refused", CUT_S))
         cut.cancel()
         gone = self.connect()
-        gone.dataReceived(masked(b"", 9) * HELPING)
+        gone.dataReceived(masked(b"", 9) * PORTION)
         gone.connectionLost(Failure(ConnectionDone()))
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_websocket_ping_is_answered(self) -> None:
-        one = self.connect()
-        one.transport.clear()
-        one.dataReceived(masked(b"hi", 9))
-        self.assertEqual(self.said(one), [(10, b"hi")])
+        client = self.connect()
+        client.transport.clear()
+        client.dataReceived(masked(b"hi", 9))
+        self.assertEqual(self.said(client), [(10, b"hi")])
 
     @proves("chat: close")
     def test_close_is_said_then_the_frame_with_1000_then_the_cut(self) -> None:
-        one = self.connect()
-        one.transport.clear()
-        one.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
+        client = self.connect()
+        client.transport.clear()
+        client.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
         self.assertEqual(
-            self.said(one), [(1, stanza.serialize(stanza.CLOSE).encode()), (8, b"\x03\xe8close")]
+            self.said(client), [(1, stanza.serialize(stanza.CLOSE).encode()), (8, b"\x03\xe8close")]
         )
         self.clock.advance(1.5)
-        self.assertTrue(one.transport.disconnecting)
+        self.assertTrue(client.transport.disconnecting)
 
     @proves("chat: close")
     def test_a_closing_handshake_has_its_whole_second_whenever_it_begins(self) -> None:
         for passed in (0.0, 0.3, 0.69):  # of a second; autobahn's timers count in whole ones
             self.clock.advance(passed)
-            one = self.connect()
-            one.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
+            client = self.connect()
+            client.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
             self.clock.advance(CUT_S - 0.02)
-            self.assertFalse(one.transport.disconnecting, self.clock.seconds())
+            self.assertFalse(client.transport.disconnecting, self.clock.seconds())
             self.clock.advance(0.04)
-            self.assertTrue(one.transport.aborted, self.clock.seconds())
+            self.assertTrue(client.transport.aborted, self.clock.seconds())
 
     def test_a_lost_connection_leaves_nothing_behind(self) -> None:
-        one = self.connect()
-        one.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
-        one.connectionLost(Failure(ConnectionDone()))
+        client = self.connect()
+        client.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
+        client.connectionLost(Failure(ConnectionDone()))
         self.assertEqual((len(self.town.server), self.factory.connections), (0, {}))
         self.clock.advance(2)  # the closing handshake's
         two = self.connect()
@@ -300,14 +300,14 @@ class AdapterTests(AdapterCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_defect_costs_one_connection_and_is_logged(self) -> None:
-        one = self.connect()
+        client = self.connect()
 
         def broken(_: str) -> None:
             raise ZeroDivisionError
 
         self.patch(session, "parse", broken)
-        one.dataReceived(masked(OPEN))
-        self.assertEqual(one.session.why_ended, "refused")
+        client.dataReceived(masked(OPEN))
+        self.assertEqual(client.session.why_ended, "refused")
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
 

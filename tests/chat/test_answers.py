@@ -1,4 +1,4 @@
-"""Who is here is told in pieces, to those who ask, and to all of them together."""
+"""Answers about sessions come in pieces, and several askers share one."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Names:
 class AnswerTests(Base):
     def setUp(self) -> None:
         super().setUp()
-        self.told: list[Here] = []
-        self.board.listen(Here, self.told.append)
+        self.answers: list[Here] = []
+        self.board.listen(Here, self.answers.append)
 
     def crowd(self) -> int:
         """Some sessions at the one process, in a room; pieces are small."""
@@ -57,9 +57,9 @@ class AnswerTests(Base):
         count = self.crowd()
         late = self.late()
         self.assertEqual(len(self.occupants(late)), count)
-        mine = [one for one in self.told if one.seats]
-        self.assertEqual([len(one.seats) for one in mine], [4] * 7 + [2])
-        self.assertEqual({one.readers for one in mine}, {(late.server.workers.name,)})
+        mine = [item for item in self.answers if item.seats]
+        self.assertEqual([len(item.seats) for item in mine], [4] * 7 + [2])
+        self.assertEqual({item.readers for item in mine}, {(late.server.workers.name,)})
 
     def test_what_changes_between_two_pieces_is_right_everywhere(self) -> None:
         """One leaves and two come while an answer is on its way, before and behind it."""
@@ -79,30 +79,30 @@ class AnswerTests(Base):
                 bob.join(ROOM)
         self.board.slow = None
         self.pass_time(ALIVE_S * 3, self.here, self.there, late)
-        found = sorted(self.occupants(self.here))
-        self.assertEqual(len(found), 29)
+        result = sorted(self.occupants(self.here))
+        self.assertEqual(len(result), 29)
         for town in (late, self.there):
-            self.assertEqual(sorted(self.occupants(town)), found)
+            self.assertEqual(sorted(self.occupants(town)), result)
 
     def test_all_who_ask_at_once_are_answered_together(self) -> None:
         self.crowd()
         workers = self.here.server.workers
-        workers._answers.give("first")
-        before = len(self.told)
+        workers._answers.answer("first")
+        before = len(self.answers)
         for number in range(5):
-            workers._answers.give(f"asker {number}")
-        to_come = self.told[before:]
-        self.assertTrue(all(one.until == 0 and not one.seats for one in to_come))
+            workers._answers.answer(f"asker {number}")
+        to_come = self.answers[before:]
+        self.assertTrue(all(item.until == 0 and not item.seats for item in to_come))
         self.pass_time(ALIVE_S - 1)
-        self.assertEqual(len(self.told), before + 5)
+        self.assertEqual(len(self.answers), before + 5)
         self.pass_time(2)
-        later = self.told[before + 5 :]
-        self.assertEqual(sum(len(one.seats) for one in later), 30)
-        self.assertEqual({one.readers for one in later}, {tuple(f"asker {n}" for n in range(5))})
+        later = self.answers[before + 5 :]
+        self.assertEqual(sum(len(item.seats) for item in later), 30)
+        self.assertEqual({item.readers for item in later}, {tuple(f"asker {n}" for n in range(5))})
 
     def test_who_is_to_be_answered_later_enters_rooms_after_that(self) -> None:
         self.crowd()
-        self.here.server.workers._answers.give("another")
+        self.here.server.workers._answers.answer("another")
         late = self.late()
         bob = late.bound(31)
         self.assertEqual(bob.join(ROOM), [])
@@ -124,8 +124,8 @@ class AnswerTests(Base):
             pieces += 1
         self.board.slow = None
         self.assertEqual(pieces, 7_001 // PIECE + 1)
-        self.assertEqual(sum(len(one.seats) for one in self.told), 7_001)
-        self.assertLess(max(len(encode(one, Here)) for one in self.told), MOST_BYTES)
+        self.assertEqual(sum(len(item.seats) for item in self.answers), 7_001)
+        self.assertLess(max(len(encode(item, Here)) for item in self.answers), MOST_BYTES)
 
     def test_where_nobody_can_be_told_the_next_answer_is_possible(self) -> None:
         failing: list[Any] = []
@@ -135,15 +135,15 @@ class AnswerTests(Base):
             raise RuntimeError("a defect")
 
         workers = self.here.server.workers
-        told = Answers(self.clock.seconds, fails, workers._here)
-        told.give("one")
+        news = Answers(self.clock.seconds, fails, workers._here)
+        news.answer("one")
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
         self.pass_time(ALIVE_S)
-        told.give("other")
+        news.answer("other")
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
         self.assertEqual(len(failing), 2)
 
     def test_the_answer_to_another_is_not_read(self) -> None:
         self.in_room(self.here, 1)
-        self.here.server.workers._answers.give("another")
+        self.here.server.workers._answers.answer("another")
         self.assertEqual(len(self.there.server.workers.seats(account(1))), 1)

@@ -19,18 +19,18 @@ class ArrivingTests(SynchronousTestCase):
         self.arriving = Arriving(self.clock.seconds)
         self.entered: list[str] = []
 
-    def enters(self, *told: Here) -> bool:
-        """Whether somebody enters who waits since our Hello was heard, and this was told since."""
+    def enters(self, *news: Here) -> bool:
+        """Return whether a waiting session enters after our Hello and this news."""
         self.arriving.greeted()
         self.arriving.enter(lambda: succeed(bool(self.entered.append("Ann") or True)))
-        for one in told:
-            self.arriving.answered(one)
+        for item in news:
+            self.arriving.answered(item)
         self.clock.advance(ANSWERED_S)
-        self.arriving.look()
+        self.arriving.check()
         return bool(self.entered)
 
     def test_an_answer_in_one_or_in_pieces_is_waited_for(self) -> None:
-        for told, enters in (
+        for news, enters in (
             ((), True),
             ((WHOLE,), True),
             ((TO_COME,), False),
@@ -39,13 +39,13 @@ class ArrivingTests(SynchronousTestCase):
             ((TO_COME, FIRST, LAST), True),
         ):
             self.setUp()
-            self.assertEqual(self.enters(*told), enters, told)
+            self.assertEqual(self.enters(*news), enters, news)
 
     def test_the_end_of_an_answer_to_others_is_not_the_end_of_ours(self) -> None:
         self.assertFalse(self.enters(TO_COME, LAST))
-        for one in (FIRST, LAST):
-            self.arriving.answered(one)
-        self.arriving.look()
+        for item in (FIRST, LAST):
+            self.arriving.answered(item)
+        self.arriving.check()
         self.assertEqual(self.entered, ["Ann"])
 
     def test_what_was_told_before_our_hello_was_heard_counts_for_nothing(self) -> None:
@@ -55,10 +55,10 @@ class ArrivingTests(SynchronousTestCase):
     def test_who_is_gone_is_waited_for_no_more_and_nobody_for_ever(self) -> None:
         self.assertFalse(self.enters(TO_COME))
         self.arriving.gone("A")
-        self.arriving.look()
+        self.arriving.check()
         self.assertEqual(self.entered, ["Ann"])
         self.setUp()
         self.assertFalse(self.enters(TO_COME))
         self.clock.advance(MOST_S)
-        self.arriving.look()
+        self.arriving.check()
         self.assertEqual(self.entered, ["Ann"])

@@ -19,7 +19,7 @@ class TurnClock(Clock):
 
     def turn(self) -> None:
         """Run the calls that are due now, and not those they make."""
-        for call in [one for one in self.calls if one.getTime() <= self.seconds()]:
+        for call in [item for item in self.calls if item.getTime() <= self.seconds()]:
             self.calls.remove(call)
             call.called = 1
             call.func(*call.args, **call.kw)
@@ -73,54 +73,56 @@ class SpokenTests(AdapterCase):
         self.factory.clock = self.factory.two_turns.clock = self.turns
 
     def test_what_follows_an_own_line_waits_behind_it(self) -> None:
-        one = self.connect()
-        self.said(one)
+        client = self.connect()
+        self.said(client)
         first, second, third = (text_frame(f"<{name}/>") for name in "abc")
-        one.send(first)
-        one.send_behind(second)
-        one.send(third)
-        self.assertEqual([text for _, text in self.said(one)], [b"<a/>"])
+        client.send(first)
+        client.send_behind(second)
+        client.send(third)
+        self.assertEqual([text for _, text in self.said(client)], [b"<a/>"])
         self.turns.turn()
-        self.assertEqual(self.said(one), [])
+        self.assertEqual(self.said(client), [])
         self.turns.turn()
-        self.assertEqual([text for _, text in self.said(one)], [b"<b/>", b"<c/>"])
-        one.send(first)
-        self.assertEqual([text for _, text in self.said(one)], [b"<a/>"])
+        self.assertEqual([text for _, text in self.said(client)], [b"<b/>", b"<c/>"])
+        client.send(first)
+        self.assertEqual([text for _, text in self.said(client)], [b"<a/>"])
 
     def test_what_is_held_counts_as_unsent(self) -> None:
         for second in ("send", "send_behind"):
-            one = self.connect()
-            one.transport.clear()
-            one.send_behind(b"x" * (self.factory.backlog + 1))
-            getattr(one, second)(b"y")
+            client = self.connect()
+            client.transport.clear()
+            client.send_behind(b"x" * (self.factory.backlog + 1))
+            getattr(client, second)(b"y")
             self.turns.turn()
-            self.assertEqual((one.session.why_ended, one.transport.aborted), ("backlog", True))
-            self.assertEqual(one.transport.value(), b"")
+            self.assertEqual(
+                (client.session.why_ended, client.transport.aborted), ("backlog", True)
+            )
+            self.assertEqual(client.transport.value(), b"")
 
     def test_the_end_of_a_session_takes_what_is_held_along(self) -> None:
-        one = self.connect()
-        self.said(one)
-        one.send_behind(text_frame("<a/>"))
-        one.session.end("shutdown")
-        self.assertEqual(self.said(one)[0][1], b"<a/>")
+        client = self.connect()
+        self.said(client)
+        client.send_behind(text_frame("<a/>"))
+        client.session.end("shutdown")
+        self.assertEqual(self.said(client)[0][1], b"<a/>")
 
     def test_a_lost_connection_gets_nothing_that_is_held(self) -> None:
-        one = self.connect()
-        self.said(one)
-        one.send_behind(text_frame("<a/>"))
-        one.connectionLost(Failure(ConnectionDone()))
+        client = self.connect()
+        self.said(client)
+        client.send_behind(text_frame("<a/>"))
+        client.connectionLost(Failure(ConnectionDone()))
         self.turns.turn()
         self.turns.turn()
-        self.assertEqual((one.transport.value(), self.turns.calls), (b"", []))
+        self.assertEqual((client.transport.value(), self.turns.calls), (b"", []))
 
 
 class RoomTests(SynchronousTestCase):
     def test_of_those_in_a_room_the_speaker_alone_waits(self) -> None:
         town = Town()
-        one, two = town.bound(1), town.bound(2)
-        one.join("City-1")
-        one.say("City-1", "nobody else is here")
-        self.assertEqual(one.wire.behind, 0)
-        two.join("City-1")
-        self.assertIn("hello", one.say("City-1", "hello")[-1])
-        self.assertEqual((one.wire.behind, two.wire.behind), (1, 0))
+        first, second = town.bound(1), town.bound(2)
+        first.join("City-1")
+        first.say("City-1", "nobody else is here")
+        self.assertEqual(first.wire.behind, 0)
+        second.join("City-1")
+        self.assertIn("hello", first.say("City-1", "hello")[-1])
+        self.assertEqual((first.wire.behind, second.wire.behind), (1, 0))

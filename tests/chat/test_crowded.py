@@ -1,4 +1,4 @@
-"""What a log-in costs does not grow with those who are there already."""
+"""The cost of a log-in does not grow with the number of sessions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SLACK = 1.02  # a longer number takes a step more
 
 def steps(work: Callable[[], object]) -> int:
     """How many operations of Python's it takes."""
-    found = 0
+    result = 0
 
     def note(frame: Any, event: str, what: Any) -> Any:
-        nonlocal found
+        nonlocal result
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        found += event == "opcode"
+        result += event == "opcode"
         return note
 
     before = sys.gettrace()
@@ -37,7 +37,7 @@ def steps(work: Callable[[], object]) -> int:
         work()
     finally:
         sys.settrace(before)
-    return found
+    return result
 
 
 def fill(town: Town, count: int) -> None:
@@ -48,7 +48,7 @@ def fill(town: Town, count: int) -> None:
 
 
 def connects(town: Town, number: int) -> int:
-    """What one more costs, its friends and all."""
+    """Return the cost of one more session with its friends."""
     return steps(lambda: town.bound(number).session.end("bye"))
 
 
@@ -67,7 +67,7 @@ class AloneTests(SynchronousTestCase):
         plain = ChatServer.connect
 
         def connect(server: ChatServer, *rest: Any) -> Any:
-            assert not [one for one in server._sessions.values() if one.account == account(1)]
+            assert not [item for item in server._sessions.values() if item.account == account(1)]
             return plain(server, *rest)
 
         self.patch(ChatServer, "connect", connect)
@@ -98,15 +98,15 @@ class SharedTests(Base):
 
     def test_a_room_of_several_processes_has_a_thousand_occupants(self) -> None:
         ann = self.crowd(SHARED_OCCUPANTS - 1)
-        said = ann.join("General")
-        self.assertEqual(len(said), 1_000)
-        self.assertIn('code="110"', said[-1])
-        self.assertLess(sum(map(len, said)), SHARED_BACKLOG * 2 // 3)
-        self.assertGreater(sum(map(len, said)), BACKLOG)  # that of one process would end it
+        replies = ann.join("General")
+        self.assertEqual(len(replies), 1_000)
+        self.assertIn('code="110"', replies[-1])
+        self.assertLess(sum(map(len, replies)), SHARED_BACKLOG * 2 // 3)
+        self.assertGreater(sum(map(len, replies)), BACKLOG)  # that of one process would end it
         factory = ChatFactory(self.here.server, self.clock)
         self.assertEqual(factory.backlog, SHARED_BACKLOG)
-        [said] = self.here.bound(2).join("General")
-        self.assertIn('type="error"', said)
+        [replies] = self.here.bound(2).join("General")
+        self.assertIn('type="error"', replies)
 
     def test_nothing_is_worded_for_those_of_other_processes(self) -> None:
         ann = self.crowd(300)
@@ -119,5 +119,5 @@ class SharedTests(Base):
         self.here.server.rooms.max_occupants = self.there.server.rooms.max_occupants = 2
         self.in_room(self.here, 1), self.in_room(self.there, 2)
         for town in (self.here, self.there):
-            [said] = town.bound(3).join("General")
-            self.assertIn('type="error"', said)
+            [reply] = town.bound(3).join("General")
+            self.assertIn('type="error"', reply)

@@ -1,4 +1,4 @@
-"""Who gives way when the chat is full, and that it takes no look at everybody to know."""
+"""The choice of the connection to close, without a look at all of them."""
 
 from __future__ import annotations
 
@@ -39,39 +39,39 @@ class ByNetworkTests(SynchronousTestCase):
                 plain.append(Made(rng.choice(NETWORKS), number))
                 held.add(plain[-1])
                 held.add(plain[-1])
-            counts = {one: sum(it.of == one for it in plain) for one in NETWORKS}
-            self.assertEqual({one: held.count(one) for one in NETWORKS}, counts)
+            counts = {item: sum(it.of == item for it in plain) for item in NETWORKS}
+            self.assertEqual({item: held.count(item) for item in NETWORKS}, counts)
             self.assertEqual(bool(held), bool(plain))
             for but in (None, "a"):
-                found = held.of_the_largest(but)
-                others = [count for one, count in counts.items() if one != but]
+                result = held.oldest_of_largest(but)
+                others = [count for item, count in counts.items() if item != but]
                 if not any(others):
-                    self.assertIsNone(found)
+                    self.assertIsNone(result)
                     continue
-                assert found is not None
-                self.assertNotEqual(found.of, but)
-                self.assertEqual(counts[found.of], max(others))
-                self.assertIs(found, next(it for it in plain if it.of == found.of))
+                assert result is not None
+                self.assertNotEqual(result.of, but)
+                self.assertEqual(counts[result.of], max(others))
+                self.assertIs(result, next(it for it in plain if it.of == result.of))
 
     def test_all_alone_the_oldest_is_first(self) -> None:
         held: ByNetwork[Made] = ByNetwork()
         made = [Made(str(number)) for number in range(9)]
-        for one in made:
-            held.add(one)
-        self.assertIs(held.of_the_largest(), made[0])
+        for item in made:
+            held.add(item)
+        self.assertIs(held.oldest_of_largest(), made[0])
 
 
 class CrowdTests(SynchronousTestCase):
     def test_one_more_in_a_full_chat_looks_at_few(self) -> None:
         crowd: Crowd[Made] = Crowd()
         made = [Made(str(number % 500)) for number in range(10_000)]
-        for one in made:
-            crowd.waiting.add(one)
-            crowd.bound(one)
-        before = sum(one.looks for one in made)
+        for item in made:
+            crowd.waiting.add(item)
+            crowd.bound(item)
+        before = sum(item.looks for item in made)
         for number in range(100):
-            self.assertIsNotNone(crowd.gives_way(f"new {number}"))
-        self.assertLess(sum(one.looks for one in made) - before, 1_000)
+            self.assertIsNotNone(crowd.choose_to_close(f"new {number}"))
+        self.assertLess(sum(item.looks for item in made) - before, 1_000)
 
     def test_players_are_never_closed_while_somebody_logs_in(self) -> None:
         crowd: Crowd[Made] = Crowd()
@@ -79,8 +79,8 @@ class CrowdTests(SynchronousTestCase):
             crowd.players.add(Made("a"))
         late = Made("b")
         crowd.waiting.add(late)
-        self.assertIs(crowd.gives_way("c"), late)
-        self.assertIsNone(crowd.gives_way("b"))
+        self.assertIs(crowd.choose_to_close("c"), late)
+        self.assertIsNone(crowd.choose_to_close("b"))
         crowd.left(late)
-        found = crowd.gives_way("b")
-        self.assertEqual(found and found.of, "a")
+        result = crowd.choose_to_close("b")
+        self.assertEqual(result and result.of, "a")

@@ -33,15 +33,15 @@ class KindTests(SynchronousTestCase):
                 self.assertIs(people.member(person, room), may, name)
             closed = kind.may_enter is not None
             self.assertEqual(
-                closed, any(one.startswith(name) for one in MINE), f"give {name} a case"
+                closed, any(item.startswith(name) for item in MINE), f"give {name} a case"
             )
 
-    def test_what_goes_by_the_account_s_data_says_so_and_nothing_else_does(self) -> None:
+    def test_only_kinds_that_use_account_data_are_marked_by_about(self) -> None:
         game = ToldGame(parties=PARTIES)
         for name, kind in KINDS.items():
             may = kind.may_enter
             answers = may is not None and {
-                any(may(game, account(1), one, room) for room in "78")
-                for one in (ABOUT, About("Ann"))
+                any(may(game, account(1), item, room) for room in "78")
+                for item in (ABOUT, About("Ann"))
             }
             self.assertIs(kind.by_about, answers == {True, False}, name)

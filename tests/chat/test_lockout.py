@@ -1,4 +1,4 @@
-"""Who is held back, from when to when."""
+"""Lockouts and waits after failed log-ins, with their start and end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LockoutTests(SynchronousTestCase):
         self.note(1, 600.5)
         self.assertEqual(self.locked(600.5), (False, False))
 
-    def test_failures_never_lock_an_account_for_other_addresses_nor_let_it_wait(self) -> None:
+    def test_failures_never_lock_an_account_for_other_addresses(self) -> None:
         self.note(50, 0)
         for address in ("", "203.0.113.10", "2001:db8::1"):
             self.assertFalse(self.locks(ME, address, 1))
@@ -63,13 +63,13 @@ class LockoutTests(SynchronousTestCase):
         self.assertFalse(self.locks(account(2), "", 1))
         self.assertFalse(self.locks(ME, ADDRESS, 1))
 
-    def test_an_ipv6_network_is_one_address_however_many_accounts_it_names(self) -> None:
+    def test_an_ipv6_network_counts_as_one_address(self) -> None:
         for number in range(10):
             self.fail(account(number), f"2001:db8:1:2::{number}", 0)
         self.assertTrue(self.locks(account(99), "2001:db8:1:2:ffff::1", 1))
         self.assertFalse(self.locks(account(99), "2001:db8:1:3::1", 1))
 
-    def test_three_logins_without_a_session_in_ten_minutes_let_the_account_wait_one(self) -> None:
+    def test_three_logins_without_a_bind_make_the_account_wait(self) -> None:
         for at in (0, 1, 599.5):
             self.assertFalse(self.waits(ME, at))
             self.live.do(lambda transaction: Lockout(transaction).never_bound(ME), at)

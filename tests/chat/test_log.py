@@ -1,4 +1,4 @@
-"""What the log says, and what it never does."""
+"""The content of log lines, and what they never contain."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class LogTests(SynchronousTestCase):
 
     def test_a_session_leaves_its_lines(self) -> None:
         town = Town()
-        one = town.bound(1)
-        one.join("City-1")
-        one.say("City-1", "hello")
-        one.whisper(f"{account(9)}@{DOMAIN}", "psst")
-        one.session.lost()
+        client = town.bound(1)
+        client.join("City-1")
+        client.say("City-1", "hello")
+        client.whisper(f"{account(9)}@{DOMAIN}", "psst")
+        client.session.lost()
         uid, room = account(1), f"City-1@muc.{DOMAIN}"
         self.assertEqual(
             self.lines,
@@ -48,16 +48,16 @@ class LogTests(SynchronousTestCase):
             ],
         )
 
-    def test_a_refused_join_is_logged_once_per_kind_and_reason_in_ten_minutes(self) -> None:
-        one = Town().bound(1)
+    def test_a_repeated_refused_join_is_logged_once(self) -> None:
+        client = Town().bound(1)
         for number in range(9):
-            one.join(f"Party-{number}")
-            one.join("x" * 200)
+            client.join(f"Party-{number}")
+            client.join("x" * 200)
         refused = [line for line in self.lines if line.startswith("join refused")]
         self.assertEqual(len(refused), 2)
         self.assertIn("room=" + "x" * 80 + " uid=", refused[1])
 
-    def test_a_flood_of_bad_logins_has_some_lines_and_the_next_counts_the_rest(self) -> None:
+    def test_a_flood_of_bad_logins_is_sampled_and_counted(self) -> None:
         town = Town()
         for number in range(500):
             stranger = town.connect(1, address=f"203.0.{number % 250}.9")
@@ -81,17 +81,17 @@ class LogTests(SynchronousTestCase):
 
     def test_why_a_room_was_left_is_named(self) -> None:
         town = Town()
-        one, game = town.bound(1), town.game
+        client, game = town.bound(1), town.game
         for number in (1, 2, 3):
-            one.join(f"City-{number}")
-        one.leave("City-1")
-        other = town.bound(1, "other")
-        other.join("City-2", f"Player1:{account(1)}:other")
-        one.send('<presence type="unavailable"/>')
+            client.join(f"City-{number}")
+        client.leave("City-1")
+        another = town.bound(1, "other")
+        another.join("City-2", f"Player1:{account(1)}:other")
+        client.send('<presence type="unavailable"/>')
         game.parties[account(1)] = "7"
-        one.join("Party-7")
+        client.join("Party-7")
         del game.parties[account(1)]
-        one.join("Party-7")
+        client.join("Party-7")
         left = [line.split() for line in self.lines if line.startswith("leave ")]
         self.assertEqual(
             [(room.partition("@")[0], why) for _, room, _, why in left],
@@ -104,34 +104,34 @@ class LogTests(SynchronousTestCase):
         )
 
     def test_each_kind_of_room_and_each_reason_has_its_own_line(self) -> None:
-        one = Town().bound(1)
+        client = Town().bound(1)
         for room in ("Party-1", "Guild-1", "City-1"):
-            for nick in (one.nick, "x", "x"):
-                one.join(room, nick)
+            for nick in (client.nick, "x", "x"):
+                client.join(room, nick)
         refused = [line.split()[2:] for line in self.lines if line.startswith("join refused")]
         rooms = [room.partition("@")[0] for room, *_ in refused]
         self.assertEqual(rooms, ["room=Party-1", "room=Guild-1", "room=City-1"])
 
     def test_a_whisper_of_nothing_has_no_length(self) -> None:
-        one = Town().bound(1)
-        one.send(f'<message type="chat" to="{account(2)}@{DOMAIN}"/>')
+        client = Town().bound(1)
+        client.send(f'<message type="chat" to="{account(2)}@{DOMAIN}"/>')
         self.assertIn(f"whisper from={account(1)} to={account(2)} len=0 reason=body", self.lines)
 
     def test_what_became_of_a_whisper_and_who_did_not_hear_a_line(self) -> None:
         town = Town()
-        one, two = town.bound(1), town.bound(2)
+        first, second = town.bound(1), town.bound(2)
         town.bound(2, "other")
-        one.join("City-1")
-        two.join("City-1")
+        first.join("City-1")
+        second.join("City-1")
         to = f"{account(2)}@{DOMAIN}"
-        one.whisper(to, "to both")
-        one.whisper(two.jid, "to one")
-        one.whisper(f"{account(1)}@{DOMAIN}", "to itself")
-        one.say("City-1", "x")
+        first.whisper(to, "to both")
+        first.whisper(second.jid, "to one")
+        first.whisper(f"{account(1)}@{DOMAIN}", "to itself")
+        first.say("City-1", "x")
         town.server.on_blocked(Blocked(account(2), account(1)))
         town.game.block(account(2), account(1))
-        one.whisper(to, "blocked")
-        one.say("City-1", "x")
+        first.whisper(to, "blocked")
+        first.say("City-1", "x")
         self.assertEqual(
             [line.split()[-1] for line in self.lines if line.startswith("whisper")],
             ["delivered=2", "delivered=1", "reason=self", "reason=blocked"],
@@ -143,17 +143,17 @@ class LogTests(SynchronousTestCase):
 
     def test_a_refused_join_is_logged_again_after_ten_minutes(self) -> None:
         town = Town()
-        one = town.bound(1)
+        client = town.bound(1)
         for seconds, count in ((0, 1), (599.5, 1), (0.5, 2)):
             town.clock.advance(seconds)
-            one.join("Party-1")
+            client.join("Party-1")
             refused = [line for line in self.lines if line.startswith("join refused")]
             self.assertEqual(len(refused), count)
 
     def refused(self, client: Client, token: str, who: str | None = None) -> str:
         client.open()
         client.auth(token, who=who)
-        [line] = [one for one in self.lines if one.startswith("login refused")]
+        [line] = [item for item in self.lines if item.startswith("login refused")]
         self.lines.clear()
         return line.partition("reason=")[2]
 
@@ -173,7 +173,7 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(self.refused(client, f"token {account(999)}", account(999)), stranger)
 
     @proves("chat: Refused login")
-    def test_those_held_back_are_throttled_and_a_silent_game_is_unavailable(self) -> None:
+    def test_waits_are_logged_throttled_and_a_silent_game_unavailable(self) -> None:
         town, address = Town(), "203.0.113.9"
         for _ in range(10):
             client = town.connect(1, address=address)
@@ -194,15 +194,15 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(self.lines, ["connect c=1 from=203.0.113.9 via=gateway"])
 
     def test_the_trace_shows_neither_tokens_nor_texts(self) -> None:
-        one = Town(Settings(trace=True)).bound(1)
-        one.join("City-1")
-        one.say("City-1", "hello")
-        said = "\n".join(self.lines)
-        self.assertIn("trace c=1 in <auth", said)
-        self.assertIn("[redacted]", said)
-        self.assertIn("<body>[5 chars]</body>", said)
-        self.assertNotIn("hello", said)
-        self.assertNotIn("AFVJRC0w", said)  # base64 of NUL UID-0
+        client = Town(Settings(trace=True)).bound(1)
+        client.join("City-1")
+        client.say("City-1", "hello")
+        replies = "\n".join(self.lines)
+        self.assertIn("trace c=1 in <auth", replies)
+        self.assertIn("[redacted]", replies)
+        self.assertIn("<body>[5 chars]</body>", replies)
+        self.assertNotIn("hello", replies)
+        self.assertNotIn("AFVJRC0w", replies)  # base64 of NUL UID-0
 
     def test_texts_hidden_in_cdata_or_children_stay_hidden(self) -> None:
         for hidden in ("<body><![CDATA[secret]]></body>", "<auth><a>secret</a></auth>"):

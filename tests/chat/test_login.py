@@ -27,11 +27,11 @@ class SequenceTests(SynchronousTestCase):
     @proves("chat: Login")
     def test_open_offers_plain_and_keeps_the_domain_byte_for_byte(self) -> None:
         opened, features = self.town.connect(1).open("Host-1.Example:61000")
-        found = stanza.parse(opened)
-        self.assertEqual(found.name, "open")
-        self.assertEqual(found.uri, "urn:ietf:params:xml:ns:xmpp-framing")
-        self.assertEqual(found["from"], "Host-1.Example:61000")
-        self.assertRegex(found["id"], r"\A[0-9a-f]{16}\Z")
+        parsed = stanza.parse(opened)
+        self.assertEqual(parsed.name, "open")
+        self.assertEqual(parsed.uri, "urn:ietf:params:xml:ns:xmpp-framing")
+        self.assertEqual(parsed["from"], "Host-1.Example:61000")
+        self.assertRegex(parsed["id"], r"\A[0-9a-f]{16}\Z")
         self.assertTrue(opened.endswith('version="1.0" xml:lang="en"/>'))
         self.assertEqual(
             features,
@@ -103,40 +103,40 @@ class RefusalTests(SynchronousTestCase):
         return client
 
     @proves("chat: Refused login", "credentials: chat")
-    def test_bad_proofs_are_not_authorized_and_keep_the_socket_for_the_legacy_try(self) -> None:
+    def test_a_bad_proof_is_refused_and_keeps_the_connection(self) -> None:
         auth = f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">'
         zeros = base64.b64encode(b"\0" * 9_000).decode()  # 12,000 characters
         for reason, try_it in (
-            ("bad-token", lambda one: one.auth("bad")),
-            ("bad-token", lambda one: one.auth("x" * 8192)),
-            ("expired", lambda one: one.auth("expired")),
-            ("uid-mismatch", lambda one: one.auth(f"token {account(2)}")),
-            ("no-account", lambda one: one.auth(f"token {account(999)}", who=account(999))),
-            ("bad-format", lambda one: one.auth(zid=account(2))),
-            ("bad-format", lambda one: one.auth("x" * 8193)),
-            ("bad-format", lambda one: one.auth("")),
-            ("bad-format", lambda one: one.auth(who="a b")),
-            ("bad-format", lambda one: one.send(f"{auth}%%%</auth>")),
-            ("bad-format", lambda one: one.send(f"{auth}</auth>")),
-            ("bad-format", lambda one: one.send(f"{auth}{zeros}</auth>")),
-            ("bad-format", lambda one: one.send(f"{auth}{zeros}AAAA</auth>")),
+            ("bad-token", lambda item: item.auth("bad")),
+            ("bad-token", lambda item: item.auth("x" * 8192)),
+            ("expired", lambda item: item.auth("expired")),
+            ("uid-mismatch", lambda item: item.auth(f"token {account(2)}")),
+            ("no-account", lambda item: item.auth(f"token {account(999)}", who=account(999))),
+            ("bad-format", lambda item: item.auth(zid=account(2))),
+            ("bad-format", lambda item: item.auth("x" * 8193)),
+            ("bad-format", lambda item: item.auth("")),
+            ("bad-format", lambda item: item.auth(who="a b")),
+            ("bad-format", lambda item: item.send(f"{auth}%%%</auth>")),
+            ("bad-format", lambda item: item.send(f"{auth}</auth>")),
+            ("bad-format", lambda item: item.send(f"{auth}{zeros}</auth>")),
+            ("bad-format", lambda item: item.send(f"{auth}{zeros}AAAA</auth>")),
         ):
             self.town = Town()
             client = self.opened()
             with capturedLogs() as events:
                 self.assertEqual(try_it(client), [FAILURE.format("not-authorized")])
-            self.assertEqual([one["reason"] for one in events], [reason])
+            self.assertEqual([item["reason"] for item in events], [reason])
             self.assertEqual(client.end, "")
-            said = client.send(LEGACY)
-            self.assertEqual(said, [serialize(stanza.failed("z", "not-authorized", "auth"))])
+            replies = client.send(LEGACY)
+            self.assertEqual(replies, [serialize(stanza.failed("z", "not-authorized", "auth"))])
             self.assertEqual(client.wire.ended, [None])
 
     def test_another_mechanism_is_invalid(self) -> None:
         client = self.opened()
         with capturedLogs() as events:
-            said = client.send(f'<auth xmlns="{stanza.SASL}" mechanism="X-OAUTH2">AA==</auth>')
-        self.assertEqual(said, [FAILURE.format("invalid-mechanism")])
-        self.assertEqual([one["reason"] for one in events], ["bad-mechanism"])
+            replies = client.send(f'<auth xmlns="{stanza.SASL}" mechanism="X-OAUTH2">AA==</auth>')
+        self.assertEqual(replies, [FAILURE.format("invalid-mechanism")])
+        self.assertEqual([event["reason"] for event in events], ["bad-mechanism"])
 
     @proves("chat: Refused login", "limit: Chat")
     def test_a_second_auth_or_a_fifth_frame_is_cut_without_answer(self) -> None:
@@ -153,9 +153,9 @@ class RefusalTests(SynchronousTestCase):
         self.assertIn("success", client.auth()[0])
 
     def test_any_other_stanza_before_login_is_cut(self) -> None:
-        for other in ("<presence/>", "<message/>", "<iq type='get' id='1'/>", "<x/>", "no xml"):
+        for another in ("<presence/>", "<message/>", "<iq type='get' id='1'/>", "<x/>", "no xml"):
             client = self.opened()
-            self.assertEqual((client.send(other), client.end), ([], "refused"))
+            self.assertEqual((client.send(another), client.end), ([], "refused"))
 
     def test_forbidden_xml_before_login_is_named_and_cut(self) -> None:
         client = self.opened()
@@ -167,12 +167,12 @@ class RefusalTests(SynchronousTestCase):
         for _ in range(10):
             self.assertEqual(self.opened().auth("bad"), [FAILURE.format("not-authorized")])
         for try_it in (
-            lambda one: one.auth("bad"),
-            lambda one: one.auth("expired"),
-            lambda one: one.auth(f"token {account(2)}"),
+            lambda item: item.auth("bad"),
+            lambda item: item.auth("expired"),
+            lambda item: item.auth(f"token {account(2)}"),
         ):
-            said = try_it(self.opened())
-            self.assertEqual(said, [FAILURE.format("temporary-auth-failure")])
+            replies = try_it(self.opened())
+            self.assertEqual(replies, [FAILURE.format("temporary-auth-failure")])
         self.town.clock.advance(601)
         self.assertEqual(self.opened().auth("bad"), [FAILURE.format("not-authorized")])
 
@@ -190,18 +190,18 @@ class RefusalTests(SynchronousTestCase):
             client.send(serialize(stanza.CLOSE))
 
     @proves("chat: Refused login")
-    def test_failures_are_counted_per_forwarded_address_but_never_for_direct_callers(self) -> None:
+    def test_failures_count_per_forwarded_address(self) -> None:
         for number in range(1, 11):
             self.opened(number, "203.0.113.9").auth("bad")
             self.opened(number + 20).auth("bad")
             self.town.pass_time(16)
         with capturedLogs() as events:
-            said = self.opened(50, "203.0.113.9").auth("bad")
-        self.assertEqual(said, [FAILURE.format("temporary-auth-failure")])
+            replies = self.opened(50, "203.0.113.9").auth("bad")
+        self.assertEqual(replies, [FAILURE.format("temporary-auth-failure")])
         self.assertEqual(events[-1]["reason"], "throttled")
         for address in ("203.0.113.10", ""):
-            said = self.opened(50, address).auth("bad")
-            self.assertEqual(said, [FAILURE.format("not-authorized")])
+            replies = self.opened(50, address).auth("bad")
+            self.assertEqual(replies, [FAILURE.format("not-authorized")])
         self.assertIn("success", self.opened(51).auth()[0])
 
     def test_failures_are_counted_by_their_reason(self) -> None:
@@ -220,9 +220,9 @@ class RefusalTests(SynchronousTestCase):
             self.town.clock.advance(11)
         for client in clients:
             self.assertIn("temporary-auth-failure", client.heard()[0])
-        told = [one for one in events if one["log_level"] is LogLevel.warn]
-        self.assertEqual([one["seconds"] for one in told], [10], "told once a minute")
-        self.assertFalse([one for one in events if "log_failure" in one])
+        news = [event for event in events if event["log_level"] is LogLevel.warn]
+        self.assertEqual([event["seconds"] for event in news], [10], "told once a minute")
+        self.assertFalse([event for event in events if "log_failure" in event])
 
     def test_a_game_that_fails_is_a_temporary_failure_and_logged(self) -> None:
         self.patch(type(self.town.game), "about", lambda *_: fail(RuntimeError("down")))
@@ -237,7 +237,7 @@ class RefusalTests(SynchronousTestCase):
         with capturedLogs() as events:
             for _ in range(3):
                 self.assertIn("temporary-auth-failure", self.opened().auth()[0])
-        self.assertFalse([one for one in events if "log_failure" in one])
+        self.assertFalse([event for event in events if "log_failure" in event])
         self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_what_comes_while_the_game_is_asked_waits_its_turn(self) -> None:
@@ -247,11 +247,11 @@ class RefusalTests(SynchronousTestCase):
         client.open()
         self.assertEqual(client.bind(), [])
         self.town.game.answer()
-        said = client.heard()
-        self.assertIn("success", said[0])
-        self.assertIn("<jid>", said[-1])
+        replies = client.heard()
+        self.assertIn("success", replies[0])
+        self.assertIn("<jid>", replies[-1])
 
-    def test_news_heard_while_a_second_login_is_under_way_are_not_forgotten(self) -> None:
+    def test_news_during_a_second_login_is_not_lost(self) -> None:
         self.town.bound(1, "a")
         before = self.town.game.people[account(1)]
         self.town.game.silent = True
@@ -302,21 +302,21 @@ class RevokedTests(SynchronousTestCase):
         self.town.server.on_sessions_ended(SessionsEnded(account(number), 0))
 
     def test_every_session_of_the_account_hears_why_and_ends(self) -> None:
-        mine, other = [self.town.bound(1, "a"), self.town.bound(1, "b")], self.town.bound(2)
-        for one in mine:
-            one.heard()
+        mine, another = [self.town.bound(1, "a"), self.town.bound(1, "b")], self.town.bound(2)
+        for item in mine:
+            item.heard()
         self.end(1)
-        for one in mine:
+        for item in mine:
             self.assertEqual(
-                one.heard(),
+                item.heard(),
                 [
                     '<stream:error xmlns:stream="http://etherx.jabber.org/streams">'
                     '<not-authorized xmlns="urn:ietf:params:xml:ns:xmpp-streams"/></stream:error>',
                     serialize(stanza.CLOSE),
                 ],
             )
-            self.assertEqual((one.end, one.wire.ended), ("revoked", [1000]))
-        self.assertEqual(other.end, "")
+            self.assertEqual((item.end, item.wire.ended), ("revoked", [1000]))
+        self.assertEqual(another.end, "")
 
     def test_a_login_with_a_new_token_works_at_once(self) -> None:
         for _ in range(4):

@@ -45,20 +45,20 @@ class SessionLimitTests(SynchronousTestCase):
     def test_a_fourth_connection_cuts_the_oldest_unbound(self) -> None:
         bound = [self.town.bound(1, "a"), self.town.bound(1, "b")]
         waiting = [self.town.connect(1), self.town.connect(1)]
-        for one in waiting:
-            one.open()
-            one.auth()
-        self.assertEqual([one.end for one in bound], ["", ""])
-        self.assertEqual([one.end for one in waiting], ["refused", ""])
+        for item in waiting:
+            item.open()
+            item.auth()
+        self.assertEqual([client.end for client in bound], ["", ""])
+        self.assertEqual([client.end for client in waiting], ["refused", ""])
 
     def test_three_connections_of_an_account_are_fine_while_they_log_in(self) -> None:
         waiting = [self.town.connect(1) for _ in range(3)]
-        for one in waiting:
-            one.open()
-            self.assertIn("success", one.auth()[0])
-        self.assertEqual([one.end for one in waiting], ["", "", ""])
+        for item in waiting:
+            item.open()
+            self.assertIn("success", item.auth()[0])
+        self.assertEqual([client.end for client in waiting], ["", "", ""])
 
-    def test_a_new_bind_pings_the_other_session_which_must_answer_in_ten_seconds(self) -> None:
+    def test_a_new_bind_pings_the_other_session_for_ten_seconds(self) -> None:
         first, second = self.town.bound(1, "a"), self.town.bound(1, "b")
         self.assertIn("<ping ", first.heard()[-1])
         self.town.pass_time(10)
@@ -92,10 +92,10 @@ class FullTests(SynchronousTestCase):
             return None
         return self.town.connect(number, address=address)
 
-    def test_the_oldest_that_has_not_logged_in_gives_way_to_another_network(self) -> None:
+    def test_the_oldest_unbound_is_closed_for_another_network(self) -> None:
         flood = [self.town.connect(n, address=f"2001:db8::{n}") for n in range(4)]
         self.assertIsNotNone(self.come(9, "203.0.113.9"))
-        self.assertEqual([one.end for one in flood], ["full", "", "", ""])
+        self.assertEqual([client.end for client in flood], ["full", "", "", ""])
         self.assertEqual(len(self.town.server), 4)
         evicted = self.town.server.counters.by_reason(Counted.EVICTED_CONNECTIONS)
         self.assertEqual(evicted, {"chat_full": 1})
@@ -114,7 +114,7 @@ class FullTests(SynchronousTestCase):
         refused = self.town.server.counters.by_reason(Counted.REFUSALS)
         self.assertEqual(refused, {"chat_full": 1})
 
-    def test_players_give_way_only_to_a_network_with_less_and_wait_for_nothing(self) -> None:
+    def test_players_are_closed_only_for_a_smaller_network(self) -> None:
         players = [
             self.town.connect(1, address="203.0.113.1").log_in(),
             *(self.town.connect(n, address=f"2001:db8::{n}").log_in() for n in (2, 3, 4)),
@@ -122,7 +122,7 @@ class FullTests(SynchronousTestCase):
         newcomer = self.come(5, "203.0.113.5")
         assert newcomer is not None
         newcomer.log_in()
-        self.assertEqual([one.end for one in players], ["", "full", "", ""])
+        self.assertEqual([client.end for client in players], ["", "full", "", ""])
         self.assertIsNone(self.come(6, "203.0.113.5"))
         self.assertIsNone(self.come(2, "2001:db8::2"))
         players[3].session.end("close")

@@ -1,4 +1,4 @@
-"""What rooms, nicknames, domains and resources may be called."""
+"""The valid names of rooms, nicknames, domains and resources."""
 
 from __future__ import annotations
 

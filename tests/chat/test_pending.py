@@ -1,4 +1,4 @@
-"""What a session has told all and not heard yet: each line is answered for itself."""
+"""Each line that a session published is answered for itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LineTests(SynchronousTestCase):
     def test_a_line_that_is_heard_is_told_so(self) -> None:
         happened = self.pending.say(line("a"), lambda _: succeed(True), 0.0)
         self.assertNoResult(happened)
-        self.pending.said(line("a"), heard=True)
+        self.pending.resolve(line("a"), is_delivered=True)
         self.assertIs(self.successResultOf(happened), True)
 
     def test_one_that_is_not_heard_in_time_is_refused(self) -> None:
@@ -34,7 +34,7 @@ class LineTests(SynchronousTestCase):
         self.assertIs(self.successResultOf(first), False)
         telling: Deferred[bool] = Deferred()
         second = self.pending.say(line("b"), lambda _: telling, HEARD_S)
-        self.pending.said(line("a"), heard=True)
+        self.pending.resolve(line("a"), is_delivered=True)
         telling.callback(False)
         self.assertIs(self.successResultOf(second), False)
 

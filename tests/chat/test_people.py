@@ -1,4 +1,4 @@
-"""Who is here, and which of two answers about them counts."""
+"""The people online, and which of two readings about them counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chat.town import ToldGame, Town, account
 
 
 class PeopleTests(SynchronousTestCase):
-    def test_an_account_is_found_in_any_case_until_its_last_connection_ends(self) -> None:
+    def test_an_account_is_found_in_any_case_while_connected(self) -> None:
         people = People(ToldGame())
         person = people.arrive(account(1), About("Ann"), 1.0)
         self.assertIs(people.find(account(1).lower()), person)
@@ -24,15 +24,15 @@ class PeopleTests(SynchronousTestCase):
         people.drop(person)
         self.assertIs(people.find(account(1).lower()), again)
 
-    def test_news_heard_while_the_game_was_asked_are_newer_than_its_answer(self) -> None:
+    def test_news_during_a_read_is_newer_than_its_answer(self) -> None:
         town = Town()
-        one, two = town.bound(1), town.bound(2)
+        first, second = town.bound(1), town.bound(2)
         town.clock.advance(2)
         town.game.silent = True
-        one.whisper(two.jid, "hi")
+        first.whisper(second.jid, "hi")
         town.server.on_blocked(Blocked(account(2), account(1)))
         town.game.answer()
-        self.assertEqual(two.heard(), [])
+        self.assertEqual(second.heard(), [])
         person = town.server.people.get(account(1))
         assert person is not None
         self.assertEqual(person.about.blocked_by, {account(2)})

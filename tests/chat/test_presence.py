@@ -29,106 +29,108 @@ class PresenceTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.town = Town(Settings(presence=True))
         self.town.game.befriend(account(1), account(2))
-        self.one, self.two, self.stranger = (self.town.bound(n) for n in (1, 2, 3))
+        self.first, self.second, self.stranger = (self.town.bound(n) for n in (1, 2, 3))
 
     @proves("chat: broadcast presence")
     def test_friends_that_announced_themselves_hear_show_and_status(self) -> None:
         self.stranger.send("<presence/>")
-        self.assertEqual(self.one.send(AWAY), [])
+        self.assertEqual(self.first.send(AWAY), [])
         inner = "<show>away</show><status>off &amp; on</status>"
-        self.assertEqual(self.two.send("<presence/>"), [seen(self.one, self.two, inner)])
-        self.assertEqual(self.one.heard(), [seen(self.two, self.one, "")])
+        self.assertEqual(self.second.send("<presence/>"), [seen(self.first, self.second, inner)])
+        self.assertEqual(self.first.heard(), [seen(self.second, self.first, "")])
         self.assertEqual(self.stranger.heard(), [])
 
     def test_repeats_other_shows_and_long_status_texts_are_not_sent(self) -> None:
-        self.two.send("<presence/>")
-        self.one.send(AWAY)
-        self.two.heard()
-        self.one.send(AWAY)
-        self.assertEqual(self.two.heard(), [])
-        self.one.send(f"<presence><show>x</show><status>{'x' * 4097}</status></presence>")
-        self.assertEqual(self.two.heard(), [seen(self.one, self.two, "")])
+        self.second.send("<presence/>")
+        self.first.send(AWAY)
+        self.second.heard()
+        self.first.send(AWAY)
+        self.assertEqual(self.second.heard(), [])
+        self.first.send(f"<presence><show>x</show><status>{'x' * 4097}</status></presence>")
+        self.assertEqual(self.second.heard(), [seen(self.first, self.second, "")])
 
     @proves("chat: presence type=unavailable or connection ends")
     def test_unavailable_then_the_other_session_of_the_account(self) -> None:
-        other = self.town.bound(1, "other")
-        for who in (self.two, self.one, other):
+        another = self.town.bound(1, "other")
+        for who in (self.second, self.first, another):
             who.send("<presence/>")
             who.heard()
-        self.two.heard()
-        self.one.send('<presence type="unavailable"/>')
-        self.assertEqual(self.two.heard(), [gone(self.one, self.two), seen(other, self.two, "")])
-        other.session.lost()
-        self.assertEqual(self.two.heard(), [gone(other, self.two)])
+        self.second.heard()
+        self.first.send('<presence type="unavailable"/>')
+        self.assertEqual(
+            self.second.heard(), [gone(self.first, self.second), seen(another, self.second, "")]
+        )
+        another.session.lost()
+        self.assertEqual(self.second.heard(), [gone(another, self.second)])
 
     @proves("chat: broadcast presence")
     def test_sessions_of_one_account_never_hear_each_other(self) -> None:
-        other = self.town.bound(1, "other")
-        self.one.heard()
-        self.one.send("<presence/>")
-        self.assertEqual((other.send("<presence/>"), self.one.heard()), ([], []))
+        another = self.town.bound(1, "other")
+        self.first.heard()
+        self.first.send("<presence/>")
+        self.assertEqual((another.send("<presence/>"), self.first.heard()), ([], []))
 
     def test_changes_over_the_rate_go_out_later_the_newest_only(self) -> None:
-        self.two.send("<presence/>")
+        self.second.send("<presence/>")
         for n in range(10):
-            self.one.send(f"<presence><status>{n}</status></presence>")
-        self.assertEqual(len(self.two.heard()), 5)
+            self.first.send(f"<presence><status>{n}</status></presence>")
+        self.assertEqual(len(self.second.heard()), 5)
         self.town.pass_time(3)
-        self.assertEqual(self.two.heard(), [seen(self.one, self.two, "<status>9</status>")])
+        self.assertEqual(self.second.heard(), [seen(self.first, self.second, "<status>9</status>")])
 
     @proves("chat: presence type=unavailable or connection ends")
     def test_who_went_before_a_change_was_sent_stays_gone(self) -> None:
-        self.two.send("<presence/>")
+        self.second.send("<presence/>")
         for _ in range(6):
-            self.one.send("<presence/>")
-            self.one.send('<presence type="unavailable"/>')
-        self.two.heard()
+            self.first.send("<presence/>")
+            self.first.send('<presence type="unavailable"/>')
+        self.second.heard()
         self.town.pass_time(5)
-        self.assertEqual(self.two.heard(), [])
+        self.assertEqual(self.second.heard(), [])
 
     @proves("chat: broadcast presence")
     def test_blocked_friends_hear_nothing(self) -> None:
-        self.two.send("<presence/>")
+        self.second.send("<presence/>")
         self.town.game.block(account(2), account(1))
         self.town.clock.advance(2)
-        self.one.send("<presence/>")
-        self.assertEqual((self.one.heard(), self.two.heard()), ([], []))
+        self.first.send("<presence/>")
+        self.assertEqual((self.first.heard(), self.second.heard()), ([], []))
 
     @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "event: Chat pushes")
-    def test_an_accepted_request_is_pushed_to_both_and_shows_them_to_each_other(self) -> None:
-        for who in (self.one, self.stranger):
+    def test_an_accepted_request_is_pushed_and_shows_both_statuses(self) -> None:
+        for who in (self.first, self.stranger):
             who.send("<presence/>")
         self.town.server.on_friend_accepted(
             FriendAccepted(account(1), account(3), "2026-09-21T10:00:00.000Z")
         )
-        push, presence = self.one.heard()
+        push, presence = self.first.heard()
         self.assertEqual(
             push,
             '<message xmlns="jabber:client" from="xmpp-admin@127.0.0.1:61000" '
-            f'to="{self.one.jid}"><body>'
+            f'to="{self.first.jid}"><body>'
             '{"type":"com.epicgames.friends.core.apiobjects.Friend","payload":'
             f'{{"accountId":"{account(3)}","status":"ACCEPTED","direction":"OUTBOUND",'
             '"created":"2026-09-21T10:00:00.000Z"},"timestamp":"2026-09-21T14:13:20.000Z"}'
             "</body></message>",
         )
-        self.assertEqual(presence, seen(self.stranger, self.one, ""))
+        self.assertEqual(presence, seen(self.stranger, self.first, ""))
         push, presence = self.stranger.heard()
         self.assertIn('"direction":"INBOUND"', push)
-        self.assertEqual(presence, seen(self.one, self.stranger, ""))
+        self.assertEqual(presence, seen(self.first, self.stranger, ""))
 
     @proves("event: Chat pushes")
     def test_who_befriend_again_after_a_lifted_block_see_each_other(self) -> None:
-        for who in (self.one, self.two, self.one):
+        for who in (self.first, self.second, self.first):
             who.send("<presence/>")
         self.town.server.on_blocked(Blocked(account(2), account(1)))
-        self.one.heard(), self.two.heard()
+        self.first.heard(), self.second.heard()
         self.town.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
-        for me, other in ((self.one, self.two), (self.two, self.one)):
+        for me, another in ((self.first, self.second), (self.second, self.first)):
             push, presence = me.heard()
             self.assertIn("ACCEPTED", push)
-            self.assertEqual(presence, seen(other, me, ""))
-        self.one.send(AWAY)
-        self.assertIn("<show>away</show>", self.two.heard()[0])
+            self.assertEqual(presence, seen(another, me, ""))
+        self.first.send(AWAY)
+        self.assertIn("<show>away</show>", self.second.heard()[0])
 
     @proves("event: Chat pushes")
     def test_what_is_read_before_its_news_is_told_once(self) -> None:
@@ -139,54 +141,54 @@ class PresenceTests(SynchronousTestCase):
         ):
             for reader in (0, 1):
                 self.setUp()
-                pair = (self.one, self.two)
-                for who in (self.one, self.two, self.one):
+                pair = (self.first, self.second)
+                for who in (self.first, self.second, self.first):
                     who.send("<presence/>")
-                self.one.heard(), self.two.heard()
+                self.first.heard(), self.second.heard()
                 for number in (1, 2):
                     self.town.game.people[account(number)] = About(f"Player{number}")
                 if isinstance(news, Blocked):
                     self.town.game.block(news.by, news.whom)
                 self.town.clock.advance(2)
-                told = pair[reader].say("City-1", "x")  # which reads the account anew
+                replies = pair[reader].say("City-1", "x")  # which reads the account anew
                 if isinstance(news, Blocked):
                     self.town.server.on_blocked(news)
                 else:
                     self.town.server.on_unfriended(news)
-                self.assertEqual(len(told), 2)
-                self.assertEqual(told[0], gone(pair[1 - reader], pair[reader]))
+                self.assertEqual(len(replies), 2)
+                self.assertEqual(replies[0], gone(pair[1 - reader], pair[reader]))
                 self.assertEqual(pair[reader].heard(), [])
                 self.assertEqual(pair[1 - reader].heard(), [gone(pair[reader], pair[1 - reader])])
 
     @proves("event: Chat pushes")
-    def test_an_unfriending_or_a_block_sends_each_the_others_unavailable_once(self) -> None:
+    def test_unfriend_or_block_sends_each_the_other_offline_once(self) -> None:
         for news in (Unfriended(account(1), account(2)), Blocked(account(2), account(1))):
             self.setUp()
-            for who in (self.one, self.two, self.one):
+            for who in (self.first, self.second, self.first):
                 who.send("<presence/>")
-            self.one.heard(), self.two.heard()
+            self.first.heard(), self.second.heard()
             if isinstance(news, Unfriended):
                 self.town.server.on_unfriended(news)
                 self.town.server.on_unfriended(news)
             else:
                 self.town.server.on_blocked(news)
-            self.assertEqual(self.one.heard(), [gone(self.two, self.one)])
-            self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
+            self.assertEqual(self.first.heard(), [gone(self.second, self.first)])
+            self.assertEqual(self.second.heard(), [gone(self.first, self.second)])
 
     @proves("chat: broadcast presence")
     def test_the_news_of_a_friendship_counts_before_it_is_read(self) -> None:
-        for who in (self.one, self.stranger):
+        for who in (self.first, self.stranger):
             who.send("<presence/>")
         self.town.server.on_friend_accepted(FriendAccepted(account(1), account(3), ""))
-        for me, other in ((self.one, self.stranger), (self.stranger, self.one)):
-            other.heard()
+        for me, another in ((self.first, self.stranger), (self.stranger, self.first)):
+            another.heard()
             me.send(AWAY)
-            self.assertIn("<show>away</show>", other.heard()[-1])
+            self.assertIn("<show>away</show>", another.heard()[-1])
         self.town.server.on_unfriended(Unfriended(account(1), account(3)))
-        for me, other in ((self.one, self.stranger), (self.stranger, self.one)):
-            other.heard()
+        for me, another in ((self.first, self.stranger), (self.stranger, self.first)):
+            another.heard()
             me.send("<presence/>")
-            self.assertEqual(other.heard(), [])
+            self.assertEqual(another.heard(), [])
 
     def test_friends_who_are_not_there_change_nothing(self) -> None:
         for number in range(10, 30):
@@ -196,33 +198,33 @@ class PresenceTests(SynchronousTestCase):
         self.town.server.on_unfriended(Unfriended(account(11), account(1)))
         self.town.server.on_blocked(Blocked(account(12), account(1)))
         self.town.clock.advance(2)
-        self.two.send("<presence/>")
-        self.one.heard()
-        self.one.send(AWAY)
-        self.assertEqual(len(self.two.heard()), 1)
+        self.second.send("<presence/>")
+        self.first.heard()
+        self.first.send(AWAY)
+        self.assertEqual(len(self.second.heard()), 1)
 
     @proves("chat: presence type=unavailable or connection ends")
     def test_who_never_announced_themselves_go_unseen(self) -> None:
-        self.two.send("<presence/>")
-        self.one.session.lost()
-        self.assertEqual(self.two.heard(), [])
+        self.second.send("<presence/>")
+        self.first.session.lost()
+        self.assertEqual(self.second.heard(), [])
 
     def test_shutdown_sends_no_presence(self) -> None:
-        for who in (self.one, self.two):
+        for who in (self.first, self.second):
             who.send("<presence/>")
-        self.one.heard()
+        self.first.heard()
         self.town.server.shut()
-        self.assertEqual(len(self.one.heard()), 1)
+        self.assertEqual(len(self.first.heard()), 1)
 
     @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "chat: broadcast presence")
     def test_without_the_switch_presence_is_dropped(self) -> None:
         self.town = Town()
         self.town.game.befriend(account(1), account(2))
-        one, two = self.town.bound(1), self.town.bound(2)
-        one.send(AWAY)
-        self.assertEqual((two.send(AWAY), one.heard()), ([], []))
+        first, second = self.town.bound(1), self.town.bound(2)
+        first.send(AWAY)
+        self.assertEqual((second.send(AWAY), first.heard()), ([], []))
         self.town.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
-        self.assertEqual(one.heard(), [])
+        self.assertEqual(first.heard(), [])
 
 
 class Evening(RuleBasedStateMachine):
@@ -235,7 +237,7 @@ class Evening(RuleBasedStateMachine):
         self.made = 0
 
     def pick(self, at: int) -> Client | None:
-        live = [one for one in self.clients if not one.end]
+        live = [client for client in self.clients if not client.end]
         return live[at % len(live)] if live else None
 
     @rule(number=st.integers(1, 4))
@@ -261,18 +263,18 @@ class Evening(RuleBasedStateMachine):
     def say(self, at: int, room: str) -> None:
         if (client := self.pick(at)) is None:
             return
-        for one in self.clients:
-            one.heard()
-        (said,) = [line for line in client.say(room, "hello") if line.startswith("<message")]
+        for listener in self.clients:
+            listener.heard()
+        (reply,) = [line for line in client.say(room, "hello") if line.startswith("<message")]
         inside = [
             occupant.session.account for occupant in self.town.server.rooms.occupants(f"{room}@muc")
         ]
-        others = [one for one in self.clients if one is not client and one.heard()]
-        if 'type="error"' in said:
-            assert all("hello" not in "".join(one.wire.sent) for one in others)
+        others = [peer for peer in self.clients if peer is not client and peer.heard()]
+        if 'type="error"' in reply:
+            assert all("hello" not in "".join(peer.wire.sent) for peer in others)
         else:
             assert client.account in inside
-            assert sorted(one.account for one in others) == sorted(set(inside) - {client.account})
+            assert sorted(peer.account for peer in others) == sorted(set(inside) - {client.account})
 
     @rule(number=st.integers(1, 4), party=st.sampled_from(["7", "8"]))
     def change_party(self, number: int, party: str) -> None:
@@ -301,14 +303,16 @@ class Evening(RuleBasedStateMachine):
             for key in server.rooms.keys()  # noqa: SIM118
             for occupant in server.rooms.occupants(key)
         }
-        held = {occupant for one in self.clients for occupant in one.session.in_rooms.values()}
+        held = {
+            occupant for client in self.clients for occupant in client.session.in_rooms.values()
+        }
         assert seated == held
-        assert all(not one.session.in_rooms for one in self.clients if one.end)
-        live = [one for one in self.clients if not one.end]
+        assert all(not client.session.in_rooms for client in self.clients if client.end)
+        live = [client for client in self.clients if not client.end]
         for number in range(1, 5):
-            assert sum(one.number == number for one in live) <= 2
+            assert sum(client.number == number for client in live) <= 2
         assert len(server) >= len(live)
-        assert len(server.people) == len({one.account for one in live})
+        assert len(server.people) == len({client.account for client in live})
 
 
 TestEvening = Evening.TestCase

@@ -18,7 +18,7 @@ IS_AWAY = "<show>away</show>"
 class ElsewhereTests(Base):
     def setUp(self) -> None:
         super().setUp()
-        self.one, self.two = self.here.bound(1), self.there.bound(2)
+        self.first, self.second = self.here.bound(1), self.there.bound(2)
         self.stranger = self.there.bound(3)
         self.stranger.send("<presence/>")
 
@@ -28,45 +28,45 @@ class ElsewhereTests(Base):
         return town
 
     def both_shown(self) -> None:
-        for who in (self.one, self.two):
+        for who in (self.first, self.second):
             who.send("<presence/>")
-        for who in (self.one, self.two, self.stranger):
+        for who in (self.first, self.second, self.stranger):
             who.heard()
 
     def test_friends_that_announced_themselves_hear_each_other(self) -> None:
-        self.assertEqual(self.one.send(AWAY), [])
-        self.assertEqual(self.two.send("<presence/>"), [seen(self.one, self.two, IS_AWAY)])
-        self.assertEqual(self.one.heard(), [seen(self.two, self.one, "")])
-        self.one.send("<presence><show>dnd</show></presence>")
-        self.assertEqual(self.two.heard(), [seen(self.one, self.two, "<show>dnd</show>")])
+        self.assertEqual(self.first.send(AWAY), [])
+        self.assertEqual(self.second.send("<presence/>"), [seen(self.first, self.second, IS_AWAY)])
+        self.assertEqual(self.first.heard(), [seen(self.second, self.first, "")])
+        self.first.send("<presence><show>dnd</show></presence>")
+        self.assertEqual(self.second.heard(), [seen(self.first, self.second, "<show>dnd</show>")])
         self.assertEqual(self.stranger.heard(), [])
 
-    def test_unavailable_then_the_other_session_of_the_account_wherever_it_is(self) -> None:
+    def test_offline_is_followed_by_the_accounts_other_session(self) -> None:
         near, far = self.here.bound(1, resource(8)), None
         near.send("<presence/>")
         self.both_shown()
-        self.assertEqual(self.one.send(OFFLINE), [])
-        heard = self.two.heard()
-        self.assertEqual(heard, [gone(self.one, self.two), seen(near, self.two, "")])
+        self.assertEqual(self.first.send(OFFLINE), [])
+        received = self.second.heard()
+        self.assertEqual(received, [gone(self.first, self.second), seen(near, self.second, "")])
         near.session.end("socket")
-        self.assertEqual(self.two.heard(), [gone(near, self.two)])
-        self.one.send("<presence/>")
+        self.assertEqual(self.second.heard(), [gone(near, self.second)])
+        self.first.send("<presence/>")
         far = self.there.bound(1, resource(9))
         far.send("<presence/>")
-        self.two.heard()
+        self.second.heard()
         far.session.end("socket")
-        heard = self.two.heard()
-        self.assertEqual(heard, [gone(far, self.two), seen(self.one, self.two, "")])
+        received = self.second.heard()
+        self.assertEqual(received, [gone(far, self.second), seen(self.first, self.second, "")])
 
     def test_who_ends_is_offline_and_so_is_who_was_in_a_process_that_died(self) -> None:
         self.both_shown()
-        self.two.session.end("shutdown")
-        self.assertEqual(self.one.heard(), [gone(self.two, self.one)])
+        self.second.session.end("shutdown")
+        self.assertEqual(self.first.heard(), [gone(self.second, self.first)])
         again = self.there.bound(2)
         again.send("<presence/>")
-        self.one.heard()
+        self.first.heard()
         self.pass_time(LEASE_S + 3, self.here)
-        self.assertEqual(self.one.heard(), [gone(again, self.one)])
+        self.assertEqual(self.first.heard(), [gone(again, self.first)])
 
     def test_a_friendship_begins_and_ends(self) -> None:
         self.both_shown()
@@ -76,55 +76,55 @@ class ElsewhereTests(Base):
             town.server.on_friend_accepted(news)
         pushed, shown = self.stranger.heard()
         self.assertIn("INBOUND", pushed)
-        self.assertEqual(shown, seen(self.one, self.stranger, ""))
-        self.assertEqual(self.one.heard()[1:], [seen(self.stranger, self.one, "")])
+        self.assertEqual(shown, seen(self.first, self.stranger, ""))
+        self.assertEqual(self.first.heard()[1:], [seen(self.stranger, self.first, "")])
         for town in (self.here, self.there):
             town.server.on_unfriended(Unfriended(account(1), account(3)))
-        self.assertEqual(self.stranger.heard(), [gone(self.one, self.stranger)])
-        self.assertEqual(self.one.heard(), [gone(self.stranger, self.one)])
-        self.one.send(AWAY)
-        self.one.session.end("socket")
-        self.assertEqual((self.stranger.heard(), len(self.two.heard())), ([], 2))
+        self.assertEqual(self.stranger.heard(), [gone(self.first, self.stranger)])
+        self.assertEqual(self.first.heard(), [gone(self.stranger, self.first)])
+        self.first.send(AWAY)
+        self.first.session.end("socket")
+        self.assertEqual((self.stranger.heard(), len(self.second.heard())), ([], 2))
 
     def test_across_a_block_nothing_is_heard(self) -> None:
         self.both_shown()
         self.game.block(account(2), account(1))
         for town in (self.here, self.there):
             town.server.on_blocked(Blocked(account(2), account(1)))
-        self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
-        self.one.heard()
-        self.one.send(AWAY)
-        self.one.session.end("socket")
-        self.assertEqual(self.two.heard(), [])
+        self.assertEqual(self.second.heard(), [gone(self.first, self.second)])
+        self.first.heard()
+        self.first.send(AWAY)
+        self.first.session.end("socket")
+        self.assertEqual(self.second.heard(), [])
 
     def test_what_was_shown_while_nobody_could_be_told_is_corrected(self) -> None:
         self.both_shown()
         self.board.away = True
-        self.one.send(AWAY)
-        self.assertEqual(self.two.heard(), [])
+        self.first.send(AWAY)
+        self.assertEqual(self.second.heard(), [])
         self.board.away = False
         self.pass_time(ALIVE_S + 1)
-        self.assertEqual(self.two.heard(), [seen(self.one, self.two, IS_AWAY)])
+        self.assertEqual(self.second.heard(), [seen(self.first, self.second, IS_AWAY)])
         self.board.away = True
-        self.one.send(OFFLINE)
+        self.first.send(OFFLINE)
         self.board.away = False
         self.pass_time(ALIVE_S + 1)
-        self.assertEqual(self.two.heard(), [gone(self.one, self.two)])
+        self.assertEqual(self.second.heard(), [gone(self.first, self.second)])
 
     def test_a_process_that_comes_later_knows_the_statuses(self) -> None:
         self.both_shown()
         late = self.town()
         self.pass_time(2, self.here, self.there, late)
-        self.two.session.end("socket")
+        self.second.session.end("socket")
         two = late.bound(2)
-        self.assertEqual(two.send("<presence/>"), [seen(self.one, two, "")])
+        self.assertEqual(two.send("<presence/>"), [seen(self.first, two, "")])
 
     def test_without_the_presences_of_others_it_is_silent(self) -> None:
         """The sabotage: what the tests above rest on."""
         self.patch(workers.Workers, "_on_shown", lambda *_: None)
         self.here, self.there = self.town(), self.town()
         self.pass_time(2)
-        self.one, self.two = self.here.bound(1), self.there.bound(2)
+        self.first, self.second = self.here.bound(1), self.there.bound(2)
         self.stranger = self.there.bound(3)
         with self.assertRaises(self.failureException):
             self.test_friends_that_announced_themselves_hear_each_other()

@@ -51,7 +51,7 @@ class ReceiveTests(SynchronousTestCase):
         return list(self.session.receive(text.encode()))
 
     def kinds(self, text: str) -> list[str]:
-        return [type(one).__name__ for one in self.receive(text)]
+        return [type(item).__name__ for item in self.receive(text)]
 
     def auth(self) -> list[Effect]:
         proof = base64.b64encode(f"\0{ME}\0word".encode()).decode()
@@ -69,10 +69,10 @@ class ReceiveTests(SynchronousTestCase):
         self.assertEqual((self.session.account, self.done), ("", []))
         self.assertEqual(self.auth(), [End("refused")])
 
-    def test_a_login_without_a_usable_proof_is_refused_by_the_session_itself(self) -> None:
+    def test_a_login_without_a_valid_proof_is_refused_at_once(self) -> None:
         self.receive(OPEN)
-        said = self.receive(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">?</auth>')
-        self.assertEqual(said, [Refuse("not-authorized", "bad-format")])
+        replies = self.receive(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">?</auth>')
+        self.assertEqual(replies, [Refuse("not-authorized", "bad-format")])
 
     def test_a_proof_has_12000_characters_at_most(self) -> None:
         def proof(length: int) -> str:
@@ -84,9 +84,9 @@ class ReceiveTests(SynchronousTestCase):
             self.setUp()
             self.receive(OPEN)
             self.assertEqual(len(proof(length)), length)
-            said = f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{proof(length)}</auth>'
-            [found] = self.receive(said)
-            self.assertIsInstance(found, effect)
+            text = f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">{proof(length)}</auth>'
+            [result] = self.receive(text)
+            self.assertIsInstance(result, effect)
 
     def test_a_legacy_login_is_told_no_where_its_id_can_be_echoed(self) -> None:
         for length, kinds in ((128, ["Reply", "End"]), (129, ["End"])):
@@ -98,14 +98,14 @@ class ReceiveTests(SynchronousTestCase):
         self.receive(OPEN)
         self.auth()
         self.session.log_in(ME, "Ann")
-        for said in ("<presence/>", '<message type="chat"/>', "<x/>"):
-            self.assertEqual(self.receive(said), [])
+        for text in ("<presence/>", '<message type="chat"/>', "<x/>"):
+            self.assertEqual(self.receive(text), [])
         self.assertEqual(self.auth(), [End("refused")])
 
     def test_what_nobody_knows_asks_for_nothing(self) -> None:
         self.bind()
-        for said in ("<message/>", '<message type="x"/>', "<x/>", "<presence type='x' to='y'/>"):
-            self.assertEqual(self.receive(said), [])
+        for text in ("<message/>", '<message type="x"/>', "<x/>", "<presence type='x' to='y'/>"):
+            self.assertEqual(self.receive(text), [])
 
     def test_binding_makes_room_first_and_answers_last(self) -> None:
         self.receive(OPEN)
@@ -130,8 +130,8 @@ class ReceiveTests(SynchronousTestCase):
         self.assertEqual(self.receive("<presence/>"), [Announce(Status())])
         self.assertEqual(self.receive('<presence type="unavailable"/>'), [Withdraw()])
         for kind, effect in (("groupchat", Say), ("chat", Whisper)):
-            [found] = self.receive(f'<message type="{kind}" to="x"><body>y</body></message>')
-            self.assertIsInstance(found, effect)
+            [result] = self.receive(f'<message type="{kind}" to="x"><body>y</body></message>')
+            self.assertIsInstance(result, effect)
         self.assertEqual(self.receive("<iq type='result' id='1'/>"), [])
         self.assertEqual(self.receive(serialize(stanza.CLOSE)), [End("close")])
 

@@ -1,4 +1,4 @@
-"""Who hears whom in a room, whoever sits between; which statuses are told. Spec: 2 §4 Chat."""
+"""The receivers of lines and statuses in a room. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ class RoomTests(SynchronousTestCase):
 
     def test_who_does_not_hear_hides_no_line_from_those_who_came_later(self) -> None:
         self.town.game.block(account(2), account(1))
-        one, two, three = (self.town.bound(number) for number in (1, 2, 3))
-        for client in (one, two, three):
+        first, second, third = (self.town.bound(number) for number in (1, 2, 3))
+        for client in (first, second, third):
             client.join("City-1")
         self.assertEqual(len(self.town.server.rooms), 1)
-        for client in (one, two, three):
+        for client in (first, second, third):
             client.heard()
-        one.say("City-1", "hello")
-        self.assertEqual([len(client.heard()) for client in (two, three)], [0, 1])
+        first.say("City-1", "hello")
+        self.assertEqual([len(client.heard()) for client in (second, third)], [0, 1])
 
     def test_a_nickname_is_free_again_when_its_holder_has_left(self) -> None:
         self.town = Town(Settings(nick_check="log"))
-        one, two, three = (self.town.bound(number) for number in (1, 2, 3))
-        three.join("City-1")
-        one.join("City-1", "same")
-        self.assertIn("conflict", two.join("City-1", "same")[-1])
-        one.session.lost()
-        self.assertIn("110", two.join("City-1", "same")[-1])
+        first, second, third = (self.town.bound(number) for number in (1, 2, 3))
+        third.join("City-1")
+        first.join("City-1", "same")
+        self.assertIn("conflict", second.join("City-1", "same")[-1])
+        first.session.lost()
+        self.assertIn("110", second.join("City-1", "same")[-1])
 
 
 class StatusTests(SynchronousTestCase):
     def test_the_shows_there_are_and_a_text_of_4096_characters(self) -> None:
         for show in ("away", "chat", "dnd", "xa"):
-            said = status_of(parse(f"<presence><show>{show}</show></presence>"))
-            self.assertEqual(said, Status(show, ""))
+            replies = status_of(parse(f"<presence><show>{show}</show></presence>"))
+            self.assertEqual(replies, Status(show, ""))
         self.assertEqual(status_of(parse("<presence/>")), Status("", ""))
-        for length, kept in ((MAX_STATUS, MAX_STATUS), (MAX_STATUS + 1, 0)):
-            said = status_of(parse(f"<presence><status>{'x' * length}</status></presence>"))
-            self.assertEqual(len(said.text), kept)
+        for length, limit in ((MAX_STATUS, MAX_STATUS), (MAX_STATUS + 1, 0)):
+            replies = status_of(parse(f"<presence><status>{'x' * length}</status></presence>"))
+            self.assertEqual(len(replies.text), limit)
 
     def test_a_new_friend_who_is_not_here_is_no_defect(self) -> None:
         town = Town(Settings(presence=True))
-        one = town.bound(1)
-        for asked, accepted in ((1, 2), (2, 1)):
-            news = FriendAccepted(account(asked), account(accepted), "then")
+        client = town.bound(1)
+        for requests, accepted in ((1, 2), (2, 1)):
+            news = FriendAccepted(account(requests), account(accepted), "then")
             town.server.presences.befriend(news, "now")
-            self.assertEqual(len(one.heard()), 1)
+            self.assertEqual(len(client.heard()), 1)

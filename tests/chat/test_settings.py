@@ -1,4 +1,4 @@
-"""What each switch does with good and bad values."""
+"""Each setting with good and bad values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from svcserver.kernel.settings import BadSetting, load
 
 class SettingsTests(SynchronousTestCase):
     def test_the_defaults(self) -> None:
-        found, warnings = load(Settings, {})
+        settings, warnings = load(Settings, {})
         self.assertEqual(
-            (found.chat, found.port, found.host, found.nick_check, found.presence),
+            (settings.chat, settings.port, settings.host, settings.nick_check, settings.presence),
             (False, 61099, "127.0.0.1", "enforce", False),
         )
         self.assertEqual(
-            (found.message_rate, found.max_connections, found.trace, found.domain),
+            (settings.message_rate, settings.max_connections, settings.trace, settings.domain),
             (Rate(8, 60), 2048, False, "svc.local"),
         )
         self.assertEqual(warnings, [])
@@ -31,10 +31,10 @@ class SettingsTests(SynchronousTestCase):
             self.assertRaises(BadSetting, load, Settings, bad)
 
     def test_public_mode_binds_only_the_usual_loopback(self) -> None:
-        found, _ = load(Settings, {"CHAT_BIND_HOST": "::1"})
-        check(found)
-        found, _ = load(Settings, {"CHAT_BIND_HOST": "::1", "GATEWAY_SECRET": "s" * 32})
-        self.assertRaises(BadSetting, check, found)
+        settings, _ = load(Settings, {"CHAT_BIND_HOST": "::1"})
+        check(settings)
+        settings, _ = load(Settings, {"CHAT_BIND_HOST": "::1", "GATEWAY_SECRET": "s" * 32})
+        self.assertRaises(BadSetting, check, settings)
 
     def test_other_bad_values_warn_and_take_the_default(self) -> None:
         for name, bad in (
@@ -45,17 +45,17 @@ class SettingsTests(SynchronousTestCase):
             ("CHAT_MESSAGE_RATE", "8,nan"),
             ("CHAT_MAX_CONNECTIONS", "0"),
         ):
-            found, warnings = load(Settings, {name: bad})
-            self.assertEqual(found, Settings())
+            settings, warnings = load(Settings, {name: bad})
+            self.assertEqual(settings, Settings())
             self.assertEqual([line.split()[0] for line in warnings], [name])
 
     def test_a_bad_domain_is_warned_of_and_takes_the_default(self) -> None:
-        found, [warning] = load(Settings, {"CHAT_DOMAIN": "a b"})
-        self.assertEqual(found.domain, "svc.local")
+        settings, [warning] = load(Settings, {"CHAT_DOMAIN": "a b"})
+        self.assertEqual(settings.domain, "svc.local")
         self.assertIn("CHAT_DOMAIN", warning)
-        found, _ = load(Settings, {"CHAT_DOMAIN": "chat.example.org:5"})
-        self.assertEqual(found.domain, "chat.example.org:5")
+        settings, _ = load(Settings, {"CHAT_DOMAIN": "chat.example.org:5"})
+        self.assertEqual(settings.domain, "chat.example.org:5")
 
     def test_a_good_rate_is_per_second(self) -> None:
-        found, _ = load(Settings, {"CHAT_MESSAGE_RATE": "5,2.5"})
-        self.assertEqual(found.message_rate, Rate(5, 150))
+        settings, _ = load(Settings, {"CHAT_MESSAGE_RATE": "5,2.5"})
+        self.assertEqual(settings.message_rate, Rate(5, 150))

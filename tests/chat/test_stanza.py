@@ -35,7 +35,7 @@ PIECES = (
 
 
 def nest(inner: list[str]) -> str:
-    return "".join(f"<a>{one}</a>" for one in inner)
+    return "".join(f"<a>{item}</a>" for item in inner)
 
 
 def depth(tree: Element) -> int:
@@ -62,12 +62,12 @@ SEAT = Seat(1, "UID-a", "r", "UID-a@d/r", "d")
 
 class ParsingTests(SynchronousTestCase):
     def test_a_stanza_keeps_names_namespaces_attributes_and_text(self) -> None:
-        found = parse('<iq id="1" xml:lang="en"><bind xmlns="urn:b"><r>a&lt;b</r></bind></iq>')
-        bind = child(found, "bind", "urn:b")
+        parsed = parse('<iq id="1" xml:lang="en"><bind xmlns="urn:b"><r>a&lt;b</r></bind></iq>')
+        bind = child(parsed, "bind", "urn:b")
         assert bind is not None
-        self.assertEqual((found.name, found.uri, found["id"]), ("iq", "", "1"))
+        self.assertEqual((parsed.name, parsed.uri, parsed["id"]), ("iq", "", "1"))
         self.assertEqual(str(child(bind, "r")), "a<b")
-        self.assertIsNone(child(found, "bind", "urn:other"))
+        self.assertIsNone(child(parsed, "bind", "urn:other"))
 
     def test_a_stanza_leaves_nothing_for_the_collector(self) -> None:
         self.addCleanup(gc.enable)
@@ -86,8 +86,8 @@ class ParsingTests(SynchronousTestCase):
             self.assertEqual(min(left(text) for _ in range(5)), 0, text)
 
     def test_an_xml_declaration_cannot_change_the_encoding(self) -> None:
-        found = parse('<?xml version="1.0" encoding="utf-16"?><a>é</a>')
-        self.assertEqual(str(found), "é")
+        parsed = parse('<?xml version="1.0" encoding="utf-16"?><a>é</a>')
+        self.assertEqual(str(parsed), "é")
 
     def test_dtd_entities_comments_and_instructions_are_restricted(self) -> None:
         for hostile in (
@@ -143,18 +143,18 @@ class ParsingTests(SynchronousTestCase):
             parse(hostile)
 
     @settings(max_examples=200, deadline=None)
-    @given(hostile=st.lists(st.sampled_from(PIECES), max_size=12).map("".join), said=XML_TEXT)
+    @given(hostile=st.lists(st.sampled_from(PIECES), max_size=12).map("".join), text=XML_TEXT)
     def test_no_pieces_of_xml_raise_anything_else_or_hide_a_forbidden_one(
-        self, hostile: str, said: str
+        self, hostile: str, text: str
     ) -> None:
         try:
-            found = parse(f"<message>{hostile}<body>{stanza.text(said)}</body></message>")
+            parsed = parse(f"<message>{hostile}<body>{stanza.text(text)}</body></message>")
         except Unparseable:
             return
         self.assertNotIn("<!--", hostile.replace(CDATA, ""))
         self.assertNotIn("<?", hostile.replace(CDATA, ""))
-        self.assertEqual(found.name, "message")
-        self.assertEqual(str(list(found.elements())[-1]), said)
+        self.assertEqual(parsed.name, "message")
+        self.assertEqual(str(list(parsed.elements())[-1]), text)
 
     @settings(max_examples=100, deadline=None)
     @given(
@@ -173,9 +173,9 @@ class WritingTests(SynchronousTestCase):
     def test_whatever_is_written_is_read_back_unchanged(self, value: str, body: str) -> None:
         content = [body] if body else []
         made = stanza.element("urn:a", "a", *content, id=value, from_=value)
-        found = parse(stanza.serialize(made))
-        self.assertEqual((found["id"], found["from"]), (value, value))
-        self.assertEqual((found.uri, found.children), ("urn:a", content))
+        parsed = parse(stanza.serialize(made))
+        self.assertEqual((parsed["id"], parsed["from"]), (value, value))
+        self.assertEqual((parsed.uri, parsed.children), ("urn:a", content))
 
     def test_a_carriage_return_survives_in_text(self) -> None:
         self.assertEqual(str(parse(stanza.serialize(stanza.element("", "a", "\r\n")))), "\r\n")

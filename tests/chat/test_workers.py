@@ -55,18 +55,18 @@ class Base(SynchronousTestCase):
                 town.server.tick()
 
     def meanwhile(self, *acts: Callable[[], Any]) -> None:
-        """What these tell is heard only once all of them were done."""
+        """Deliver the news of these calls only after all of them."""
         self.board.slow = waiting = []
         for act in acts:
             act()
         self.board.slow = None
-        for told in waiting:
-            told()
+        for news in waiting:
+            news()
 
     def greeted(self, town: Town) -> None:
         """The process hears a Hello of the other one, and answers it."""
-        other = self.here if town is self.there else self.there
-        town.server.workers._on_hello(Hello(other.server.workers.name))
+        another = self.here if town is self.there else self.there
+        town.server.workers._on_hello(Hello(another.server.workers.name))
 
     def in_room(self, town: Town, number: int) -> Client:
         client = town.bound(number)
@@ -80,29 +80,29 @@ class Base(SynchronousTestCase):
         before = {kind: list(those) for kind, those in listeners.items()}
         for those in listeners.values():
             those[:] = [
-                one for one in those if getattr(one, "__self__", 0) not in (deaf, deaf.leases)
+                item for item in those if getattr(item, "__self__", 0) not in (deaf, deaf.leases)
             ]
         return lambda: listeners.update(before)
 
     def occupants(self, town: Town) -> list[str]:
-        found = []
+        result = []
         for key in town.server.rooms.keys():  # noqa: SIM118
-            found += [one.session.account for one in town.server.rooms.occupants(key)]
-        return found
+            result += [occupant.session.account for occupant in town.server.rooms.occupants(key)]
+        return result
 
 
 class RoomTests(Base):
     def test_all_see_each_other_and_hear_every_line_once_in_one_order(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         self.assertIn(f'/{bob.nick}"', ann.heard()[0])
-        heard: dict[str, list[str]] = {ann.nick: [], bob.nick: []}
+        received: dict[str, list[str]] = {ann.nick: [], bob.nick: []}
         for n in range(3):
             for who in (ann, bob):
-                said = who.say(ROOM, str(n))
-                heard[who.nick] += said
-                other = bob if who is ann else ann
-                heard[other.nick] += other.heard()
-        lines = [[one.partition("from=")[2] for one in them] for them in heard.values()]
+                replies = who.say(ROOM, str(n))
+                received[who.nick] += replies
+                another = bob if who is ann else ann
+                received[another.nick] += another.heard()
+        lines = [[item.partition("from=")[2] for item in them] for them in received.values()]
         self.assertEqual(lines[0], lines[1])
         self.assertEqual(len(lines[0]), 6)
 
@@ -116,8 +116,8 @@ class RoomTests(Base):
     def test_who_leaves_while_nobody_can_be_told_is_told_so_itself(self) -> None:
         ann = self.in_room(self.here, 1)
         self.board.away = True
-        [told] = ann.leave(ROOM)
-        self.assertIn('type="unavailable"', told)
+        [reply] = ann.leave(ROOM)
+        self.assertIn('type="unavailable"', reply)
         self.assertEqual(self.occupants(self.here), [])
 
     def test_one_seat_an_account_in_a_room_wherever_its_sessions_are(self) -> None:
@@ -126,8 +126,8 @@ class RoomTests(Base):
         first.join(ROOM), second.join(ROOM)
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [ann.account, first.account])
-        for one in (first, second, ann):
-            one.heard()
+        for client in (first, second, ann):
+            client.heard()
         ann.say(ROOM, "to the newer of the two")
         self.assertEqual((first.heard(), len(second.heard())), ([], 1))
 
@@ -150,16 +150,16 @@ class RoomTests(Base):
         self.game.block(bob.account, ann.account)
         news = Blocked(bob.account, ann.account)
         self.here.server.on_blocked(news), self.there.server.on_blocked(news)
-        for one in (ann, bob, cat):
-            one.heard()
+        for client in (ann, bob, cat):
+            client.heard()
         ann.say(ROOM, "hi")
         self.assertEqual((bob.heard(), len(cat.heard())), ([], 1))
 
     def test_a_line_that_nobody_can_be_told_is_refused(self) -> None:
         ann = self.in_room(self.here, 1)
         self.board.away = True
-        [said] = ann.say(ROOM, "hi")
-        self.assertIn("not-acceptable", said)
+        [reply] = ann.say(ROOM, "hi")
+        self.assertIn("not-acceptable", reply)
         [refused] = self.here.bound(3).join(ROOM)
         self.assertIn("service-unavailable", refused)
         self.board.away = False
@@ -170,9 +170,9 @@ class SeatTests(Base):
     def test_two_sessions_an_account_wherever_they_are(self) -> None:
         first = self.here.bound(1, resource(1))
         second, third = self.there.bound(1, resource(2)), self.here.bound(1, resource(3))
-        self.assertEqual([one.end for one in (first, second, third)], ["replaced", "", ""])
+        self.assertEqual([client.end for client in (first, second, third)], ["replaced", "", ""])
 
-    def test_a_session_has_its_place_among_the_others_before_its_client_hears_that_it_is_bound(
+    def test_a_session_has_its_place_before_its_bind_is_answered(
         self,
     ) -> None:
         late = self.here.connect(1, resource(1))
@@ -184,7 +184,7 @@ class SeatTests(Base):
         for act in waiting:
             act()
         self.assertIn(late.jid, late.heard()[-1])
-        self.assertEqual([one.end for one in (late, second, third)], ["", "replaced", ""])
+        self.assertEqual([client.end for client in (late, second, third)], ["", "replaced", ""])
 
     def test_where_nobody_can_be_told_a_session_is_bound_all_the_same(self) -> None:
         self.board.away = True
@@ -197,7 +197,7 @@ class SeatTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(len(town.server.workers.seats(first.account)), 1)
         second, third = self.there.bound(1, resource(2)), self.here.bound(1, resource(3))
-        self.assertEqual([one.end for one in (first, second, third)], ["replaced", "", ""])
+        self.assertEqual([client.end for client in (first, second, third)], ["replaced", "", ""])
         for town in (self.here, self.there):
             self.assertEqual(len(town.server.workers.seats(first.account)), 2)
 
@@ -219,7 +219,7 @@ class SeatTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(len(town.server.workers.seats(first.account)), 1)
 
-    def test_without_the_seats_of_others_there_are_as_many_as_processes_allow(self) -> None:
+    def test_without_shared_seats_each_process_allows_its_own(self) -> None:
         """The sabotage: what the test above rests on."""
         self.patch(workers.Workers, "_on_bound", lambda *_: None)
         self.here, self.there = self.town(), self.town()
@@ -241,9 +241,9 @@ class WhisperTests(Base):
     def test_it_reaches_the_account_in_another_process(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
         ann.whisper(f"{bob.account.lower()}@{DOMAIN}", "psst")
-        [said] = bob.heard()
-        self.assertIn("psst", said)
-        self.assertIn(f'to="{bob.jid}"', said)
+        [reply] = bob.heard()
+        self.assertIn("psst", reply)
+        self.assertIn(f'to="{bob.jid}"', reply)
 
     def test_not_across_a_block(self) -> None:
         self.game.block(account(2), account(1))
@@ -262,7 +262,7 @@ class LeaseTests(Base):
         self.assertEqual(self.occupants(self.here), [ann.account])
         self.assertIn('type="unavailable"', ann.heard()[0])
         fresh = [self.here.bound(2, resource(n)) for n in (7, 8)]
-        self.assertEqual([one.end for one in fresh], ["", ""])
+        self.assertEqual([client.end for client in fresh], ["", ""])
 
     def test_so_are_those_of_one_that_died_before_it_said_that_it_lives(self) -> None:
         bob = self.town().bound(2)  # in a process that has had no tick yet
@@ -320,7 +320,7 @@ class LeaseTests(Base):
         bob = late.bound(2)
         self.assertIn(f'/{ann.nick}"', bob.join(ROOM)[0])
 
-    def test_who_enters_before_that_waits_and_hears_every_line_from_then_on(self) -> None:
+    def test_an_early_entry_waits_and_receives_every_later_line(self) -> None:
         ann = self.in_room(self.here, 1)
         late = self.town()
         bob = late.bound(2)
@@ -328,10 +328,10 @@ class LeaseTests(Base):
         ann.say(ROOM, "before")
         self.assertEqual(bob.say(ROOM, "not yet"), [])
         self.pass_time(2, self.here, late)
-        heard = "".join(bob.heard())
-        self.assertIn(f'/{ann.nick}"', heard)
-        self.assertIn('code="110"', heard)
-        self.assertNotIn("before", heard)
+        received = "".join(bob.heard())
+        self.assertIn(f'/{ann.nick}"', received)
+        self.assertIn('code="110"', received)
+        self.assertNotIn("before", received)
         ann.say(ROOM, "after")
         self.assertIn("after", "".join(bob.heard()))
 

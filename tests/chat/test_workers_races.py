@@ -1,4 +1,4 @@
-"""What sessions tell while their process says who is with it."""
+"""Events of sessions while their process announces them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RaceTests(Base):
     def test_so_are_all_of_a_crowd(self) -> None:
         self.in_room(self.here, 1)
         crowd = [self.there.bound(n) for n in range(2, 22)]
-        enter = [lambda one=one: one.join(ROOM) for one in crowd]
+        enter = [lambda client=client: client.join(ROOM) for client in crowd]
         self.meanwhile(*enter[:10], lambda: self.greeted(self.there), *enter[10:])
         for town in (self.here, self.there):
             self.assertEqual(len(self.occupants(town)), 21)
@@ -69,7 +69,7 @@ class RaceTests(Base):
             self.assertEqual(self.occupants(town)[:1], [ann.account])
         self.assertEqual(self.occupants(self.here), self.occupants(self.there))
 
-    def test_one_of_whose_bind_nobody_could_be_told_is_heard_where_it_enters_just_then(
+    def test_unannounced_session_receives_messages_after_joining(
         self,
     ) -> None:
         ann = self.in_room(self.here, 1)
@@ -98,8 +98,8 @@ class RaceTests(Base):
         there = self.there.server.workers
         bob = self.there.bound(2)
         place = Place(bob.session.number, f"{ROOM}@muc.{DOMAIN}", f"x:{bob.account}:y")
-        told = {"worker": there.name, "place": asdict(place)}
-        self.here.server.workers._on_entering(decode(orjson.dumps(told), Entering))
+        news = {"worker": there.name, "place": asdict(place)}
+        self.here.server.workers._on_entering(decode(orjson.dumps(news), Entering))
         self.assertEqual(self.occupants(self.here), [bob.account])
 
     def test_one_whose_entering_was_missed_is_refused_and_seen_by_nobody(self) -> None:
@@ -123,10 +123,10 @@ class RaceTests(Base):
         self.assertEqual(bob.say(ROOM, "next", "m2"), [])  # it waits for the first
         hear()
         self.there.server.workers._miss()
-        refused, heard = bob.heard()
+        refused, received = bob.heard()
         self.assertIn("not-acceptable", refused)
         self.assertIn('id="m1"', refused)
-        self.assertIn("next", heard)
+        self.assertIn("next", received)
 
     def test_so_is_one_whose_process_hears_nothing_for_seconds(self) -> None:
         bob = self.in_room(self.there, 2)

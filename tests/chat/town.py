@@ -38,7 +38,7 @@ class ToldGame:
     parties: dict[str, str] = field(factory=dict)
     silent: bool = False
     waiting: list[tuple[Deferred[About | None], str]] = field(factory=list)
-    asked: int = 0
+    requests: int = 0
     muted: set[str] = field(factory=set)  # networks
 
     def account_of(self, token: str) -> str:
@@ -49,11 +49,11 @@ class ToldGame:
         return token[6:]
 
     def about(self, account: str, networks: frozenset[str]) -> Deferred[About | None]:
-        self.asked += 1
+        self.requests += 1
         if not self.silent:
-            found = self.people.get(account)
+            result = self.people.get(account)
             muted = networks & self.muted
-            return succeed(found and evolve(found, muted_from=muted))
+            return succeed(result and evolve(result, muted_from=muted))
         answer: Deferred[About | None] = Deferred()
         self.waiting.append((answer, account))
         return answer
@@ -66,8 +66,8 @@ class ToldGame:
     def party_of(self, account: str) -> str | None:
         return self.parties.get(account)
 
-    def befriend(self, one: str, other: str) -> None:
-        for me, you in ((one, other), (other, one)):
+    def befriend(self, item: str, another: str) -> None:
+        for me, you in ((item, another), (another, item)):
             self.people[me] = evolve(self.people[me], friends=self.people[me].friends | {you})
 
     def block(self, by: str, whom: str) -> None:
@@ -122,10 +122,10 @@ class Client:
         return self.heard()
 
     def heard(self) -> list[str]:
-        """What the client has received since the last call."""
+        """Return the texts received since the last call."""
         sent, self.wire.sent = self.wire.sent, []
-        for one in sent:
-            stanza.parse(one)
+        for item in sent:
+            stanza.parse(item)
         return sent
 
     def open(self, to: str = DOMAIN) -> list[str]:
@@ -145,8 +145,8 @@ class Client:
         self.open()
         self.auth()
         self.open()
-        said = self.bind()
-        assert self.jid in said[0], said
+        replies = self.bind()
+        assert self.jid in replies[0], replies
         return self
 
     def join(self, room: str, nick: str | None = None, host: str = f"muc.{DOMAIN}") -> list[str]:
