@@ -59,7 +59,9 @@ async def test_one_name_one_account(both: Both) -> None:
         assert sum(status == 200 for status, _ in replies) == 1, replies
 
 
-@isolates("accounts/invites: create", "accounts/invites: put", "accounts/management: register")
+@isolates(
+    "accounts/invites: create", "accounts/invites: register_code", "accounts/management: register"
+)
 @on_two_metagames_for_codes
 async def test_a_code_never_makes_more_accounts_than_its_uses(both: Both) -> None:
     made = await at_once(
