@@ -1,4 +1,4 @@
-"""What the game tells the chat of an account, and of who may be in which room."""
+"""The game's answers to the chat: an account, and the members of a room."""
 
 from __future__ import annotations
 

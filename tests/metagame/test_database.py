@@ -24,7 +24,7 @@ class NewDatabaseTests(SynchronousTestCase):
         self.folder = Path(made.name)
 
     def start(self) -> list[str]:
-        """What a start says as a warning."""
+        """Start a metagame and return its warnings."""
         lines: list[LogEvent] = []
         globalLogPublisher.addObserver(lines.append)
         try:

@@ -333,7 +333,7 @@ class StaffTests(Evening):
 
 
 def code(made: Any) -> dict[str, str]:
-    """As a new player sends it."""
+    """Return the code of an example, as a new player sends it."""
     return {"InviteCode": made["code"]}
 
 

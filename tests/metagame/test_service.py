@@ -15,7 +15,7 @@ from tests.support.game import settings
 
 
 class OrderTests(SynchronousTestCase):
-    def test_the_database_starts_before_the_first_request_and_stops_after_the_last(self) -> None:
+    def test_the_database_starts_before_and_stops_after_all_requests(self) -> None:
         folder = self.enterContext(tempfile.TemporaryDirectory())
         options = Options()
         options["env-file"] = None

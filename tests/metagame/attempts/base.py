@@ -46,7 +46,7 @@ class Town:
         return self.game.browse(method, path, token=who.token, **sent, **more)
 
     def did(self, who: Player, line: str, body: Any = None) -> Any:
-        """What came of it, which must be good."""
+        """Return the reply, which must be a success."""
         page = self.ask(who, line, body)
         self.test.assertIn(page.status, (200, 204), (line, page.body))
         return page.json if page.body else None
@@ -75,42 +75,42 @@ class Town:
         def rows(tx: Connection) -> dict[str, Any]:
             tables = METADATA.sorted_tables
             return {
-                one.name: [tuple(row) for row in tx.execute(select(one))]
-                for one in tables
-                if one.name not in RESULTS
+                table.name: [tuple(row) for row in tx.execute(select(table))]
+                for table in tables
+                if table.name not in RESULTS
             }
 
         board = json.read(orjson.dumps(self.game.board.saved()))
         live = {
-            kind: [entry[:2] for entry in found]
-            for kind, found in board.items()
-            if kind not in (*SIGNS, *RESULTS) and found
+            kind: [entry[:2] for entry in entries]
+            for kind, entries in board.items()
+            if kind not in (*SIGNS, *RESULTS) and entries
         }
         return self.game.ledger.run(rows) | live
 
     def keeps(self, request_id: str) -> bool:
-        """Whether the id of a request is anywhere in the database or on the board."""
+        """Return whether the id of a request is anywhere in the database or on the board."""
 
         def rows(tx: Connection) -> list[str]:
-            return [str(row) for one in METADATA.sorted_tables for row in tx.execute(select(one))]
+            return [str(row) for text in METADATA.sorted_tables for row in tx.execute(select(text))]
 
-        found = self.game.ledger.run(rows)
+        stored = self.game.ledger.run(rows)
         board = orjson.dumps(self.game.board.saved()).decode()
-        return any(request_id in one for one in (*found, board))
+        return any(request_id in text for text in (*stored, board))
 
     # -- how they come to stand as they do -------------------------------------
 
-    def befriend(self, one: Player, other: Player) -> None:
-        for a, b in ((one, other), (other, one)):
+    def befriend(self, sender: Player, receiver: Player) -> None:
+        for a, b in ((sender, receiver), (receiver, sender)):
             self.did(a, f"POST {FRIENDS}/{a.id}/{b.id}")
 
     def found(self, leader: Player, *members: Player, name: str = "Slayers") -> str:
-        wish = {"leader_account_id": leader.id, "name": name, "nameplate": ""}
-        self.did(leader, "POST /guild/validate", wish)
-        page = self.game.browse("POST", "/guild", json=wish, game_server=GAME_SERVER_KEY)
-        for one in members:
-            self.did(leader, f"PUT /guild/invite/{one.id}")
-            self.did(one, f"POST /guild/invite/accept/{self.guild_invite(one)}")
+        body = {"leader_account_id": leader.id, "name": name, "nameplate": ""}
+        self.did(leader, "POST /guild/validate", body)
+        page = self.game.browse("POST", "/guild", json=body, game_server=GAME_SERVER_KEY)
+        for member in members:
+            self.did(leader, f"PUT /guild/invite/{member.id}")
+            self.did(member, f"POST /guild/invite/accept/{self.guild_invite(member)}")
         return str(page.json["id"])
 
     def guild_invite(self, who: Player) -> str:
@@ -119,27 +119,29 @@ class Town:
     def ranks(self, who: Player) -> dict[str, str]:
         page = self.ask(who, "GET /guild")
         members = page.json["payload"]["members"] if page.status == 200 else []
-        return {self.name(one["phx_account_id"]): one["rank"] for one in members}
+        return {self.name(member["phx_account_id"]): member["rank"] for member in members}
 
     def party(self, leader: Player, *members: Player) -> str:
         party_id = str(self.did(leader, "POST /party", {})["partyId"])
-        for one in members:
-            self.did(leader, "PUT /party/invite", {"recipientPlayerId": one.id})
-            self.did(one, f"PUT /party/invite/accept/{party_id}", {})
+        for member in members:
+            self.did(leader, "PUT /party/invite", {"recipientPlayerId": member.id})
+            self.did(member, f"PUT /party/invite/accept/{party_id}", {})
         return party_id
 
     def leader(self, who: Player) -> str:
         return self.name(self.did(who, "POST /party", {})["leaderPlayerId"])
 
     def together(self, who: Player) -> list[str]:
-        return [self.name(one) for one in self.did(who, "POST /party", {})["playerIds"]]
+        return [
+            self.name(account_id) for account_id in self.did(who, "POST /party", {})["playerIds"]
+        ]
 
     def character(self, who: Player) -> str:
         return str(self.did(who, "GET /character")[0]["id"])
 
     def name(self, account_id: str) -> str:
-        found = self.game.ledger.run(lambda tx: SqlAccounts(tx).find(account_id))
-        return str(found.username)[:3]
+        account = self.game.ledger.run(lambda tx: SqlAccounts(tx).find(account_id))
+        return str(account.username)[:3]
 
 
 Asked = tuple[Player, str, Any]  # who asks what, with which body

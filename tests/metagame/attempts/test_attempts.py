@@ -20,11 +20,11 @@ class Case(SynchronousTestCase):
         self.ann, self.bob, self.cat = self.town.ann, self.town.bob, self.town.cat
         self.request_id = self.town.new_id()
 
-    def first(self, *asked: Any) -> Any:
-        return self.town.send(self.request_id, 1, *asked)
+    def first(self, *request: Any) -> Any:
+        return self.town.send(self.request_id, 1, *request)
 
-    def again(self, *asked: Any) -> Any:
-        return self.town.send(self.request_id, 2, *asked)
+    def again(self, *request: Any) -> Any:
+        return self.town.send(self.request_id, 2, *request)
 
     def results(self) -> int:
         return len(self.town.game.ledger.run(lambda tx: tx.execute(ATTEMPTS.select()).all()))
@@ -36,13 +36,13 @@ class BeliefTests(Case):
         return self.ann, f"DELETE /party/member/{self.bob.id}", None
 
     def test_without_the_gateways_secret_nothing_is_believed(self) -> None:
-        asked = self.kick()
-        self.assertEqual(self.first(*asked).status, 200)
+        request = self.kick()
+        self.assertEqual(self.first(*request).status, 200)
         marks = {"x-svc-request-id": self.request_id, "x-svc-attempt": "2"}
         for secret in (None, "", SECRET[:-1], SECRET + "x"):
             headers = marks if secret is None else {**marks, "x-svc-gateway": secret}
-            self.assertEqual(self.town.ask(*asked, headers=headers).status, 404, secret)
-        self.assertEqual(self.again(*asked).status, 200)
+            self.assertEqual(self.town.ask(*request, headers=headers).status, 404, secret)
+        self.assertEqual(self.again(*request).status, 200)
 
     def test_without_the_secret_no_result_is_kept(self) -> None:
         line = f"POST {FRIENDS}/{self.ann.id}/{self.bob.id}"
@@ -52,15 +52,15 @@ class BeliefTests(Case):
         self.assertEqual(self.results(), 1)
 
     def test_the_number_of_an_attempt_is_a_whole_number_above_one(self) -> None:
-        asked = self.kick()
-        self.first(*asked)
+        request = self.kick()
+        self.first(*request)
         marks = {"x-svc-gateway": SECRET, "x-svc-request-id": self.town.new_id()}
         for number in ("0", "-2", "x", "", "9999999999"):
             headers = {**marks, "x-svc-attempt": number}
-            self.assertEqual(self.town.ask(*asked, headers=headers).status, 404, number)
+            self.assertEqual(self.town.ask(*request, headers=headers).status, 404, number)
 
     def test_the_id_of_another_account_or_row_is_a_conflict(self) -> None:
-        for line, other in (
+        for line, conflicting in (
             (f"POST {FRIENDS}/{{}}/{self.cat.id}", f"DELETE {FRIENDS}/{{}}/{self.cat.id}"),
             ("DELETE /party/member", f"DELETE /party/member/{self.cat.id}"),
         ):
@@ -68,7 +68,7 @@ class BeliefTests(Case):
             self.first(self.ann, line.format(self.ann.id))
             state = self.town.state()
             self.assertEqual(self.again(self.bob, line.format(self.bob.id)).status, 409)
-            self.assertEqual(self.again(self.ann, other.format(self.ann.id)).status, 409)
+            self.assertEqual(self.again(self.ann, conflicting.format(self.ann.id)).status, 409)
             self.assertEqual(self.town.state(), state)
 
     def test_access_is_checked_before_a_result_is_given(self) -> None:
@@ -96,108 +96,108 @@ class TimeTests(Case):
 
     def test_results_on_the_board_survive_a_clean_stop(self) -> None:
         self.town.party(self.ann, self.bob)
-        asked = self.ann, f"DELETE /party/member/{self.bob.id}"
-        self.first(*asked)
+        request = self.ann, f"DELETE /party/member/{self.bob.id}"
+        self.first(*request)
         board = self.town.game.board
         saved = json.read(json.dump(board.saved()))
         board._tables.clear()
         board.restore(saved)
-        self.assertEqual(self.again(*asked).status, 200)
+        self.assertEqual(self.again(*request).status, 200)
 
 
 class NewsTests(Case):
     """A second attempt tells again what the first one may not have told."""
 
-    def told(self, signal: Any, *asked: Any) -> list[Any]:
-        told: list[Any] = []
-        signal.connect(told.append)
-        statuses = {self.first(*asked).status, self.again(*asked).status}
+    def told(self, signal: Any, *request: Any) -> list[Any]:
+        events: list[Any] = []
+        signal.connect(events.append)
+        statuses = {self.first(*request).status, self.again(*request).status}
         self.assertLessEqual(statuses, {200, 204})
-        return told
+        return events
 
     def test_who_left_a_guild_is_told_of_again(self) -> None:
         guild = self.town.found(self.ann, self.bob)
         changed = self.town.game.parts.guilds.changed
-        told = self.told(changed, self.bob, "DELETE /guild/player")
-        self.assertEqual(told, [GuildChanged(guild, (self.bob.id,))] * 2)
+        events = self.told(changed, self.bob, "DELETE /guild/player")
+        self.assertEqual(events, [GuildChanged(guild, (self.bob.id,))] * 2)
 
     def test_that_a_guild_is_gone_is_told_again(self) -> None:
         guild = self.town.found(self.ann, self.bob)
         changed = self.town.game.parts.guilds.changed
-        told = self.told(changed, self.ann, f"DELETE /guild/{guild}")
-        self.assertEqual([set(one.left) for one in told], [{self.ann.id, self.bob.id}] * 2)
+        events = self.told(changed, self.ann, f"DELETE /guild/{guild}")
+        self.assertEqual([set(event.left) for event in events], [{self.ann.id, self.bob.id}] * 2)
 
     def test_a_friendship_and_its_end_are_told_again(self) -> None:
         news = self.town.game.parts.news
         self.town.did(self.bob, f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}")
         line = f"{FRIENDS}/{self.ann.id}/{self.bob.id}"
-        told = self.told(news.friend_accepted, self.ann, f"POST {line}")
-        self.assertEqual([type(one) for one in told], [FriendAccepted] * 2)
+        events = self.told(news.friend_accepted, self.ann, f"POST {line}")
+        self.assertEqual([type(event) for event in events], [FriendAccepted] * 2)
         self.request_id = self.town.new_id()
-        told = self.told(news.unfriended, self.ann, f"DELETE {line}")
-        self.assertEqual(told, [Unfriended(self.ann.id, self.bob.id)] * 2)
+        events = self.told(news.unfriended, self.ann, f"DELETE {line}")
+        self.assertEqual(events, [Unfriended(self.ann.id, self.bob.id)] * 2)
 
     def test_a_block_is_told_again(self) -> None:
         line = f"POST /friends/api/public/blocklist/{self.ann.id}/{self.bob.id}"
-        told = self.told(self.town.game.parts.news.blocked, self.ann, line)
-        self.assertEqual(told, [Blocked(self.ann.id, self.bob.id)] * 2)
+        events = self.told(self.town.game.parts.news.blocked, self.ann, line)
+        self.assertEqual(events, [Blocked(self.ann.id, self.bob.id)] * 2)
 
 
 class BetweenTests(Case):
-    """What others do between two attempts stays."""
+    """Changes by others between two attempts stay."""
 
     def test_who_joined_again_is_not_kicked_again(self) -> None:
         self.town.party(self.ann, self.bob)
-        asked = self.ann, f"DELETE /party/member/{self.bob.id}"
-        self.first(*asked)
+        request = self.ann, f"DELETE /party/member/{self.bob.id}"
+        self.first(*request)
         self.town.party(self.ann, self.bob)
-        self.assertEqual(self.again(*asked).status, 200)
+        self.assertEqual(self.again(*request).status, 200)
         self.assertEqual(self.town.together(self.ann), ["Ann", "Bob"])
 
     def test_a_friend_request_that_came_in_between_stays(self) -> None:
         self.town.befriend(self.ann, self.bob)
-        asked = self.ann, f"DELETE {FRIENDS}/{self.ann.id}/{self.bob.id}"
-        self.first(*asked)
+        request = self.ann, f"DELETE {FRIENDS}/{self.ann.id}/{self.bob.id}"
+        self.first(*request)
         self.town.did(self.bob, f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}")
         state = self.town.state()
-        self.assertEqual(self.again(*asked).status, 204)
+        self.assertEqual(self.again(*request).status, 204)
         self.assertEqual(self.town.state(), state)
 
     def test_a_guild_that_was_handed_back_is_not_handed_over_again(self) -> None:
         self.town.found(self.ann, self.bob)
-        asked = self.ann, f"PUT /guild/rank/{self.bob.id}/leader"
-        self.first(*asked)
+        request = self.ann, f"PUT /guild/rank/{self.bob.id}/leader"
+        self.first(*request)
         self.town.did(self.bob, f"PUT /guild/rank/{self.ann.id}/leader")
         ranks = self.town.ranks(self.ann)
-        self.assertEqual(self.again(*asked).status, 200)
+        self.assertEqual(self.again(*request).status, 200)
         self.assertEqual(self.town.ranks(self.ann), ranks)
 
     def test_a_newer_save_stays_and_the_answer_is_that_of_the_first(self) -> None:
         save = {"characterId": self.town.character(self.ann), "data": '{"a":1}'}
-        asked = self.ann, "POST /character", {**save, "updateVersion": 5}
-        first = self.first(*asked)
+        request = self.ann, "POST /character", {**save, "updateVersion": 5}
+        first = self.first(*request)
         self.town.pass_time()
         newer = self.town.did(self.ann, "POST /character", {**save, "updateVersion": 7})
-        self.assertEqual(self.again(*asked).json, first.json)
+        self.assertEqual(self.again(*request).json, first.json)
         self.assertEqual(self.town.did(self.ann, "GET /character"), [newer])
 
     def test_a_loadout_saved_back_and_forth_is_answered_as_the_first_time(self) -> None:
         path = f"/loadout/{self.ann.id}/{self.town.character(self.ann)}/0"
         texts = [json.dump({"slot_index": 0, "n": number}).decode() for number in (1, 2)]
-        asked = self.ann, f"POST {path}", {"data": texts[0]}
-        first = self.first(*asked)
+        request = self.ann, f"POST {path}", {"data": texts[0]}
+        first = self.first(*request)
         for text in texts[::-1]:
             self.town.did(self.ann, f"POST {path}", {"data": text})
         state = self.town.state()
-        self.assertEqual(self.again(*asked).json, first.json)
+        self.assertEqual(self.again(*request).json, first.json)
         self.assertEqual(self.town.state(), state)
 
     def test_a_quota_has_one_place_for_all_attempts(self) -> None:
         self.town.befriend(self.ann, self.bob)
-        asked = self.ann, "PUT /slayerlink/invite", {"account_id": self.bob.id, "slot": 1}
-        self.first(*asked)
+        request = self.ann, "PUT /slayerlink/invite", {"account_id": self.bob.id, "slot": 1}
+        self.first(*request)
         taken = self.town.state()["slayer_link_invites_sent"]
-        self.assertEqual([self.again(*asked).status for _ in range(3)], [200] * 3)
+        self.assertEqual([self.again(*request).status for _ in range(3)], [200] * 3)
         self.assertEqual(self.town.state()["slayer_link_invites_sent"], taken)
 
     def test_a_game_server_that_asks_the_same_is_no_attempt(self) -> None:

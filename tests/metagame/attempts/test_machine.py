@@ -50,57 +50,57 @@ class AttemptMachine(RuleBasedStateMachine):
         self.town.end()
         self.case.doCleanups()
 
-    def ask(self, one: str, line: str, body: Any = None) -> None:
-        asked = self.town.new_id(), self.players[one], line, body
-        page = self.town.send(asked[0], 1, *asked[1:])
+    def ask(self, name: str, line: str, body: Any = None) -> None:
+        request = self.town.new_id(), self.players[name], line, body
+        page = self.town.send(request[0], 1, *request[1:])
         assert page.status < 500, page.body
-        self.sent.append((asked, page))
+        self.sent.append((request, page))
 
-    @rule(one=who, other=who, line=st.sampled_from(LINES))
-    def act(self, one: str, other: str, line: str) -> None:
-        named = {"me": self.players[one].id, "other": self.players[other].id}
-        self.ask(one, line.format_map(named))
+    @rule(name=who, peer=who, line=st.sampled_from(LINES))
+    def act(self, name: str, peer: str, line: str) -> None:
+        named = {"me": self.players[name].id, "other": self.players[peer].id}
+        self.ask(name, line.format_map(named))
 
-    @rule(one=who, other=who)
-    def invite_to_a_party(self, one: str, other: str) -> None:
-        self.ask(one, "PUT /party/invite", {"recipientPlayerId": self.players[other].id})
+    @rule(name=who, peer=who)
+    def invite_to_a_party(self, name: str, peer: str) -> None:
+        self.ask(name, "PUT /party/invite", {"recipientPlayerId": self.players[peer].id})
 
-    @rule(one=who)
-    def join(self, one: str) -> None:
-        self.ask(one, "POST /candidate/join", HUNT)
+    @rule(name=who)
+    def join(self, name: str) -> None:
+        self.ask(name, "POST /candidate/join", HUNT)
 
-    @rule(one=who, other=who, action=st.sampled_from(["accept", "reject", "cancel"]))
-    def answer_a_link(self, one: str, other: str, action: str) -> None:
-        body = {"action": action, "account_id": self.players[other].id}
-        self.ask(one, "POST /slayerlink/invite", body)
+    @rule(name=who, peer=who, action=st.sampled_from(["accept", "reject", "cancel"]))
+    def answer_a_link(self, name: str, peer: str, action: str) -> None:
+        body = {"action": action, "account_id": self.players[peer].id}
+        self.ask(name, "POST /slayerlink/invite", body)
 
-    @rule(one=who, other=who, slot=st.integers(1, 3))
-    def ask_for_a_link(self, one: str, other: str, slot: int) -> None:
-        body = {"account_id": self.players[other].id, "slot": slot}
-        self.ask(one, "PUT /slayerlink/invite", body)
+    @rule(name=who, peer=who, slot=st.integers(1, 3))
+    def ask_for_a_link(self, name: str, peer: str, slot: int) -> None:
+        body = {"account_id": self.players[peer].id, "slot": slot}
+        self.ask(name, "PUT /slayerlink/invite", body)
 
-    @rule(one=who)
-    def accept_a_guild(self, one: str) -> None:
-        found = self.town.did(self.players[one], "GET /guild/invite/player")["invites"]
-        for invite in found[:1]:
-            self.ask(one, f"POST /guild/invite/accept/{invite['id']}")
+    @rule(name=who)
+    def accept_a_guild(self, name: str) -> None:
+        invites = self.town.did(self.players[name], "GET /guild/invite/player")["invites"]
+        for invite in invites[:1]:
+            self.ask(name, f"POST /guild/invite/accept/{invite['id']}")
 
-    @rule(one=who, step=st.integers(-1, 2))
-    def save(self, one: str, step: int) -> None:
+    @rule(name=who, step=st.integers(-1, 2))
+    def save(self, name: str, step: int) -> None:
         self.version = max(0, self.version + step)
-        character = self.town.character(self.players[one])
+        character = self.town.character(self.players[name])
         body = {"characterId": character, "data": "{}", "updateVersion": self.version}
-        self.ask(one, "POST /character", body)
+        self.ask(name, "POST /character", body)
 
-    @rule(one=who, number=st.integers(1, 3))
-    def save_a_loadout(self, one: str, number: int) -> None:
-        me, character = self.players[one], self.town.character(self.players[one])
+    @rule(name=who, number=st.integers(1, 3))
+    def save_a_loadout(self, name: str, number: int) -> None:
+        me, character = self.players[name], self.town.character(self.players[name])
         data = json.dump({"slot_index": 0, "n": number}).decode()
-        self.ask(one, f"POST /loadout/{me.id}/{character}/0", {"data": data})
+        self.ask(name, f"POST /loadout/{me.id}/{character}/0", {"data": data})
 
-    @rule(one=who)
-    def create(self, one: str) -> None:
-        self.ask(one, "PUT /character", {"name": "Another"})
+    @rule(name=who)
+    def create(self, name: str) -> None:
+        self.ask(name, "PUT /character", {"name": "Another"})
 
     @rule(seconds=st.sampled_from([0.0, 0.2, 1.0, 5.0]))
     def wait(self, seconds: float) -> None:
@@ -110,14 +110,14 @@ class AttemptMachine(RuleBasedStateMachine):
     @rule(data=st.data(), number=st.sampled_from([2, 3]))
     def attempt_again(self, data: st.DataObject, number: int) -> None:
         """Any of the last requests, whatever has happened since."""
-        (request_id, *asked), first = data.draw(st.sampled_from(self.sent[-12:]))
+        (request_id, *request), first = data.draw(st.sampled_from(self.sent[-12:]))
         before = self.town.state()
-        again = self.town.send(request_id, number, *asked)
+        again = self.town.send(request_id, number, *request)
         if first.status < 400:
-            assert (again.status, again.body) == (first.status, first.body), asked
-            assert self.town.state() == before, asked
+            assert (again.status, again.body) == (first.status, first.body), request
+            assert self.town.state() == before, request
         elif again.status < 400:  # it runs as if it had just arrived, and counts from now on
-            self.sent.append(((request_id, *asked), again))
+            self.sent.append(((request_id, *request), again))
 
 
 AttemptMachine.TestCase.settings = machine(runs=25, steps=40)

@@ -148,8 +148,8 @@ def met(town: Town) -> Asked:
 @case("POST /candidate/join/<candidate_id>", 200)
 def follow(town: Town) -> Asked:
     town.party(town.ann, town.bob)
-    found = town.did(town.ann, "POST /candidate/join", HUNT)["candidateId"]
-    return town.bob, f"POST /candidate/join/{found}", None
+    candidate = town.did(town.ann, "POST /candidate/join", HUNT)["candidateId"]
+    return town.bob, f"POST /candidate/join/{candidate}", None
 
 
 @case("DELETE /candidate", 200)
@@ -321,24 +321,24 @@ class AttemptTests(SynchronousTestCase):
     # slow: every route of players, most in towns of their own
     def test_a_second_attempt_counts_once_and_is_answered_as_the_first(self) -> None:
         for name, (afresh, made) in CASES.items():
-            town, other = self.towns(name)
-            asked, request_id = made(town), town.new_id()
-            first = town.send(request_id, 1, *asked)
+            town, control = self.towns(name)
+            request, request_id = made(town), town.new_id()
+            first = town.send(request_id, 1, *request)
             self.assertIn(first.status, (200, 204) if name not in REFUSED else (400,), name)
             state = town.state()
             self.assertEqual(town.keeps(request_id), name in self.stored, name)
             town.pass_time()
-            again = town.send(request_id, 2, *asked)
+            again = town.send(request_id, 2, *request)
             self.assertEqual((again.status, same(again.body)), (first.status, same(first.body)))
             self.assertEqual(town.state(), state, name)
             # with an id that is unknown it runs as if it had just arrived
-            self.assertEqual(town.send(town.new_id(), 2, *asked).status, afresh, name)
-            if other is not town:  # and so it does where the first attempt never came
-                asked = made(other)
-                self.assertEqual(other.send(request_id, 2, *asked).status, first.status, name)
-                self.assertEqual(counts(other.state()), counts(state), name)
+            self.assertEqual(town.send(town.new_id(), 2, *request).status, afresh, name)
+            if control is not town:  # and so it does where the first attempt never came
+                request = made(control)
+                self.assertEqual(control.send(request_id, 2, *request).status, first.status, name)
+                self.assertEqual(counts(control.state()), counts(state), name)
                 town.end()
-                other.end()
+                control.end()
 
     def towns(self, name: str) -> tuple[Town, Town]:
         """Two alike; what nothing went before is asked in one that all share."""

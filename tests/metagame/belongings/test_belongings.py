@@ -69,8 +69,8 @@ class HousekeepingTests(SynchronousTestCase):
 
     def left(self, ledger: InstantLedger) -> int:
         count = select(func.count()).select_from(PURCHASE_TOKENS)
-        found: int = ledger.run(lambda tx: tx.execute(count).scalar_one())
-        return found
+        rows: int = ledger.run(lambda tx: tx.execute(count).scalar_one())
+        return rows
 
 
 class StartTests(SynchronousTestCase):
@@ -112,5 +112,5 @@ class RelayedTests(SynchronousTestCase):
             ):
                 page = ann.by_server("POST", path, body, token=bob.token)
                 self.assertEqual(page.status, 200, path)
-        said = [one for one in events if one.get("forwarded") == bob.id]
-        self.assertEqual([one["named"] for one in said], [account])
+        lines = [event for event in events if event.get("forwarded") == bob.id]
+        self.assertEqual([event["named"] for event in lines], [account])

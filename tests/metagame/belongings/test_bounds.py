@@ -1,4 +1,4 @@
-"""What one player can have stored is bounded; a refusal changes nothing."""
+"""Bounds on the data that one player can store; a refusal changes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.game import Game
 
 
 def stacks(*names: str, **more: Any) -> list[dict[str, Any]]:
-    return [{"catalogId": one, "quantity": 1, **more} for one in names]
+    return [{"catalogId": name, "quantity": 1, **more} for name in names]
 
 
 def item(name: str, version: int = 1, data: str = "{}") -> dict[str, Any]:
@@ -96,7 +96,7 @@ class InventoryBoundTests(Bounded):
         self.ann.add("A", 0)
         self.assertEqual(self.size().items, 5)
         self.ann.transact(
-            removeStackedItems=[{"catalogId": one, "quantity": 99} for one in ("A", "Ä", "B")],
+            removeStackedItems=[{"catalogId": name, "quantity": 99} for name in ("A", "Ä", "B")],
             removeInstancedItems=[{"instanceId": "i"}, {"instanceId": "j"}, {"instanceId": "k"}],
         )
         self.assertEqual((self.ann.stacks(), self.ann.instances()), ({}, {}))
@@ -114,8 +114,10 @@ class DocumentBoundTests(Bounded):
             body = {"characterId": self.ann.character, "updateVersion": version, "data": data}
             page = self.asks("POST", "/character", json=body)
             self.assertEqual(page.status, status, data)
-        [kept] = self.asks("GET", "/character").json
-        self.assertEqual((kept["updateVersion"], kept["data"]), (1, '{"a":"1234567890AB"}'))
+        [character] = self.asks("GET", "/character").json
+        self.assertEqual(
+            (character["updateVersion"], character["data"]), (1, '{"a":"1234567890AB"}')
+        )
 
     def test_a_loadout_slot_too(self) -> None:
         self.start(LOADOUT_MAX_BYTES="100")
@@ -149,8 +151,8 @@ class AchievementBoundTests(Bounded):
         return self.asks("POST", f"/encountered-content/{self.ann.character}", json=body)
 
     def test_content_met(self) -> None:
-        for one in "abcde":
-            self.assertEqual(self.meet(one).status, 200)
+        for name in "abcde":
+            self.assertEqual(self.meet(name).status, 200)
         self.refused(self.meet("f"), 409)
         self.assertEqual(self.meet("a").status, 200)
         path = f"/encountered-content/query/{self.ann.character}"
@@ -160,7 +162,7 @@ class AchievementBoundTests(Bounded):
 
     def test_cooldowns(self) -> None:
         path = "/cooldown/batch/{id}"
-        five = {"cooldowns": {one: "" for one in "ABCDE"}}
+        five = {"cooldowns": {name: "" for name in "ABCDE"}}
         self.assertEqual(self.server("PUT", path, json=five).status, 200)
         self.refused(self.server("PUT", path, json={"cooldowns": {"A": "", "F": ""}}), 409)
         self.assertEqual(self.server("PUT", path, json={"cooldowns": {"A": ""}}).status, 200)
@@ -172,7 +174,7 @@ class AchievementBoundTests(Bounded):
     def test_objectives_and_tracks(self) -> None:
         def grant(*names: str, track: str = "T") -> Page:
             body = {
-                "objectives": [{"objective_id": one, "value": 1} for one in names],
+                "objectives": [{"objective_id": name, "value": 1} for name in names],
                 "progress_tracks": [{"progression_id": track, "progress": 1}],
             }
             return self.server("POST", "/progression/{id}", json=body)
@@ -180,16 +182,16 @@ class AchievementBoundTests(Bounded):
         self.assertEqual(grant(*"ABCDE").status, 200)
         self.assertEqual(grant("F", track="U").status, 409)
         self.assertEqual(grant("A").status, 200)
-        for one in "UVWX":
-            self.assertEqual(grant(track=one).status, 200)
+        for name in "UVWX":
+            self.assertEqual(grant(track=name).status, 200)
         self.assertEqual(grant(track="Y").status, 409)
 
     def test_the_bounty_board(self) -> None:
         self.start(BOUNTIES_MAX_BYTES="200")
 
         def update(name: str, slot: int, more: str = "", **draft: Any) -> int:
-            one = {"bounty_id": name, "slot_index": slot, "drafted_timestamp": "x", "more": more}
-            return self.server("POST", "/bounty/{id}", json={"bounties": [one], **draft}).status
+            bounty = {"bounty_id": name, "slot_index": slot, "drafted_timestamp": "x", "more": more}
+            return self.server("POST", "/bounty/{id}", json={"bounties": [bounty], **draft}).status
 
         self.assertEqual(update("A", 1), 200)
         before = self.asks("GET", f"/bounty/{self.ann.player.id}").json
@@ -203,7 +205,7 @@ class AchievementBoundTests(Bounded):
         def grant(name: str) -> int:
             return self.server("POST", "/entitlementv2/{id}", json={"entitlement": name}).status
 
-        self.assertEqual([grant(one) for one in "ABCDEFA"], [200] * 5 + [409, 200])
+        self.assertEqual([grant(name) for name in "ABCDEFA"], [200] * 5 + [409, 200])
 
 
 class AllowanceTests(Bounded):

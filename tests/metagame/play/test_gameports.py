@@ -34,12 +34,12 @@ class Helper(Resource):
     def __init__(self) -> None:
         super().__init__()
         self.status = 200
-        self.told: list[str] = []
+        self.withdrawn: list[str] = []
 
     def render_POST(self, request: Any) -> Any:
         assert request.path == b"/withdraw"
         assert request.getHeader(b"x-allowlist-secret") == SECRET.encode()
-        self.told.append(json.loads(request.content.read())["network"])
+        self.withdrawn.append(json.loads(request.content.read())["network"])
         request.setResponseCode(self.status)
         return b"{}"
 
@@ -51,24 +51,24 @@ class GamePortsTests(SynchronousTestCase):
         urls = ["http://127.0.0.1:61005"]
         self.ports = GamePorts(self.http, self.clock, urls, Secret(SECRET), lambda _: HOME)
 
-    def told(self, after_s: float = 0.0) -> list[str]:
+    def withdrawn(self, after_s: float = 0.0) -> list[str]:
         self.http.flush()
         self.clock.pump([after_s])
         self.http.flush()
-        told, self.helper.told = self.helper.told, []
-        return told
+        networks, self.helper.withdrawn = self.helper.withdrawn, []
+        return networks
 
     @proves("a ban or a kick shuts the game ports")
-    def test_an_end_shuts_where_the_player_was_heard_from_and_does_so_twice(self) -> None:
+    def test_an_end_closes_the_players_networks_twice(self) -> None:
         self.ports.heard(ANN, HOME)
         self.ports.heard(ANN, CAFE)
         self.ports.heard(BOB, "203.0.113.8")
         self.ports.ended(ANN)
-        self.assertEqual(sorted(self.told()), sorted([HOME, CAFE]))
-        self.assertEqual(sorted(self.told(TWICE_S)), sorted([HOME, CAFE]))
+        self.assertEqual(sorted(self.withdrawn()), sorted([HOME, CAFE]))
+        self.assertEqual(sorted(self.withdrawn(TWICE_S)), sorted([HOME, CAFE]))
         self.assertEqual(self.clock.getDelayedCalls(), [])
         self.ports.ended(ANN)  # as another process tells it again
-        self.assertEqual(self.told(TWICE_S), [])
+        self.assertEqual(self.withdrawn(TWICE_S), [])
 
     @proves("a ban or a kick shuts the game ports")
     def test_where_others_play_it_stays_open_until_they_are_gone(self) -> None:
@@ -76,58 +76,60 @@ class GamePortsTests(SynchronousTestCase):
         self.clock.advance(HERE_S)
         self.ports.heard(ANN, HOME)
         self.ports.ended(ANN)
-        self.assertEqual(self.told(TWICE_S), [])
+        self.assertEqual(self.withdrawn(TWICE_S), [])
         self.clock.advance(1)
         self.ports.heard(ANN, HOME)
         self.ports.ended(ANN)
-        self.assertEqual(self.told(), [HOME])
+        self.assertEqual(self.withdrawn(), [HOME])
 
     @proves("a ban or a kick shuts the game ports")
     def test_a_ban_of_all_who_play_there(self) -> None:
-        for one in (ANN, BOB):
-            self.ports.heard(one, HOME)
-        for one in (ANN, BOB):
-            self.ports.ended(one)
-        self.assertEqual(self.told(), [HOME])
+        for player in (ANN, BOB):
+            self.ports.heard(player, HOME)
+        for player in (ANN, BOB):
+            self.ports.ended(player)
+        self.assertEqual(self.withdrawn(), [HOME])
 
     def test_who_was_kicked_and_is_back_is_not_put_out_again(self) -> None:
         self.ports.heard(ANN, HOME)
         self.ports.ended(ANN)
-        self.assertEqual(self.told(), [HOME])
+        self.assertEqual(self.withdrawn(), [HOME])
         self.clock.advance(LATE_S)
         self.ports.heard(ANN, HOME)
-        self.assertEqual(self.told(TWICE_S), [])
+        self.assertEqual(self.withdrawn(TWICE_S), [])
 
     def test_a_request_that_was_let_in_just_before_does_not_count(self) -> None:
         self.ports.heard(ANN, HOME)
         self.ports.ended(ANN)
         self.ports.heard(ANN, HOME)
-        self.assertEqual((self.told(), self.told(TWICE_S)), ([HOME], [HOME]))
+        self.assertEqual((self.withdrawn(), self.withdrawn(TWICE_S)), ([HOME], [HOME]))
 
-    def test_a_helper_that_is_away_is_asked_again_and_given_up_with_a_line(self) -> None:
+    def test_an_absent_helper_is_retried_and_given_up_with_a_line(self) -> None:
         self.helper.status = 503
         self.ports.heard(ANN, HOME)
         self.ports.ended(ANN)
-        self.assertEqual(self.told(), [HOME])
+        self.assertEqual(self.withdrawn(), [HOME])
         for wait_s in AGAIN_S:
-            self.assertEqual(self.told(wait_s), [HOME])
-        self.told(TWICE_S)
+            self.assertEqual(self.withdrawn(wait_s), [HOME])
+        self.withdrawn(TWICE_S)
         self.helper.status = 200
-        self.assertEqual(self.told(AGAIN_S[0]), [HOME])
+        self.assertEqual(self.withdrawn(AGAIN_S[0]), [HOME])
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_this_machine_has_no_place_to_shut_and_few_places_are_remembered(self) -> None:
+    def test_loopback_is_not_closed_and_few_networks_are_remembered(self) -> None:
         self.ports.heard(ANN, "")
         for last in range(MAX_NETWORKS + 3):
             self.ports.heard(ANN, f"203.0.113.{last}")
         self.ports.ended(ANN)
-        self.assertEqual(self.told(), [f"203.0.113.{one}" for one in range(3, 3 + MAX_NETWORKS)])
+        self.assertEqual(
+            self.withdrawn(), [f"203.0.113.{number}" for number in range(3, 3 + MAX_NETWORKS)]
+        )
 
     def test_so_many_at_once_and_a_stop(self) -> None:
-        for one in range(MAX_UNDER_WAY + 5):
-            self.ports.heard(f"player-{one}", f"10.0.{one >> 8}.{one & 255}")
-        for one in range(MAX_UNDER_WAY + 5):
-            self.ports.ended(f"player-{one}")
-        self.assertEqual(len(self.told()), MAX_UNDER_WAY)
+        for number in range(MAX_UNDER_WAY + 5):
+            self.ports.heard(f"player-{number}", f"10.0.{number >> 8}.{number & 255}")
+        for number in range(MAX_UNDER_WAY + 5):
+            self.ports.ended(f"player-{number}")
+        self.assertEqual(len(self.withdrawn()), MAX_UNDER_WAY)
         self.successResultOf(self.ports.stop())
         self.assertEqual(self.clock.getDelayedCalls(), [])

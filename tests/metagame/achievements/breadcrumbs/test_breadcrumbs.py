@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE
+from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.metagame.achievements.breadcrumbs.rules import check, check_size
 from tests.metagame.achievements.encounters.base import WithCharacter
 from tests.metagame.attempts.base import Asked, Town, case
 from tests.support.proves import proves
@@ -47,3 +52,21 @@ class BreadcrumbTests(WithCharacter):
         for version in ("1", True, None, 1.5, -1, 2**53, 10**30):
             self.assertIn(self.save(version).status, (400,))
         self.assertEqual(self.save(2**53 - 1).status, 409)
+
+
+class RuleTests(SynchronousTestCase):
+    def test_a_list_has_at_most_the_bytes_of_the_setting(self) -> None:
+        check_size(10, 10)
+        self.assertRaises(Malformed, check_size, 11, 10)
+
+    def test_the_version_rises_but_for_the_first_save(self) -> None:
+        check(None, 0)
+        check(3, 4)
+        self.assertRaises(Conflict, check, 3, 3)
+
+    def test_a_version_leaves_room_for_later_ones(self) -> None:
+        check(None, MAX_VERSION)
+        for stored in (None, 3, MAX_WHOLE):
+            self.assertRaises(Conflict, check, stored, MAX_VERSION + 1)
+        for stored in (MAX_VERSION, MAX_WHOLE):  # an earlier release took any
+            check(stored, 4)

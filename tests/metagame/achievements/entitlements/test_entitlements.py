@@ -12,7 +12,10 @@ HOUR = 3600
 
 class EntitlementTests(Achieving):
     def names(self) -> list[str]:
-        return [one["name"] for one in self.asks("GET", "/entitlementsv2").json["entitlements"]]
+        return [
+            entitlement["name"]
+            for entitlement in self.asks("GET", "/entitlementsv2").json["entitlements"]
+        ]
 
     def give(self, name: str, *hours: object):
         body = {"entitlement": name} | ({"duration": hours[0]} if hours else {})
@@ -25,10 +28,12 @@ class EntitlementTests(Achieving):
         self.game.clock.advance(HOUR)
         self.assertEqual(self.asks("GET", "/entitlementsv2").body, before)
 
-    def test_a_good_token_without_an_account_sees_the_defaults_and_stores_nothing(self) -> None:
+    def test_a_token_without_account_sees_defaults_and_stores_nothing(self) -> None:
         token = self.game.parts.tokens.sign("UID-gone")
         page = self.game.browse("GET", "/entitlementsv2", token=token)
-        self.assertEqual([one["name"] for one in page.json["entitlements"]], DEFAULTS)
+        self.assertEqual(
+            [entitlement["name"] for entitlement in page.json["entitlements"]], DEFAULTS
+        )
         stored = self.game.ledger.run(lambda tx: SqlEntitlements(tx).all("UID-gone"))
         self.assertEqual(stored, {})
 
@@ -68,7 +73,7 @@ class EntitlementTests(Achieving):
     @proves("POST /entitlementv2/:userId")
     def test_bad_grants_change_nothing(self) -> None:
         bad = [{}, [], {"entitlement": 5}, {"entitlement": ""}, {"entitlement": "a" * 129}]
-        bad += [{"entitlement": "X", "duration": one} for one in (-1, "1", True, 1e300)]
+        bad += [{"entitlement": "X", "duration": duration} for duration in (-1, "1", True, 1e300)]
         for body in bad:
             page = self.server("POST", f"/entitlementv2/{self.ann.id}", json=body)
             self.assertEqual((page.status, page.body), (400, b""), body)

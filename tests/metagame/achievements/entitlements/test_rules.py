@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.shapes import As
 from svcserver.metagame.achievements.entitlements import rules
 from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements
 from svcserver.metagame.achievements.entitlements.rules import Entitlement, granted
-from svcserver.metagame.achievements.wire import Hours
+from svcserver.metagame.achievements.wire import Hours, record
 from tests.support.ledger import InstantLedger
 
 HOUR_MS = 3_600_000
@@ -25,7 +27,7 @@ def hours(sent: Any) -> float:
 
 class HourTests(SynchronousTestCase):
     def test_durations_from_nothing_to_a_thousand_million_hours(self) -> None:
-        self.assertEqual([hours(one) for one in (None, 0, 0.0, 1.5)], [0, 0, 0, 1.5])
+        self.assertEqual([hours(sent) for sent in (None, 0, 0.0, 1.5)], [0, 0, 0, 1.5])
         self.assertEqual(hours(1_000_000_000), 1e9)
         for bad in (1_000_000_001, -0.001, float("nan"), float("inf"), "1", True, [], {}):
             with self.assertRaises(Malformed) as caught:
@@ -82,3 +84,20 @@ class GrantTests(SynchronousTestCase):
             self.assertIs(store.revoke("UID-a", revoked, 1000), False)
 
         InstantLedger().run(work)
+
+
+class RecordTests(SynchronousTestCase):
+    def test_a_whole_duration_has_no_decimal_point_and_others_keep_theirs(self) -> None:
+        for hours, shown in ((24.0, "24"), (0.0, "0"), (1.5, "1.5"), (0.25, "0.25")):
+            text = json.dump(record("boost", hours, 0)).decode()
+            self.assertIn(f'"duration":{shown},', text)
+
+    def test_the_time_is_to_the_millisecond(self) -> None:
+        shown = record("boost", 1.0, 1_790_000_123_456)
+        self.assertEqual(shown["activatedDate"], "2026-09-21T14:15:23.456Z")
+        self.assertEqual(shown["name"], "boost")
+
+    def test_the_document_calls_hours_a_number(self) -> None:
+        _, reading = get_args(Hours)
+        assert isinstance(reading, As)
+        self.assertEqual(reading.documented, {"type": "number"})

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from twisted.logger import capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
+from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.metagame.achievements.escalation import acts, rules
+from svcserver.metagame.achievements.escalation.rules import State
+from svcserver.metagame.achievements.escalation.wire import SeasonSave
 from tests.metagame.achievements.progression.base import Achieving
 from tests.support.proves import proves
 
@@ -91,7 +97,7 @@ class RealTests(Achieving):
             self.assertEqual((page.status, page.json["code"]), (status, str(status)))
         frost = self.asks("GET", f"/escalation/ESC_SEASON_5/{self.ann.id}")
         self.assertEqual(frost.status, 200)
-        self.assertEqual([one[1] for one in self.events()], [404, 404, 409])
+        self.assertEqual([event[1] for event in self.events()], [404, 404, 409])
 
     @proves("POST /escalation/:season/:userId")
     def test_malformed_saves_are_400_and_change_nothing(self) -> None:
@@ -127,7 +133,7 @@ class RealTests(Achieving):
         self.check_refused(409, 3, 139, 2)
 
     @proves("POST /escalation/:season/:userId")
-    def test_the_fixed_values_of_the_stub_are_refused_unless_already_at_the_top(self) -> None:
+    def test_the_fixed_values_of_the_stub_are_refused_below_the_top(self) -> None:
         self.check_refused(409, 25, 99_999, 1)
         self.assertEqual(self.save(25, 99_998, 1).status, 200)
         self.assertEqual(self.save(25, 99_999, 2).status, 200)
@@ -144,8 +150,8 @@ class RealTests(Achieving):
         with capturedLogs() as events:
             self.assertEqual(self.save(0, 500, 1).status, 200)
         self.assertIn("more XP", self.events()[-1][2])
-        said = [one["note"] for one in events if one.get("account") == self.ann.id]
-        self.assertEqual(said, ["more XP than the level takes"])
+        notes = [event["note"] for event in events if event.get("account") == self.ann.id]
+        self.assertEqual(notes, ["more XP than the level takes"])
 
     @proves("POST /escalation/:season/:userId", "event 3: progression event log")
     def test_every_outcome_is_an_event(self) -> None:
@@ -153,7 +159,7 @@ class RealTests(Achieving):
         self.save(3, 1, 1)
         self.save(2, 1, 2)
         self.save("x")
-        self.assertEqual([one[1] for one in self.events()], [200, 200, 409, 400])
+        self.assertEqual([event[1] for event in self.events()], [200, 200, 409, 400])
 
 
 class StrictTests(Achieving):
@@ -182,3 +188,39 @@ class StubAccountTests(Achieving):
         path = f"/escalation/x/{self.ann.id}"
         self.assertEqual(self.asks("GET", path).json["payload"], season(99999, 99999, 1))
         self.assertEqual(self.server("POST", path, json=season()).status, 404)
+
+
+class SaveTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.notes, self.registry = list[str](), acts.load()
+        self.stored: State | None = None
+
+    def save(self, body: Any) -> State:
+        season = rules.open_season(self.registry, "ESC_SEASON_1")
+        sent = rules.canonical(season, self.registry, reader(SeasonSave)(body).values())
+        if rules.accept(self.stored, sent, season, self.registry, self.notes, strict=True):
+            self.stored = sent
+        return self.stored
+
+    def test_a_repeat_is_not_stored_again(self) -> None:
+        first = self.save(season())
+        self.assertIs(self.save(season()), first)
+        self.assertEqual(self.notes, ["a repeat: nothing written"])
+
+    def test_a_newer_version_may_stand_where_the_older_stood(self) -> None:
+        self.save(season(version=1))
+        self.assertEqual(self.save(season(version=2)).version, 2)
+        self.assertEqual(self.notes, [])
+
+    def test_a_reward_may_be_collected_from_its_level_on(self) -> None:
+        needed = rules.open_season(self.registry, "ESC_SEASON_1").rewards["ESC_Reward_2"]
+        sent = season(needed, 0, 1, unlock_progress=rewards("ESC_Reward_2"))
+        self.assertEqual(self.save(sent).level, needed)
+        self.stored = None
+        sent = season(needed - 1, 0, 1, unlock_progress=rewards("ESC_Reward_2"))
+        with self.assertRaisesRegex(Conflict, f"needs level {needed}"):
+            self.save(sent)
+
+    def test_the_largest_version_is_the_clients(self) -> None:
+        self.assertEqual(self.save(season(version=2147483647)).version, 2147483647)
+        self.assertRaises(Malformed, self.save, season(version=2147483648))

@@ -63,7 +63,7 @@ class ManagementTests(Achieving):
         sent = {"objectives": [{"objective_id": "O", "value": 1}]}
         self.server("POST", f"/progression/{self.ann.id}", json=sent)
         page = self.api("POST", "SeedProgression", json=body | {"Mode": "fresh"}).json
-        self.assertEqual({one["progress"] for one in page["Tracks"]}, {0})
+        self.assertEqual({track["progress"] for track in page["Tracks"]}, {0})
         objectives = self.asks("GET", f"/progression/objectives/{self.ann.id}").json
         self.assertEqual(objectives["payload"], [])
 
@@ -120,5 +120,5 @@ class ManagementTests(Achieving):
         for route in ("SeedProgression", "GrantEntitlement", "RevokeEntitlement"):
             self.api("POST", route, json=body)
         self.api("POST", "SeedProgression", json=body | {"Mode": "no"})
-        seen = [(account, status) for account, status, _ in self.events()]
-        self.assertEqual(seen, [(self.ann.id, one) for one in (200, 200, 200, 400)])
+        events = [(account, status) for account, status, _ in self.events()]
+        self.assertEqual(events, [(self.ann.id, status) for status in (200, 200, 200, 400)])

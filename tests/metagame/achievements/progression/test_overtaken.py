@@ -24,22 +24,22 @@ TRACK = "season09b"
 
 
 class Overtaken(RealLedger):
-    """Before its next write the ``other`` one commits.
+    """Before its next write the ``rival`` commits.
 
     On PostgreSQL it only begins then: it waits for the account, which the write holds. SQLite
     has one writer: there it commits between the ask and the transaction.
     """
 
-    other: Callable[[], Any] | None = None
+    rival: Callable[[], Any] | None = None
 
     def write(self, work: Work[Any], scope: Scope = ACROSS) -> Deferred[Any]:
         """See ``Ledger.write``."""
-        other, self.other = self.other, None
-        if other is None or is_sqlite(self.engine):
-            if other is not None:
-                other()
+        rival, self.rival = self.rival, None
+        if rival is None or is_sqlite(self.engine):
+            if rival is not None:
+                rival()
             return super().write(work, scope)
-        thread = Thread(target=other)
+        thread = Thread(target=rival)
 
         def overtaken(tx: Connection) -> Any:
             tx.execute(select(ACCOUNTS.c.id)).all()
@@ -78,17 +78,19 @@ class OvertakenTests(SynchronousTestCase):
         return game.browse("POST", path, game_server=GAME_SERVER_KEY, json=sent).status
 
     def progress(self) -> int:
-        found = self.slow.browse("GET", f"/progression/{self.ann.id}/{TRACK}", token=self.ann.token)
-        return int(found.json["payload"]["progress"])
+        page = self.slow.browse("GET", f"/progression/{self.ann.id}/{TRACK}", token=self.ann.token)
+        return int(page.json["payload"]["progress"])
 
     def test_a_repeat_stored_with_a_later_time_is_a_repeat(self) -> None:
         for ahead in (0.0, 0.004, 1.0):
             before = 0 if ahead == 0.0 else self.progress()
             self.slow.clock.advance(60)
             self.quick.clock.rightNow = self.slow.clock.seconds() + ahead
-            said: list[int] = []
-            self.slow.ledger.other = lambda said=said: said.append(self.grant(self.quick))
-            self.assertEqual((self.grant(self.slow), said), (200, [200]))
+            statuses: list[int] = []
+            self.slow.ledger.rival = lambda statuses=statuses: statuses.append(
+                self.grant(self.quick)
+            )
+            self.assertEqual((self.grant(self.slow), statuses), (200, [200]))
             self.assertEqual(self.progress(), before + 7)
 
 

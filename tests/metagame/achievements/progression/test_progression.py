@@ -15,7 +15,7 @@ class ReadTests(Achieving):
     @proves("GET /progression/config")
     def test_the_configuration_has_ten_tracks_in_order(self) -> None:
         page = self.asks("GET", "/progression/config").json
-        ids = [one["progression_id"] for one in page["payload"]["paths"]]
+        ids = [path["progression_id"] for path in page["payload"]["paths"]]
         self.assertEqual((page["code"], len(ids), ids[:2]), (None, 10, [SEASON, LEVEL]))
         season = page["payload"]["paths"][0]
         self.assertEqual(season["requirements"][1], {"rank_id": 1, "xp_required": 100})
@@ -69,7 +69,7 @@ class GrantTests(Achieving):
 
     def progress(self, track: str = SEASON) -> int:
         tracks = self.asks("GET", f"/progression/{self.ann.id}").json["payload"]
-        return next(one["progress"] for one in tracks if one["progression_id"] == track)
+        return next(record["progress"] for record in tracks if record["progression_id"] == track)
 
     @proves("POST /progression/:userId")
     def test_only_a_game_server_grants(self) -> None:
@@ -80,7 +80,8 @@ class GrantTests(Achieving):
         page = self.grant((SEASON, 100), (SEASON, "50"), (LEVEL, 1.9), (SEASON, -500)).json
         self.assertEqual(page["code"], "OK")
         got = [
-            (one["progression_id"], one["progress"]) for one in page["payload"]["progress_tracks"]
+            (record["progression_id"], record["progress"])
+            for record in page["payload"]["progress_tracks"]
         ]
         self.assertEqual(got, [(SEASON, 150), (LEVEL, 1)])
         self.assertEqual(page["payload"]["objectives"], [])
@@ -106,7 +107,7 @@ class GrantTests(Achieving):
             page = self.server("POST", f"/progression/{self.ann.id}", json=body)
             self.assertEqual((page.status, page.body), (400, b""))
         self.assertEqual(self.server("POST", "/progression/UID-nobody", json={}).status, 404)
-        self.assertEqual([one[1] for one in self.events()], [200, 400, 400, 400, 404])
+        self.assertEqual([event[1] for event in self.events()], [200, 400, 400, 400, 404])
 
     @proves("POST /progression/:userId", "limit: Retry guard window", "PROGRESSION_REPLAY_WINDOW_S")
     def test_a_retry_gets_the_stored_reply_and_adds_nothing(self) -> None:
@@ -120,16 +121,16 @@ class GrantTests(Achieving):
         self.assertEqual(self.progress(), 200)
 
     @proves("POST /progression/:userId")
-    def test_what_is_cut_or_lowered_is_logged_once_however_often_the_ledger_runs_it(self) -> None:
+    def test_a_cut_or_lowered_value_is_logged_once_if_the_ledger_retries(self) -> None:
         self.grant(objectives=[{"objective_id": "O", "value": 5}])
         self.run_twice()
         with capturedLogs() as events:
             self.grant((SEASON, 5001), objectives=[{"objective_id": "O", "value": 3}])
             self.grant((SEASON, 5001), objectives=[{"objective_id": "O", "value": 3}])  # a retry
             self.server("POST", f"/progression/{self.ann.id}/{LEVEL}/5001")
-        said = [one["note"] for one in events if one.get("account") == self.ann.id]
+        notes = [event["note"] for event in events if event.get("account") == self.ann.id]
         cut, lowered = f"{SEASON}: 5001 cut to 5000", "O: lowered from 5 to 3"
-        self.assertEqual(said, [cut, lowered, f"{LEVEL}: 5001 cut to 5000"])
+        self.assertEqual(notes, [cut, lowered, f"{LEVEL}: 5001 cut to 5000"])
 
     def test_a_clock_that_is_set_back_costs_no_grant(self) -> None:
         self.grant((SEASON, 100))
@@ -152,11 +153,11 @@ class GrantTests(Achieving):
     def test_objectives_are_absolute_and_a_lower_one_is_stored_as_sent(self) -> None:
         self.grant(objectives=[{"objective_id": "O", "value": 5, "completed_count": 1}])
         page = self.grant(objectives=[{"objective_id": "O", "value": 3}])
-        one = page.json["payload"]["objectives"][0]
-        self.assertEqual((one["progress"], one["completed_count"]), (3, 1))
+        objective = page.json["payload"]["objectives"][0]
+        self.assertEqual((objective["progress"], objective["completed_count"]), (3, 1))
         self.assertIn("lowered", self.events()[-1][2])
         stored = self.asks("GET", f"/progression/objectives/{self.ann.id}").json["payload"]
-        self.assertEqual([one["objective_id"] for one in stored], ["O"])
+        self.assertEqual([entry["objective_id"] for entry in stored], ["O"])
 
     @proves("POST /progression/:userId")
     def test_a_relayed_token_of_another_is_kept_for_the_urls_account(self) -> None:
@@ -230,7 +231,7 @@ class ConfirmGrantsTests(Achieving):
         self.server("POST", f"{path}/1000")
         self.server("POST", f"{path}/6/confirm/premium")
         held = self.asks("GET", "/entitlementsv2").json["entitlements"]
-        names = [one["name"] for one in held]
+        names = [entitlement["name"] for entitlement in held]
         self.assertIn("ent_cchd_hp09b_commando_00", names)
         self.assertEqual(len(names), 4)
 
@@ -291,14 +292,14 @@ class StubTests(Achieving):
         self.assertEqual((first["phx_account_id"], first["progress"]), (me, 99999999))
         self.assertEqual(first["confirmed_fremium_rank"], 99999999)
         self.assertEqual(tracks["payload"][1]["confirmed_fremium_rank"], 50)
-        named = {one["progression_id"] for one in tracks["payload"]}
+        named = {track["progression_id"] for track in tracks["payload"]}
         self.assertEqual(named, set(config.load(None, "season09b").paths))
         page = self.server("POST", f"/progression/{me}", json={})
         self.assertEqual((page.status, page.body), (400, b""))
         objectives = self.asks("GET", f"/progression/objectives/{me}").json["payload"]
         self.assertEqual((objectives["objectives"], len(objectives["progress_tracks"])), ([], 9))
-        one = self.asks("GET", f"/progression/objectives/{me}/x").json["payload"]
-        self.assertEqual((one["progress"], one["created_date"][:4]), (9999999, "1970"))
+        track = self.asks("GET", f"/progression/objectives/{me}/x").json["payload"]
+        self.assertEqual((track["progress"], track["created_date"][:4]), (9999999, "1970"))
         self.assertIsNone(self.asks("GET", f"/huntpass/{me}").json["code"])
 
     @proves(
@@ -372,7 +373,7 @@ class GuardOffTests(Achieving):
 class HostileTests(Achieving):
     def test_ten_thousand_entries_are_one_answer(self) -> None:
         entries = [{"progression_id": SEASON, "progress": 1}] * 10_000
-        objectives = [{"objective_id": "O", "value": one} for one in range(10_000)]
+        objectives = [{"objective_id": "O", "value": value} for value in range(10_000)]
         body = {"progress_tracks": entries, "objectives": objectives}
         page = self.server("POST", f"/progression/{self.ann.id}", json=body).json["payload"]
         self.assertEqual(page["progress_tracks"][0]["progress"], 5000)
@@ -381,8 +382,10 @@ class HostileTests(Achieving):
     def test_huge_numbers_stay_in_the_clients_range(self) -> None:
         body = {"objectives": [{"objective_id": "O", "value": 2**60, "completed_count": 2**60}]}
         page = self.server("POST", f"/progression/{self.ann.id}", json=body).json["payload"]
-        one = page["objectives"][0]
-        self.assertEqual((one["progress"], one["completed_count"]), (2**31 - 1, 2**31 - 1))
+        objective = page["objectives"][0]
+        self.assertEqual(
+            (objective["progress"], objective["completed_count"]), (2**31 - 1, 2**31 - 1)
+        )
 
     def test_odd_ids_in_the_path_are_refused(self) -> None:
         for track in ("a" * 200, "%00", "%0A"):

@@ -73,14 +73,14 @@ class RetryProperties(Achieving):
     @tried(20)
     @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 4)), min_size=1, max_size=5))
     def test_retries_never_double(self, grants: list[tuple[int, int]]) -> None:
-        path, before, asked = f"/progression/{self.ann.id}", self.total(), 0
+        path, before, total = f"/progression/{self.ann.id}", self.total(), 0
         for number, (amount, times) in enumerate(grants):
             entry = {"progression_id": "season09b", "progress": amount}
             body = {"progress_tracks": [entry], "objectives": [], "nonce": number}
             replies = {self.server("POST", path, json=body).body for _ in range(times)}
             self.assertEqual(len(replies), 1)
-            asked += amount
-        self.assertEqual(self.total() - before, asked)
+            total += amount
+        self.assertEqual(self.total() - before, total)
         self.game.clock.advance(6)
 
     def total(self) -> int:
@@ -107,16 +107,16 @@ class FolderTests(SynchronousTestCase):
 
     def folder(self, *contents: Any) -> str:
         name = self.enterContext(tempfile.TemporaryDirectory())
-        for number, one in enumerate(contents):
-            text = one if isinstance(one, bytes) else orjson.dumps(one)
+        for number, content in enumerate(contents):
+            text = content if isinstance(content, bytes) else orjson.dumps(content)
             (Path(name) / f"{number}.json").write_bytes(text)
         return name
 
     @proves("GET /progression/config")
-    def test_a_path_a_list_and_a_whole_configuration_are_laid_over_the_built_in_ones(self) -> None:
+    def test_paths_lists_and_configurations_replace_built_in_tracks(self) -> None:
         season = {**self.GOOD, "progression_id": "season09b"}
-        other = {**self.GOOD, "progression_id": "other"}
-        folder = self.folder(season, [self.GOOD], {"payload": {"paths": [other]}})
+        replacement = {**self.GOOD, "progression_id": "other"}
+        folder = self.folder(season, [self.GOOD], {"payload": {"paths": [replacement]}})
         paths = config.load(folder, "new").paths
         self.assertEqual((len(paths), next(iter(paths))), (12, "season09b"))
         self.assertEqual(paths["season09b"].max_rank, 1)
@@ -143,7 +143,7 @@ class FolderTests(SynchronousTestCase):
             self.assertIn("0.json", str(caught.exception))
 
     @proves("GET /progression/config")
-    def test_an_empty_or_missing_folder_and_an_unknown_hunt_pass_are_refused(self) -> None:
+    def test_an_empty_folder_and_an_unknown_hunt_pass_are_refused(self) -> None:
         for folder in (self.folder(), "/nonexistent/folder"):
             with self.assertRaises(config.BadData):
                 config.load(folder, "season09b")

@@ -51,7 +51,7 @@ class GrantTests(SynchronousTestCase):
         sent = [{"objective_id": "o"}, {"value": 1}, {"objective_id": "", "value": 1}]
         self.assertEqual(read_grant({"objectives": sent}).objectives, {})
 
-    def test_an_objective_is_new_without_completions_and_keeps_those_it_has(self) -> None:
+    def test_an_objective_starts_without_completions_and_keeps_them(self) -> None:
         self.assertEqual(self.objective(3), Objective("o", 3, 0, 7, 7))
         self.assertEqual(self.objective(4, 2).completed_count, 2)
         self.assertEqual(self.objective(4).completed_count, 2)

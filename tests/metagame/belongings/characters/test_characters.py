@@ -33,8 +33,8 @@ class CharacterTests(SynchronousTestCase):
         self.assertEqual(page.status, 200)
         return page.json
 
-    def save(self, version: Any, data: Any = '{"a":"1"}', **other: Any) -> Page:
-        body = {"characterId": self.character["id"], "data": data, "updateVersion": version} | other
+    def save(self, version: Any, data: Any = '{"a":"1"}', **more: Any) -> Page:
+        body = {"characterId": self.character["id"], "data": data, "updateVersion": version} | more
         return self.game.browse("POST", "/character", json=body, token=self.ann.token)
 
     def history(self) -> list[tuple[int, str]]:
@@ -116,9 +116,9 @@ class CharacterTests(SynchronousTestCase):
         self.assertEqual(self.read(), [self.character])
 
     @proves("POST /character")
-    def test_another_players_character_is_404_before_the_version_is_compared(self) -> None:
-        other = self.read(self.bob.token)[0]["id"]
-        for character_id in (other, "nope", 7, None, "\x00"):
+    def test_another_players_character_is_404_before_its_version(self) -> None:
+        bobs = self.read(self.bob.token)[0]["id"]
+        for character_id in (bobs, "nope", 7, None, "\x00"):
             page = self.save(1, characterId=character_id)
             self.assertEqual((page.status, page.body), (404, b""))
 

@@ -1,4 +1,4 @@
-"""Versions and names at their edges. Spec: 1 §2 Character."""
+"""Versions, names, documents and saves of characters. Spec: 1 §2, §4 Characters."""
 
 from __future__ import annotations
 
@@ -7,23 +7,28 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
+from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.readers import reader
-from svcserver.kernel.refusals import Malformed
+from svcserver.kernel.refusals import Conflict, Malformed, Missing
+from svcserver.metagame.belongings.characters import rules, wire
+from svcserver.metagame.belongings.characters.rules import Character, Head
+from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.characters.wire import CharacterSave, NewCharacter
 from svcserver.metagame.belongings.documents import EMPTY, Document, document
+from tests.support.ledger import InstantLedger
 
 MOST = 2**53 - 1
 read_save, read_new = reader(CharacterSave), reader(NewCharacter)
 
 
 def version(sent: Any) -> int:
-    found: int = read_save({"updateVersion": sent}).update_version
-    return found
+    result: int = read_save({"updateVersion": sent}).update_version
+    return result
 
 
 def name(sent: Any) -> str:
-    found: str = read_new({"name": sent}).name
-    return found
+    result: str = read_new({"name": sent}).name
+    return result
 
 
 class EdgeTests(SynchronousTestCase):
@@ -44,8 +49,8 @@ class EdgeTests(SynchronousTestCase):
     def test_a_document_is_the_text_of_an_object_of_at_most_so_many_bytes(self) -> None:
         umlauts = '{"a":"\u00e4\u00e4"}'  # ten characters
         for most, text in ((2, "{}"), (12, umlauts)):
-            kept = document(text, most)
-            self.assertEqual((kept.literal, kept.size), (json.dump(text), most))
+            result = document(text, most)
+            self.assertEqual((result.literal, result.size), (json.dump(text), most))
             refused = self.assertRaises(Malformed, document, text, most - 1)
             self.assertEqual(refused.message, "data is too large")
         self.assertEqual(document('{"a":"' + "x" * 524_280 + '"}').size, 524_288)
@@ -61,3 +66,74 @@ class EdgeTests(SynchronousTestCase):
 
     def test_a_save_is_in_no_repr(self) -> None:
         self.assertNotIn("secret", repr(Document(b'"secret"', 8)))
+
+
+ANN, BOB = AccountId("UID-ann"), AccountId("UID-bob")
+HERS = Head(CharacterId("hers"), ANN, "Ann", 5, 1.0, 2.0)
+NEW = Document(b'"new"', 5)
+
+
+class SavingTests(SynchronousTestCase):
+    def test_a_newer_version_replaces_only_the_document(self) -> None:
+        saved = rules.check_save(HERS, ANN, 7).saved(NEW, 7, 9.0)
+        self.assertEqual(saved, Character(HERS.id, ANN, "Ann", 7, 1.0, 9.0, NEW))
+
+    def test_the_same_version_or_an_older_one_conflicts(self) -> None:
+        for version in (4, 5):
+            self.assertRaises(Conflict, rules.check_save, HERS, ANN, version)
+
+    def test_a_character_of_another_account_is_missing(self) -> None:
+        for head, account_id in ((HERS, BOB), (None, ANN)):
+            self.assertRaises(Missing, rules.check_save, head, account_id, 7)
+
+    def test_the_reasons_in_the_history(self) -> None:
+        reasons = [rules.reason_of(game_server=game_server) for game_server in (False, True)]
+        self.assertEqual([*reasons, rules.BASELINE], ["save:client", "save:gameserver", "baseline"])
+
+
+class FirstTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        ledger = InstantLedger()
+        self.run_in_transaction = ledger.run
+
+    def test_the_first_character_gets_the_username(self) -> None:
+        def work(tx: object) -> None:
+            characters = SqlCharacters(tx)
+            [first] = characters.all_of(ANN, "x" * 65, 3.0)
+            self.assertEqual((first.name, first.update_version, first.data), ("x" * 64, 0, EMPTY))
+            self.assertEqual((first.created_at, first.modified_at), (3.0, 3.0))
+            self.assertEqual(characters.all_of(ANN, "Other", 4.0), [first])
+
+        self.run_in_transaction(work)
+
+    def test_an_account_has_at_most_twenty_characters(self) -> None:
+        def work(tx: object) -> None:
+            characters = SqlCharacters(tx)
+            for number in range(20):
+                made = characters.create(ANN, f"n{number}", 3.0)
+                self.assertEqual((made.name, made.update_version), (f"n{number}", 0))
+            self.assertEqual(len({character.id for character in characters.of_account(ANN)}), 20)
+            self.assertRaises(Conflict, characters.create, ANN, "one more", 3.0)
+            self.assertEqual(characters.create(BOB, "his", 3.0).account_id, BOB)
+
+        self.run_in_transaction(work)
+
+
+class ShownTests(SynchronousTestCase):
+    def test_a_character_is_shown_with_its_document_as_a_text(self) -> None:
+        data = document('{"a":"ä"}')
+        character = Character(CharacterId("c"), AccountId("UID-a"), "Ann", 7, 0.0, 86_400.0, data)
+        reply = json.parse(json.dump(wire.show(character)))
+        self.assertEqual(set(reply), set(wire.CharacterReply.__annotations__))
+        self.assertEqual(
+            {key: reply[key] for key in ("accountId", "id", "name", "updateVersion", "data")},
+            {
+                "accountId": "UID-a",
+                "id": "c",
+                "name": "Ann",
+                "updateVersion": 7,
+                "data": '{"a":"ä"}',
+            },
+        )
+        self.assertIn("1970", reply["createdDate"])
+        self.assertNotEqual(reply["createdDate"], reply["lastModifiedDate"])

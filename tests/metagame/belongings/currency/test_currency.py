@@ -49,7 +49,7 @@ class CurrencyTests(SynchronousTestCase):
             keys[-3:],
             ["id_currency_s14_coin", "CURRENCY_EVENT_RAMSGIVING", "id_currency_s17_coin"],
         )
-        worth = {key: one for key, one in balances.items() if one}
+        worth = {key: value for key, value in balances.items() if value}
         self.assertEqual(worth, {"CURRENCY_WEAPON_TOKEN": 25, "id_currency_weapon_token": 25})
 
     @proves("thing: Currency table")
@@ -60,7 +60,7 @@ class CurrencyTests(SynchronousTestCase):
         self.ann.add("CURRENCY_PLATINUM_UNIV", 9), self.ann.add("currency_prestige", 9)
         balances = self.balance()
         self.assertEqual(list(balances), list(before))
-        changed = {key: one for key, one in balances.items() if one != before[key]}
+        changed = {key: value for key, value in balances.items() if value != before[key]}
         self.assertEqual(
             changed,
             {
@@ -167,7 +167,7 @@ class DataTests(SynchronousTestCase):
 
     def test_every_currency_may_have_a_value_of_its_own_from_0(self) -> None:
         good = datafiles.read(feature.PACKAGE, feature.FILE)
-        names = [one.removeprefix("CURRENCY_") for one in good["keys"] if one.isupper()]
+        names = [key.removeprefix("CURRENCY_") for key in good["keys"] if key.isupper()]
         change = {"without_stack": dict.fromkeys(names, 0)}
         with patch.object(datafiles, "read", return_value={**good, **change}):
             self.assertEqual(set(feature.load().plain.values()), {0})

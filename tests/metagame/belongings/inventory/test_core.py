@@ -21,17 +21,17 @@ from tests.support.proves import proves
 
 STACKS = st.lists(
     st.tuples(st.sampled_from("ABC"), st.integers(0, 9)).map(
-        lambda one: {"catalogId": one[0], "quantity": one[1]}
+        lambda pair: {"catalogId": pair[0], "quantity": pair[1]}
     ),
     max_size=3,
 )
 INSTANCES = st.lists(
     st.tuples(st.sampled_from(["i1", "i2"]), st.integers(0, 4)).map(
-        lambda one: {
+        lambda pair: {
             "catalogId": "W",
-            "instanceId": one[0],
+            "instanceId": pair[0],
             "itemData": "{}",
-            "updateVersion": one[1],
+            "updateVersion": pair[1],
         }
     ),
     max_size=2,
@@ -49,15 +49,15 @@ DEALS = st.fixed_dictionaries(
 
 
 class Model:
-    """What a client that keeps every acknowledged answer knows."""
+    """The knowledge of a client that keeps every acknowledged answer."""
 
     def __init__(self) -> None:
         self.stacks: dict[str, int] = {}
         self.answers: dict[str, bytes] = {}
 
     def learn(self, sent: dict[str, Any], answer: bytes) -> None:
-        for one in orjson.loads(answer)["updatedStackedItems"]:
-            self.stacks[one["catalogId"]] = one["quantity"]
+        for stack in orjson.loads(answer)["updatedStackedItems"]:
+            self.stacks[stack["catalogId"]] = stack["quantity"]
         if items.transaction_id(sent["transactionId"]) and any(
             value for value in sent.values() if isinstance(value, list)
         ):
@@ -95,7 +95,7 @@ class CoreTests(SynchronousTestCase):
     @given(st.lists(DEALS, max_size=8))
     def test_sums_are_what_was_acknowledged_whatever_is_repeated(self, deals: Any) -> None:
         model, balance, held = self.run_all(deals, Policy(refuse_overspend=True))
-        stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
+        stacks = {stack["catalogId"]: stack["quantity"] for stack in held["stackedItems"]}
         self.assertEqual(stacks, {name: n for name, n in balance.items() if n})
         self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})
 
@@ -104,7 +104,7 @@ class CoreTests(SynchronousTestCase):
     @given(st.lists(DEALS, max_size=8))
     def test_clamped_sums_are_still_what_was_acknowledged(self, deals: Any) -> None:
         model, _, held = self.run_all(deals, Policy())
-        stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
+        stacks = {stack["catalogId"]: stack["quantity"] for stack in held["stackedItems"]}
         self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})
 
     @tried(100)

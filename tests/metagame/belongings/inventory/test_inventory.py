@@ -85,7 +85,7 @@ class StackTests(Case):
             page = self.ann.take("A", 5)
         self.assertEqual(page.json["updatedStackedItems"], [{"catalogId": "A", "quantity": 0}])
         self.assertEqual(self.ann.stacks(), {})
-        self.assertTrue(any("overspent A by 3" in str(one.get("oddity")) for one in events))
+        self.assertTrue(any("overspent A by 3" in str(event.get("oddity")) for event in events))
 
     @proves("POST /inventory")
     def test_an_overspend_is_refused_where_the_switch_says_so(self) -> None:
@@ -296,7 +296,7 @@ class InstanceTests(Case):
         with capturedLogs() as events:
             page = self.ann.transact(removeInstancedItems=[{"instanceId": "i-9"}])
         self.assertEqual(page.status, 200)
-        self.assertTrue(any("i-9" in str(one.get("oddity")) for one in events))
+        self.assertTrue(any("i-9" in str(event.get("oddity")) for event in events))
 
     def test_remove_comes_before_save_and_add(self) -> None:
         self.ann.transact(addInstancedItems=[sword(5)])

@@ -65,13 +65,13 @@ class ItemTests(SynchronousTestCase):
         self.assertEqual(items.source_of(None), "")
 
     def test_quantities_at_the_edge(self) -> None:
-        for sent, kept in (
+        for sent, expected in (
             (2**53 - 1, 2**53 - 1),
             ("9007199254740991", 2**53 - 1),
             (0, 0),
             (3.0, 3),
         ):
-            self.assertEqual(items.stack({"catalogId": "A", "quantity": sent}).quantity, kept)
+            self.assertEqual(items.stack({"catalogId": "A", "quantity": sent}).quantity, expected)
         for sent in (2**53, "9007199254740992", "0" * 17, -1, 0.5):
             with self.assertRaises(Malformed):
                 items.stack({"catalogId": "A", "quantity": sent})
@@ -90,17 +90,19 @@ class ItemTests(SynchronousTestCase):
         self.assertIs(is_newer(full, full), True)
 
     def test_twenty_thousand_entries_are_the_most(self) -> None:
-        one = {"catalogId": "A", "quantity": 1}
-        items.transaction({"addStackedItems": [one] * 10_000, "removeStackedItems": [one] * 10_000})
-        self.refused({"addStackedItems": [one] * 10_000, "removeStackedItems": [one] * 10_001})
+        stack = {"catalogId": "A", "quantity": 1}
+        items.transaction(
+            {"addStackedItems": [stack] * 10_000, "removeStackedItems": [stack] * 10_000}
+        )
+        self.refused({"addStackedItems": [stack] * 10_000, "removeStackedItems": [stack] * 10_001})
 
     def test_what_players_hold_is_in_no_repr(self) -> None:
         item = items.instance(sword(1, "who reads this?"))
         changes = {"made": ["who reads this?"]}
         note = Note("c", None, 0, By.CLIENT, "", changes, b"who reads this?")
         deal = items.transaction({"addInstancedItems": [sword(1, "who reads this?")]})
-        for one in (item, note, Holder("c", "UID-a", b"who reads this?")):
-            self.assertNotIn("who reads", repr(one))
+        for value in (item, note, Holder("c", "UID-a", b"who reads this?")):
+            self.assertNotIn("who reads", repr(value))
         self.assertNotIn("who reads", repr(deal))
 
 
@@ -152,7 +154,7 @@ class LogTests(Case):
         self.ann.add("A", 2)
         with capturedLogs() as events:
             self.ann.take("A", 2)
-        self.assertFalse([one for one in events if "oddity" in one])
+        self.assertFalse([event for event in events if "oddity" in event])
 
     def test_a_character_id_no_database_can_hold_is_not_looked_up(self) -> None:
         for odd in ("a\0b", None, 7):

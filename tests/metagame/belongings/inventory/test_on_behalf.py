@@ -86,8 +86,8 @@ class OnBehalfTests(Case):
             for wait in (0, 1, 58, 2):
                 self.game.clock.advance(wait)
                 self.assertEqual(self.write(self.ann.player.id, self.ann, token=token).status, 200)
-        said = [one for one in events if one.get("forwarded") == self.bob.player.id]
-        self.assertEqual((len(said), said[0]["named"]), (2, self.ann.player.id))
+        lines = [event for event in events if event.get("forwarded") == self.bob.player.id]
+        self.assertEqual((len(lines), lines[0]["named"]), (2, self.ann.player.id))
         self.assertEqual((self.ann.stacks(), self.bob.stacks()), ({"A": 4}, {}))
 
     @proves("POST /inventory")

@@ -58,7 +58,7 @@ class ReadTests(Case):
         self.assertEqual(
             [len(payload["persistent"][key]) for key in ("manual_emotes", "quick_chats")], [6, 9]
         )
-        numbers = {key: one for key, one in payload.items() if isinstance(one, int)}
+        numbers = {key: value for key, value in payload.items() if isinstance(value, int)}
         self.assertEqual(
             numbers,
             {
@@ -154,7 +154,7 @@ class SaveTests(Case):
                 )
                 self.assertEqual(page.status, 200)
         self.assertEqual(self.read()["loadouts"][0]["by"], "server")
-        self.assertEqual(len([one for one in events if "forwarded" in one]), 1)
+        self.assertEqual(len([event for event in events if "forwarded" in event]), 1)
 
 
 class SlotTests(Case):

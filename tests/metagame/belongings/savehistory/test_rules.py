@@ -35,14 +35,14 @@ class ThinningTests(SynchronousTestCase):
         times += [10 * DAY_MS + hour * HOUR_MS + n for hour in (2, 3, 4, 5) for n in (0, 1)]
         saves = [Save(number, at) for number, at in enumerate(times)]
         gone = thinned(saves, Retention(keep=1, hourly=3, daily=2), now_ms / 1000)
-        kept = [times[one.id] for one in saves if one.id not in gone]
+        left = [times[save.id] for save in saves if save.id not in gone]
         hours = [10 * DAY_MS + hour * HOUR_MS + 1 for hour in (3, 4, 5)]
-        self.assertEqual(kept, [10 * DAY_MS - 1, *hours])
+        self.assertEqual(left, [10 * DAY_MS - 1, *hours])
         gone = thinned(saves, Retention(keep=1, hourly=0, daily=3), now_ms / 1000)
-        kept = [times[one.id] for one in saves if one.id not in gone]
-        self.assertEqual(kept, [9 * DAY_MS - 1, 10 * DAY_MS - 1, times[-1]])
+        left = [times[save.id] for save in saves if save.id not in gone]
+        self.assertEqual(left, [9 * DAY_MS - 1, 10 * DAY_MS - 1, times[-1]])
         gone = thinned(saves, Retention(keep=3, hourly=0, daily=0), now_ms / 1000)
-        self.assertEqual(gone, [one.id for one in reversed(saves[:-3])])
+        self.assertEqual(gone, [save.id for save in reversed(saves[:-3])])
 
     def test_a_request_of_the_last_ten_minutes_keeps_its_save(self) -> None:
         times = (0, 1_000, 2_000, 3_000)

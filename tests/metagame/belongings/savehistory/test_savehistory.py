@@ -58,7 +58,7 @@ class Case(SynchronousTestCase):
 
     def versions(self, name: str = "CharacterVersions") -> list[tuple[int, str]]:
         [only] = self.history()["Characters"]
-        return [(one["Version"], one["Reason"]) for one in only[name]]
+        return [(version["Version"], version["Reason"]) for version in only[name]]
 
     def post(self, route: str, **sent: Any) -> Any:
         body = {"CharacterId": self.ann.character, **sent}
@@ -104,8 +104,8 @@ class ReadTests(Case):
         )
 
     def test_the_character_wins_over_the_account(self) -> None:
-        found = self.history(f"UserId=UID-nobody&CharacterId={self.ann.character}")
-        self.assertEqual(len(found["Characters"]), 1)
+        history = self.history(f"UserId=UID-nobody&CharacterId={self.ann.character}")
+        self.assertEqual(len(history["Characters"]), 1)
 
     @proves("GET /svc/api/SaveHistory")
     def test_refusals_have_no_body(self) -> None:
@@ -282,11 +282,11 @@ class ThinningTests(Case):
         now_ms = 5 * DAY_MS
         saves = [Save(number, at) for number, at in enumerate(sorted(times))]
         gone = set(thinned(saves, Retention(keep, hourly, daily), now_ms / 1000))
-        self.assertFalse(gone & {one.id for one in saves[-keep:]})
-        kept = [one for one in saves if one.id not in gone]
-        self.assertLessEqual(len(kept), keep + hourly + daily)
+        self.assertFalse(gone & {save.id for save in saves[-keep:]})
+        left = [save for save in saves if save.id not in gone]
+        self.assertLessEqual(len(left), keep + hourly + daily)
         for period_ms, count in ((HOUR_MS, hourly), (DAY_MS, daily)):
             for period in range(now_ms // period_ms - count + 1, now_ms // period_ms + 1):
-                there = [one for one in saves if one.saved_at // period_ms == period]
+                there = [save for save in saves if save.saved_at // period_ms == period]
                 self.assertTrue(not there or there[-1].id not in gone)
         self.assertEqual(thinned(saves, Retention(None, hourly, daily), now_ms / 1000), [])

@@ -1,14 +1,19 @@
-"""What is sold and what a purchase grants, on values alone. Spec: 1 §3, §4 Store."""
+"""The catalogue, the offers for sale and the grant of a purchase. Spec: 1 §3, §4 Store."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import datafiles
+from svcserver.kernel.datafiles import BadData
 from svcserver.kernel.refusals import Conflict, Gone
-from svcserver.metagame.belongings.shop import rules
+from svcserver.metagame.belongings.shop import catalogue, rules
 from svcserver.metagame.belongings.shop.catalogue import Offer
-from svcserver.metagame.belongings.shop.rules import Purchase
+from svcserver.metagame.belongings.shop.rules import Purchase, is_allowed
+from tests.support.proves import proves
 
 BOTH = Offer(
     "both",
@@ -53,3 +58,65 @@ class SaleTests(SynchronousTestCase):
         self.assertEqual((catalog_id, len(instance_id)), ("AR_C", 32))
         self.assertEqual(rules.grant_of(BOTH, bought, {"WP_A"}), (stacked, instanced))
         self.assertEqual(len(rules.grant_of(BOTH, bought, set())[1]), 2)
+
+
+class CatalogueTests(SynchronousTestCase):
+    def file(self, **change: Any) -> dict[str, Any]:
+        return {**datafiles.read(catalogue.PACKAGE, catalogue.FILE), **change}
+
+    def offer(self, **row: Any) -> Any:
+        rows = [{"id": "x", "name": "X", "tags": ["webstore"], **row}]
+        offers = catalogue.read(self.file(offers=rows, repeatable=["rep"]), repeatable=True)
+        return next(iter(offers.offers.values()))
+
+    def test_every_shipped_offer_may_be_sold(self) -> None:
+        shipped = catalogue.load(repeatable=True)
+        self.assertEqual(
+            [offer.sku for offer in shipped.offers.values() if not is_allowed(offer)], []
+        )
+
+    @proves("GET /token/:currency/:skuId")
+    def test_what_may_not_be_sold(self) -> None:
+        self.assertTrue(is_allowed(self.offer(items=["WP_EB_KATSCLAW"])))
+        for row in (
+            {"items": ["WP_EB_KATSCLAW"], "price": 1},
+            {"items": ["WP_EB_KATSCLAW*2"]},
+            {"items": ["WP_EB_OF_NO_KIND"]},
+            {"items": ["CURRENCY_NOTES"]},
+            {"items": ["TOKEN_BOUNTY_DRAFT_PREMIUM*20"]},
+            {"items": []},
+            {"items": None},
+            {"id": "rep", "items": ["WP_EB_KATSCLAW"]},
+            {"id": "rep", "items": ["TOKEN_BOUNTY_DRAFT_PREMIUM*2", "WP_EB_KATSCLAW"]},
+            {"id": "rep", "items": ["TOKEN_BOUNTY_DRAFT_PREMIUM"], "entitlements": ["e"]},
+            {"id": "rep", "items": None, "entitlements": ["e"]},
+        ):
+            self.assertFalse(is_allowed(self.offer(**row)), row)
+
+    def test_a_bad_file_is_refused_with_its_name(self) -> None:
+        good = {"id": "x", "name": "X", "tags": ["t"], "items": []}
+        bad_rows: list[Any] = [
+            {**good, **change}
+            for change in (
+                {"id": "A B"},
+                {"id": None},
+                {"name": ""},
+                {"tags": []},
+                {"tags": "t"},
+                {"items": ["a b"]},
+                {"items": [1]},
+                {"items": ["A*0"]},
+                {"entitlements": [""]},
+                {"price": -1},
+                {"price": "0"},
+                {"priority": 1.5},
+            )
+        ]
+        files: list[Any] = [{"offers": [row]} for row in bad_rows]
+        shipped = datafiles.read(catalogue.PACKAGE, catalogue.FILE)
+        files += [{"offers": [good, good]}, {"offers": None}, {"offers": [1]}, {"stacked": [1]}]
+        for change in files:
+            self.patch(datafiles, "read", lambda *_, file={**shipped, **change}: file)
+            with self.assertRaises(BadData) as caught:
+                catalogue.load(repeatable=False)
+            self.assertIn("catalogue.json", str(caught.exception))

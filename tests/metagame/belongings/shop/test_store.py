@@ -81,7 +81,7 @@ class ClosedTests(Case):
 
 class ListingTests(Case):
     @proves("GET /product/sku/:skuId", "GET /product/skus/public", "STORE_REPEATABLE_TOKENS")
-    def test_199_offers_are_listed_and_the_bundle_of_tokens_with_its_switch(self) -> None:
+    def test_199_offers_and_with_its_switch_the_token_bundle(self) -> None:
         self.assertEqual(len(self.listed()), 199)
         self.refused(self.get(f"/product/sku/{TOKENS}"), 404)
         self.refused(self.get(f"/token/platinum/{TOKENS}"), 404)
@@ -128,10 +128,10 @@ class ListingTests(Case):
         with capturedLogs() as events:
             for tag in ("season09b_rank", "loadout_slots", "fountain_daily_free_bundle"):
                 self.assertEqual(self.listed(tag), [])
-        self.assertFalse([one for one in events if "tag" in one])
+        self.assertFalse([event for event in events if "tag" in event])
         with capturedLogs() as events:
             self.assertEqual(self.listed("nonsense"), [])
-        self.assertEqual([one["tag"] for one in events if "tag" in one], ["nonsense"])
+        self.assertEqual([event["tag"] for event in events if "tag" in event], ["nonsense"])
 
     @proves("GET /product/skus/public")
     def test_a_missing_empty_or_repeated_tag_is_400(self) -> None:
@@ -148,18 +148,18 @@ class ListingTests(Case):
         others = {"feature", "your_offers", "supplies_boost", "supplies_supplies", "dye_tint"}
         others |= {"skin_armour", "skin_lantern", "social_arrival", "social_emote", "dye_armour"}
         self.assertEqual(
-            tags, weapons | {f"personality_{one}" for one in personal} | others | {"webstore"}
+            tags, weapons | {f"personality_{name}" for name in personal} | others | {"webstore"}
         )
 
     @proves("GET /product/skus/public")
     def test_remaining_falls_when_every_item_is_held(self) -> None:
-        items = [one["catalogId"] for one in self.get(f"/product/sku/{IRON}").json["items"]]
-        for one in items[:-1]:
-            self.ann.add(one, 1)
+        items = [entry["catalogId"] for entry in self.get(f"/product/sku/{IRON}").json["items"]]
+        for item in items[:-1]:
+            self.ann.add(item, 1)
         self.assertEqual(self.get(f"/product/sku/{IRON}").json["remaining"], 1)
         self.ann.add(items[-1], 1)
         self.assertEqual(self.get(f"/product/sku/{IRON}").json["remaining"], 0)
-        shown = {one["id"]: one["remaining"] for one in self.listed()}
+        shown = {offer["id"]: offer["remaining"] for offer in self.listed()}
         self.assertEqual([sku for sku, left in shown.items() if not left], [IRON])
         self.refused(self.get(f"/token/platinum/{IRON}"), 409)
 
@@ -229,8 +229,8 @@ class PurchaseTests(Case):
         self.assertEqual(page.json["remaining"], 0)
 
     def test_of_two_tokens_for_one_offer_the_second_grants_nothing(self) -> None:
-        one, two = self.token(), self.token()
-        self.assertEqual((self.redeem(one).status, self.redeem(two).status), (204, 204))
+        first, second = self.token(), self.token()
+        self.assertEqual((self.redeem(first).status, self.redeem(second).status), (204, 204))
         self.assertEqual(len(self.ann.instances()), 1)
 
     @proves("STORE_REPEATABLE_TOKENS")
@@ -286,12 +286,12 @@ class PurchaseTests(Case):
         "limit: Purchase token",
     )
     def test_ten_minutes_are_the_life_of_a_token(self) -> None:
-        one, two = self.token(), self.token(IRON)
+        first, second = self.token(), self.token(IRON)
         self.game.clock.advance(600)
-        self.assertEqual(self.redeem(one).status, 204)
+        self.assertEqual(self.redeem(first).status, 204)
         self.game.clock.advance(0.001)
-        self.refused(self.redeem(two), 410)
-        self.assertEqual(self.redeem(one).status, 204)  # redeemed stays redeemed
+        self.refused(self.redeem(second), 410)
+        self.assertEqual(self.redeem(first).status, 204)  # redeemed stays redeemed
 
     @proves("POST /notification/:currency")
     def test_a_character_that_is_no_longer_the_accounts_is_403(self) -> None:
@@ -323,8 +323,8 @@ class PurchaseTests(Case):
         self.assertEqual(self.redeem(token).status, 204)
 
     def test_expired_tokens_and_old_receipts_are_forgotten(self) -> None:
-        one, _ = self.token(), self.token(IRON)
-        self.redeem(one)
+        token, _ = self.token(), self.token(IRON)
+        self.redeem(token)
         now = self.game.clock.seconds()
         self.assertEqual(self.game.ledger.run(lambda tx: forget_purchases(tx, now + 601)), 1)
         late = now + 30 * 86_400 + 1

@@ -1,4 +1,4 @@
-"""What the matchmaking tests share: players, and a deploy server that says what it is told."""
+"""Players, and a deploy server with fixed replies, for the matchmaking tests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Deploy:
     """Stands for treq: remembers what was asked, answers what the test says."""
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.ids: list[str] = []  # the matches asked for
         self.answer: Any = Reply(200, {"host": "203.0.113.9", "port": 8775})
         self.held: list[Deferred[Any]] = []
@@ -51,9 +51,9 @@ class Deploy:
             return self.held[-1]
         return fail(self.answer) if isinstance(self.answer, Exception) else succeed(self.answer)
 
-    def note(self, wish: dict[str, Any], headers: dict[bytes, bytes]) -> None:
+    def note(self, body: dict[str, Any], headers: dict[bytes, bytes]) -> None:
         self.ids.append(headers[MATCH].decode())
-        self.asked.append(wish)
+        self.requests.append(body)
 
 
 class MatchmakingCase(SynchronousTestCase):

@@ -24,21 +24,21 @@ T = TypeVar("T")
 class SeenMatch:
     """A match as it is now; what is set on it is kept."""
 
-    def __init__(self, seen: Seen, match_id: str) -> None:
-        object.__setattr__(self, "_at", (seen, match_id))
+    def __init__(self, world: Seen, match_id: str) -> None:
+        object.__setattr__(self, "_at", (world, match_id))
 
     @property
     def is_gone(self) -> bool:
-        seen, match_id = self._at
-        return seen.do(lambda rules: rules.stored.match(match_id)) is None
+        world, match_id = self._at
+        return world.do(lambda rules: rules.stored.match(match_id)) is None
 
     def __getattr__(self, name: str) -> Any:
-        seen, match_id = self._at
-        return getattr(seen.do(lambda rules: rules.stored.match(match_id)), name)
+        world, match_id = self._at
+        return getattr(world.do(lambda rules: rules.stored.match(match_id)), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        seen, match_id = self._at
-        seen.do(lambda rules: setattr(rules.stored.match(match_id), name, value))
+        world, match_id = self._at
+        world.do(lambda rules: setattr(rules.stored.match(match_id), name, value))
 
 
 class Seen:
@@ -58,9 +58,9 @@ class Seen:
 
     def on(self, match: Any, work: Callable[[Matchmaker, Match], T], now: float | None = None) -> T:
         def job(rules: Matchmaker) -> T:
-            found = rules.stored.match(match.id)
-            assert found is not None
-            return work(rules, found)
+            stored = rules.stored.match(match.id)
+            assert stored is not None
+            return work(rules, stored)
 
         return self.do(job, now)
 
@@ -74,26 +74,26 @@ class Seen:
         return self.seen(self.do(lambda rules: rules.join(player, request, group), now))
 
     def entry(self, player: str, now: float | None = None) -> Entry | None:
-        found = self.do(lambda rules: rules.entry(player), now)
-        return None if found is None else self.seen(found)
+        entry = self.do(lambda rules: rules.entry(player), now)
+        return None if entry is None else self.seen(entry)
 
     def follow(self, player: str, named: str, group: Group | None, now: float) -> Entry:
         return self.seen(self.do(lambda rules: rules.follow(player, named, group), now))
 
     def due(self, match: Any, now: float) -> bool:
-        return self.on(match, lambda rules, found: rules.due(found), now)
+        return self.on(match, lambda rules, stored: rules.due(stored), now)
 
     def asking(self, match: Any, now: float) -> LaunchRequest:
-        return self.on(match, lambda rules, found: rules.asking(found), now)
+        return self.on(match, lambda rules, stored: rules.asking(stored), now)
 
     def ready(self, match: Any, server: Server, now: float) -> None:
-        self.on(match, lambda rules, found: rules.ready(found, server), now)
+        self.on(match, lambda rules, stored: rules.ready(stored, server), now)
 
     def refused(self, match: Any, now: float) -> None:
-        self.on(match, lambda rules, found: rules.refused(found), now)
+        self.on(match, lambda rules, stored: rules.refused(stored), now)
 
     def failed(self, match: Any) -> None:
-        self.on(match, lambda rules, found: rules.failed(found))
+        self.on(match, lambda rules, stored: rules.failed(stored))
 
     def sent(self, player: str, now: float | None = None) -> None:
         def job(rules: Matchmaker) -> None:

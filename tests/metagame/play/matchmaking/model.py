@@ -81,7 +81,7 @@ class PlainMatchmaker:
     def _follows(
         self, player: AccountId, request: LaunchRequest, current: Match, group: Group, now: float
     ) -> bool:
-        """Whether the request is the party's current hunt again, or its last one for a member."""
+        """Return whether the request repeats the party's current or, for a member, last hunt."""
         if request.hunt_id != current.hunt_id or current.state is State.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
@@ -130,9 +130,10 @@ class PlainMatchmaker:
         if there is None:
             return [leader]
         return [
-            one
-            for one in group.members
-            if one == leader or (one in self._sent and self._sent[one].server == there.server)
+            member
+            for member in group.members
+            if member == leader
+            or (member in self._sent and self._sent[member].server == there.server)
         ]
 
     @staticmethod
@@ -154,7 +155,7 @@ class PlainMatchmaker:
         return entry
 
     def _is_in(self, player: AccountId, match: Match) -> bool:
-        """Whether that is where the player stands now; ``players`` may still expect them."""
+        """Return whether the player's current entry is in this match; ``players`` may be older."""
         entry = self._entries.get(player)
         return entry is not None and entry.match is match
 
@@ -179,7 +180,7 @@ class PlainMatchmaker:
         return entry
 
     def due(self, match: Match, now: float) -> bool:
-        """Whether the deploy server should be asked now; closes a queue that is due."""
+        """Return whether a game server should be requested now; closes a queue that is due."""
         if match.state is not State.MATCHING or match.asking or not match.players:
             return False
         if match.queued:
@@ -204,7 +205,7 @@ class PlainMatchmaker:
         return match.request()
 
     def may_start(self, match: Match, now: float) -> bool:
-        """Whether the deploy server may be asked; if so, the launch counts from now on.
+        """Return whether the game server may be requested; if so, the launch counts from now on.
 
         If not, whoever has not left their earlier hunt is sent there again, and who went to
         the city meanwhile waits until that game server has ended, as for capacity.
@@ -267,7 +268,7 @@ class PlainMatchmaker:
         match.sent_at = now
 
     def last_sent(self, player: AccountId) -> Sent | None:
-        """Where the player was last sent."""
+        """Return the last server of the player."""
         return self._sent.get(player)
 
     # -- leaving -----------------------------------------------------------
@@ -299,7 +300,7 @@ class PlainMatchmaker:
         self._sent.pop(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Who leaves the party before the server is up stays behind."""
+        """Take players out who leave the party before the server is up."""
         for player in players:
             entry = self._entries.get(player)
             if entry is not None and entry.match.party_id == party_id:

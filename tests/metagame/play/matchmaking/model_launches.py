@@ -47,11 +47,11 @@ class Match:
 
     @property
     def takes_a_port(self) -> bool:
-        """Whether it starts a game server of its own: a hunt or a tutorial, no city or dojo."""
+        """Return whether it starts a game server of its own, as hunts and tutorials do."""
         return self.expects or self.request().names_a_map
 
     def request(self) -> LaunchRequest:
-        """What the deploy server is asked."""
+        """Return the request to the deploy server."""
         players = tuple(self.players) if self.expects else ()
         return LaunchRequest(self.mode, self.args, self.hunt_id, players)
 
@@ -68,7 +68,7 @@ class Entry:
     hold_until: float = 0.0  # answers MATCHING until then, though the server is known
 
     def state(self, now: float) -> State:
-        """What this player is told."""
+        """Return the state for this player."""
         if self.match.state is State.IN_PROGRESS and now < self.hold_until:
             return State.MATCHING
         return self.match.state
@@ -76,7 +76,7 @@ class Entry:
 
 @define
 class Launches:
-    """Who started what, by account id and by party id; ``cooldown_s`` 0 bounds nothing."""
+    """The launches of each account and party; with ``cooldown_s`` 0 there is no bound."""
 
     cooldown_s: float
     _of: LRUCache[str, list[Match]] = field(  # the newest stands last
@@ -88,7 +88,9 @@ class Launches:
         """The deploy server is asked for it: it counts for who has none, and for the party."""
         if not match.takes_a_port or not self.cooldown_s:
             return
-        match.counts_for = {one for one in match.players if not self._of_player(one, match, now)}
+        match.counts_for = {
+            player for player in match.players if not self._of_player(player, match, now)
+        }
         for holder in _holders(match):
             self._of[holder] = [*self._others(holder, match), match]
 
@@ -102,8 +104,10 @@ class Launches:
 
     def running(self, match: Match) -> list[Match]:
         """The servers whose end would let this match start."""
-        found = (one for holder in _holders(match) for one in self._live(holder))
-        return [one for one in found if one is not match and one.state is State.IN_PROGRESS]
+        live = (launch for holder in _holders(match) for launch in self._live(holder))
+        return [
+            launch for launch in live if launch is not match and launch.state is State.IN_PROGRESS
+        ]
 
     def elsewhere(self, player: AccountId, now: float) -> None:
         """The player asked for the city or the dojo: their hunt is behind them."""
@@ -122,18 +126,18 @@ class Launches:
         party = self._newest(self._others(match.party_id or "", match), now)
         if party is not None:
             return dict.fromkeys(match.players, party)
-        found = {}
+        blocking = {}
         for player in match.players:
             own = self._of_player(player, match, now)
             if own is None:
                 return {}
-            found[player] = own
-        return found
+            blocking[player] = own
+        return blocking
 
     def sweep(self, now: float) -> None:
         """Forget what has ended, and what nobody can still be playing."""
         for holder in list(self._of):
-            left = [one for one in self._live(holder) if now - one.created_at < FORGET_S]
+            left = [match for match in self._live(holder) if now - match.created_at < FORGET_S]
             if left:
                 self._of[holder] = left
             else:
@@ -159,10 +163,10 @@ class Launches:
         return None
 
     def _others(self, holder: str, asking: Match) -> list[Match]:
-        return [one for one in self._live(holder) if one is not asking]
+        return [match for match in self._live(holder) if match is not asking]
 
     def _live(self, holder: str) -> list[Match]:
-        return [one for one in self._of.get(holder, ()) if _is_live(one)]
+        return [match for match in self._of.get(holder, ()) if _is_live(match)]
 
 
 def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:

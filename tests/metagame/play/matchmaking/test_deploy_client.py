@@ -31,11 +31,11 @@ class Restarting:
     """Stands for treq, before a deploy server that is away."""
 
     why: Exception | None = field(factory=ConnectionRefusedError)
-    asked: int = 0
+    requests: int = 0
     sent: dict[str, Any] = field(factory=dict)
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
-        self.asked += 1
+        self.requests += 1
         self.sent = sent
         return succeed(Reply()) if self.why is None else fail(self.why)
 
@@ -57,7 +57,7 @@ class RestartTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(launched), Server("203.0.113.9", 8775))
 
     @proves("deploy: POST /api/matchmaker/handle-matchmaking-for-player")
-    def test_the_body_has_the_four_members_and_the_match_stands_in_a_header(self) -> None:
+    def test_the_body_has_four_members_and_a_header_the_match(self) -> None:
         self.http.why = None
         self.successResultOf(self.launch())
         self.assertEqual(
@@ -80,7 +80,7 @@ class RestartTests(SynchronousTestCase):
     def test_what_may_have_been_heard_is_not_asked_again(self) -> None:
         self.http.why = ConnectionLost()
         self.failureResultOf(self.launch(), Failed)
-        self.assertEqual(self.http.asked, 1)
+        self.assertEqual(self.http.requests, 1)
 
     def test_so_does_the_question_for_a_key(self) -> None:
         known = Deferred.fromCoroutine(self.client.knows_launch_key("ab" * 32))

@@ -22,7 +22,7 @@ class Deploy:
 
     def __init__(self) -> None:
         self.alive = {fingerprint(ALIVE)}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.answer: Any = None
         self.held: list[Deferred[Any]] = []
 
@@ -30,7 +30,7 @@ class Deploy:
         assert method == "GET"
         start, _, key_hash = url.partition("?sha256=")
         assert start == "http://127.0.0.1:61001/gameservers/key"
-        self.asked.append(key_hash)
+        self.requests.append(key_hash)
         if isinstance(self.answer, Deferred):
             self.held.append(Deferred())
             return self.held[-1]
@@ -48,8 +48,8 @@ class GateTests(SynchronousTestCase):
         return self.game.browse("POST", "/heartbeat", json={}, game_server=key).status
 
     def test_it_counts_while_its_game_server_lives(self) -> None:
-        self.assertEqual([self.status(one) for one in (ALIVE, DEAD)], [200, 401])
-        self.assertNotIn(ALIVE, self.deploy.asked)
+        self.assertEqual([self.status(key) for key in (ALIVE, DEAD)], [200, 401])
+        self.assertNotIn(ALIVE, self.deploy.requests)
         self.deploy.alive.clear()
         self.game.clock.advance(1.0)
         self.assertEqual(self.status(ALIVE), 401)
@@ -57,13 +57,13 @@ class GateTests(SynchronousTestCase):
     def test_it_is_asked_about_once_a_second(self) -> None:
         for _ in range(5):
             self.status(ALIVE)
-        self.assertEqual(len(self.deploy.asked), 1)
+        self.assertEqual(len(self.deploy.requests), 1)
 
     def test_the_shared_key_and_what_is_no_key_ask_nobody(self) -> None:
         self.assertEqual(self.status(GAME_SERVER_KEY), 200)
         for nonsense in ("x", "NO_KEY", "AB" * 32, "ab" * 33, "é" * 32):
             self.assertEqual(self.status(nonsense), 401)
-        self.assertEqual(self.deploy.asked, [])
+        self.assertEqual(self.deploy.requests, [])
 
     def test_no_usable_answer_is_a_no(self) -> None:
         for answer in (
@@ -87,11 +87,11 @@ class BoundTests(SynchronousTestCase):
         deploy, clock = Deploy(), Clock()
         deploy.answer = Deferred()
         keys = LaunchKeys(DeployClient(deploy, clock, "127.0.0.1:61001", 1.0))
-        said: list[bool] = []
+        results: list[bool] = []
         for number in range(AT_ONCE + 4):
-            keys.knows(f"{number:064x}").addCallback(said.append)
-        self.assertEqual((len(deploy.held), said), (AT_ONCE, [False]))
+            keys.knows(f"{number:064x}").addCallback(results.append)
+        self.assertEqual((len(deploy.held), results), (AT_ONCE, [False]))
         clock.advance(2.0)  # silence: every question has a deadline
         clock.advance(2.0)
-        self.assertEqual(said, [False] * (AT_ONCE + 4))
+        self.assertEqual(results, [False] * (AT_ONCE + 4))
         self.assertEqual(clock.getDelayedCalls(), [])

@@ -35,9 +35,9 @@ class Fleet(Deploy):
         if self.hold or self.answer.code != 200:
             return super().request(method, url, **sent)
         self.note(sent["json"], sent["headers"])
-        wish = sent["json"]
+        body = sent["json"]
         port = 8777
-        if "ExpectedPlayers" in wish or wish["GameArgs"]:
+        if "ExpectedPlayers" in body or body["GameArgs"]:
             port, self.next = self.next, self.next - 1
             self.running.add(port)
         return succeed(Reply(200, {"host": "203.0.113.9", "port": port}))
@@ -48,7 +48,7 @@ class Fleet(Deploy):
         if self.instead is not None:
             return succeed(self.instead)
         record = {"id": "x", "map": "/Game/M", "expectedPlayers": []}
-        return succeed(Reply(200, {"servers": [record | {"port": one} for one in self.running]}))
+        return succeed(Reply(200, {"servers": [record | {"port": port} for port in self.running]}))
 
 
 class LaunchCase(MatchmakingCase):
@@ -60,13 +60,13 @@ class LaunchCase(MatchmakingCase):
 
     def sent_to(self, player: Player) -> int | str:
         """The port the player's poll names, or the state."""
-        said = self.status(player).json
-        port: int | str = said["serverInfo"]["port"] if "serverInfo" in said else said["status"]
+        reply = self.status(player).json
+        port: int | str = reply["serverInfo"]["port"] if "serverInfo" in reply else reply["status"]
         return port
 
-    def hunt(self, player: Player, wish: dict[str, str] = HUNT) -> int | str:
+    def hunt(self, player: Player, body: dict[str, str] = HUNT) -> int | str:
         """Alone: join, wait for the queue to close, poll."""
-        self.join(player, **wish)
+        self.join(player, **body)
         self.game.clock.advance(21)
         return self.sent_to(player)
 
@@ -86,7 +86,7 @@ class AloneTests(LaunchCase):
         self.assertEqual(self.sent_to(self.ann), "MATCHING")
         self.game.clock.advance(20)
         self.assertEqual(self.sent_to(self.ann), 8775)
-        self.assertEqual(len(self.fleet.asked), 1)
+        self.assertEqual(len(self.fleet.requests), 1)
 
     def test_asking_again_while_the_server_starts_starts_no_other(self) -> None:
         self.fleet.hold = True
@@ -102,7 +102,7 @@ class AloneTests(LaunchCase):
         self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
         self.game.clock.advance(20)
         self.assertEqual(self.sent_to(self.ann), 8775)
-        self.assertEqual(len(self.fleet.asked), 1)
+        self.assertEqual(len(self.fleet.requests), 1)
 
     def test_a_server_that_has_ended_frees_at_once(self) -> None:
         for port in (8775, 8774, 8773):
@@ -125,7 +125,7 @@ class AloneTests(LaunchCase):
         self.join(self.ann, **TUTORIAL)
         self.assertEqual(self.sent_to(self.ann), 8775)
 
-    def test_back_from_the_city_the_next_hunt_waits_for_the_end_of_the_last(self) -> None:
+    def test_after_the_city_a_hunt_waits_for_the_end_of_the_last_one(self) -> None:
         self.hunt(self.ann)
         self.join(self.ann, **CITY)
         self.assertEqual(self.sent_to(self.ann), 8777)
@@ -133,7 +133,7 @@ class AloneTests(LaunchCase):
         self.fleet.running.discard(8775)
         self.game.clock.advance(1)
         self.assertEqual(self.sent_to(self.ann), 8774)
-        self.assertEqual(self.fleet.asked[-1]["HuntId"], "Hunt_B")
+        self.assertEqual(self.fleet.requests[-1]["HuntId"], "Hunt_B")
 
     def test_however_long_that_is(self) -> None:
         self.hunt(self.ann)
@@ -184,7 +184,7 @@ class AloneTests(LaunchCase):
         self.hunt(self.ann)
         self.join(self.bob, **OTHER)
         self.assertEqual(self.hunt(self.ann, OTHER), 8774)
-        self.assertEqual(self.fleet.asked[-1]["ExpectedPlayers"], [self.bob.id, self.ann.id])
+        self.assertEqual(self.fleet.requests[-1]["ExpectedPlayers"], [self.bob.id, self.ann.id])
 
     def test_the_owner_may_set_no_bound(self) -> None:
         self.start(MATCHMAKING_LAUNCH_COOLDOWN_S="0")
@@ -211,7 +211,7 @@ class TogetherTests(LaunchCase):
         self.game.clock.advance(after)
         return self.sent_to(player)
 
-    def test_who_leaves_the_other_behind_starts_the_next_after_the_cooldown(self) -> None:
+    def test_who_leaves_a_hunt_starts_the_next_after_the_cooldown(self) -> None:
         self.city(self.ann)
         self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
         self.game.clock.advance(39)
@@ -267,13 +267,15 @@ class PartyTests(LaunchCase):
             self.sent_to(player)
         self.join(self.ann, **CITY)
         self.join(self.ann, **OTHER)
-        self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], ["MATCHING"] * 2)
+        self.assertEqual(
+            [self.sent_to(player) for player in (self.ann, self.bob)], ["MATCHING"] * 2
+        )
         self.fleet.running.clear()
         self.game.clock.advance(1)
-        self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], [8774] * 2)
-        self.assertEqual(self.fleet.asked[-1]["ExpectedPlayers"], [self.ann.id, self.bob.id])
+        self.assertEqual([self.sent_to(player) for player in (self.ann, self.bob)], [8774] * 2)
+        self.assertEqual(self.fleet.requests[-1]["ExpectedPlayers"], [self.ann.id, self.bob.id])
 
-    def test_a_party_has_its_next_hunt_after_the_cooldown_and_never_a_third(self) -> None:
+    def test_a_party_gets_a_second_hunt_after_the_cooldown_no_third(self) -> None:
         self.join(self.ann, **HUNT)
         self.sent_to(self.ann), self.sent_to(self.bob)
         self.game.clock.advance(60)
@@ -281,7 +283,7 @@ class PartyTests(LaunchCase):
             self.join(self.ann, **CITY)
             self.join(self.ann, **OTHER)
             self.game.clock.advance(60)
-            self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], [port] * 2)
+            self.assertEqual([self.sent_to(player) for player in (self.ann, self.bob)], [port] * 2)
         self.assertEqual(self.fleet.running, {8775, 8774})
 
     def test_leaving_the_party_makes_nobody_free(self) -> None:
@@ -290,9 +292,9 @@ class PartyTests(LaunchCase):
             self.game.browse("DELETE", "/party/member", token=player.token)
             self.join(player, **TUTORIAL)
             self.assertEqual(self.sent_to(player), 8775)
-        self.assertEqual(len(self.fleet.asked), 1)
+        self.assertEqual(len(self.fleet.requests), 1)
 
     def test_a_member_with_a_hunt_of_their_own_does_not_stop_the_party(self) -> None:
         self.join(self.bob, **TUTORIAL)
         self.join(self.ann, **HUNT)
-        self.assertEqual([self.sent_to(one) for one in (self.ann, self.bob)], [8774] * 2)
+        self.assertEqual([self.sent_to(player) for player in (self.ann, self.bob)], [8774] * 2)

@@ -1,4 +1,4 @@
-"""Who has a launch, in rules alone; and a launch whose asker died."""
+"""The launches of each player, in rules alone; and a launch whose worker died."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class BookTests(SynchronousTestCase):
 
     def test_what_has_ended_or_is_an_hour_old_counts_no_more(self) -> None:
         old, ended, young = self.match("ann"), self.match("bob"), self.match("cat", now=100.0)
-        for port, one in enumerate((old, ended, young)):
-            self.runs(one, port)
+        for port, match in enumerate((old, ended, young)):
+            self.runs(match, port)
         ended.ended = True
-        for now, running in ((3599.0, [old, young]), (3600.0, [young])):
+        for now, expected in ((3599.0, [old, young]), (3600.0, [young])):
             self.transaction.now = now
-            found = self.launches.running(self.match("ann", "bob", "cat", now=now))
-            self.assertEqual(found, running)
+            running = self.launches.running(self.match("ann", "bob", "cat", now=now))
+            self.assertEqual(running, expected)
 
     def test_what_is_kept_is_bounded_and_ends_by_itself(self) -> None:
         for kind in (LAUNCHES_OF, LAUNCH_ON, MATCHES):
@@ -78,18 +78,18 @@ class BookTests(SynchronousTestCase):
             self.assertLessEqual(kind.lives_s, 7200)
 
     def test_servers_are_looked_for_by_port(self) -> None:
-        one, other = self.match("ann"), self.match("ann")
-        self.runs(one, 1), self.runs(other, 2)
-        self.assertEqual(self.launches.running(self.match("ann")), [one, other])
-        launches.end_those_not_on([one, other], {2})
-        self.assertEqual((one.ended, other.ended), (True, False))
+        first, second = self.match("ann"), self.match("ann")
+        self.runs(first, 1), self.runs(second, 2)
+        self.assertEqual(self.launches.running(self.match("ann")), [first, second])
+        launches.end_those_not_on([first, second], {2})
+        self.assertEqual((first.ended, second.ended), (True, False))
 
     def test_a_partys_launch_counts_for_who_came_to_the_party_later(self) -> None:
-        first, second, other = self.match("ann"), self.match("cat"), self.match("cat")
+        first, second, third = self.match("ann"), self.match("cat"), self.match("cat")
         first.party_id, second.party_id = "p", "p"
         self.runs(first, 1)
         self.assertEqual(self.in_the_way(second, 1.0), {"cat": first})
-        self.assertEqual(self.in_the_way(other, 1.0), {})
+        self.assertEqual(self.in_the_way(third, 1.0), {})
 
     def test_a_world_and_a_book_without_a_bound_count_nothing(self) -> None:
         city = self.match("ann")
@@ -102,11 +102,11 @@ class BookTests(SynchronousTestCase):
         self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
 
     def test_one_that_is_being_asked_for_counts_but_does_not_run(self) -> None:
-        asked = self.match("ann")
-        self.launches.begun(asked)
+        pending = self.match("ann")
+        self.launches.begun(pending)
         self.assertEqual(self.launches.running(self.match("ann")), [])
-        self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {"ann": asked})
-        self.assertEqual(self.in_the_way(asked, 1.0), {})
+        self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {"ann": pending})
+        self.assertEqual(self.in_the_way(pending, 1.0), {})
 
     def test_only_what_is_an_hour_old_is_forgotten(self) -> None:
         old, young, newest = (self.match("ann", now=now) for now in (0.0, 3000.0, 3600.0))
@@ -137,7 +137,7 @@ class DeadAskerTests(SynchronousTestCase):
 
     def test_one_that_lives_is_not_asked_beside(self) -> None:
         self.assertIsNone(self.begin(ASKED_S - 0.1))
-        still = self.matches.on_match(self.match_id, lambda rules, one: rules.still_asking(one))
+        still = self.matches.on_match(self.match_id, lambda rules, match: rules.still_asking(match))
         self.successResultOf(still)
         self.assertIsNone(self.begin(2 * ASKED_S - 0.2))
 

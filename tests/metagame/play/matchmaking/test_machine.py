@@ -46,7 +46,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen = Seen(COOLDOWN_S, type(self).make_live)
+        self.world = Seen(COOLDOWN_S, type(self).make_live)
         self.model = PlainMatchmaker(Launches(COOLDOWN_S))
         self.now = 0.0
         self.ports = 8000
@@ -65,7 +65,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.named.setdefault(mine.match.id, model.match.id) == model.match.id
         for name in ("mode", "hunt_id", "hold_until"):
             assert getattr(mine, name) == getattr(model, name)
-        self.same_match(self.seen.do(lambda rules: rules.stored.match(mine.match.id)), model.match)
+        self.same_match(self.world.do(lambda rules: rules.stored.match(mine.match.id)), model.match)
 
     def same_match(self, mine: Any, model: Any) -> None:
         names = "players state queued server joined_at refused_at party_id leader told"
@@ -85,67 +85,67 @@ class QueueMachine(RuleBasedStateMachine):
     def tutorial(self, player: str) -> None:
         self.ask(player, LaunchRequest("ISLAND", "/Game/M?x?Class=", ""))
 
-    def ask(self, player: str, wish: LaunchRequest) -> None:
+    def ask(self, player: str, request: LaunchRequest) -> None:
         group = self.group(player)
         try:
-            model = self.model.join(player, wish, group, self.now)
+            model = self.model.join(player, request, group, self.now)
         except Refusal as why:
             try:
-                self.seen.join(player, wish, group, self.now)
-            except Refusal as found:
-                assert (type(found), found.message) == (type(why), why.message)
+                self.world.join(player, request, group, self.now)
+            except Refusal as error:
+                assert (type(error), error.message) == (type(why), why.message)
                 return
             raise AssertionError("only the model refuses") from why
-        entry = self.seen.join(player, wish, group, self.now)
+        entry = self.world.join(player, request, group, self.now)
         self.same(entry, model)
         self.launch_if_due(entry.match, model.match)
 
     @rule(player=who, later=st.floats(0, 30))
     def poll(self, player: str, later: float) -> None:
         self.now += later
-        entry = self.seen.entry(player, self.now)
+        entry = self.world.entry(player, self.now)
         model = self.model.entry(player, self.now)
         self.same(entry, model)
         if entry is None or model is None:
             return
         self.launch_if_due(entry.match, model.match)
-        entry, model = self.seen.entry(player, self.now), self.model.entry(player, self.now)
+        entry, model = self.world.entry(player, self.now), self.model.entry(player, self.now)
         self.same(entry, model)
         if entry is not None and entry.state(self.now) is State.IN_PROGRESS:
-            self.seen.sent(player, self.now)
+            self.world.sent(player, self.now)
             assert model is not None
             self.model.sent(player, model, self.now)
 
     @rule(player=who)
     def leave(self, player: str) -> None:
-        self.seen.leave(player)
+        self.world.leave(player)
         self.model.leave(player)
 
     @rule(player=who)
     def cancel(self, player: str) -> None:
-        self.seen.cancel(player, self.group(player))
+        self.world.cancel(player, self.group(player))
         self.model.cancel(player, self.group(player))
 
     @rule(player=who)
     def leaves_the_party_for_a_moment(self, player: str) -> None:
-        self.seen.left_party(PARTY.id, (player,))
+        self.world.left_party(PARTY.id, (player,))
         self.model.left_party(PARTY.id, (player,))
 
     @rule(player=who)
     def forget(self, player: str) -> None:
-        self.seen.do(lambda rules: rules.forget(player))
+        self.world.do(lambda rules: rules.forget(player))
         self.model.forget(player)
 
     def launch_if_due(self, match: Any, model: Any) -> None:
         due = self.model.due(model, self.now)
-        assert self.seen.due(match, self.now) == due
+        assert self.world.due(match, self.now) == due
         if not due:
             return
-        wish = self.seen.asking(match, self.now)
-        assert wish == self.model.asking(model, self.now)
-        assert len(set(wish.players)) == len(wish.players) <= 4
+        request = self.world.asking(match, self.now)
+        assert request == self.model.asking(model, self.now)
+        assert len(set(request.players)) == len(request.players) <= 4
         may = self.model.may_start(model, self.now)
-        assert self.seen.on(match, lambda rules, found: rules.may_start(found), self.now) == may
+        assert self.world.on(match, lambda rules, stored: rules.may_start(stored), self.now) == may
         if may:
             assert match.id not in self.launched or model.refused_at is not None
             self.launched.append(match.id)
@@ -154,24 +154,24 @@ class QueueMachine(RuleBasedStateMachine):
     def decide(self, match: Any, model: Any) -> None:
         self.ports += 1
         if len(self.launched) % 4 == 0:
-            self.seen.failed(match)
+            self.world.failed(match)
             self.model.failed(model)
         elif len(self.launched) % 4 == 1:
-            self.seen.refused(match, self.now)
+            self.world.refused(match, self.now)
             self.model.refused(model, self.now)
         else:
             server = Server("h", self.ports)
-            self.seen.ready(match, server, self.now)
+            self.world.ready(match, server, self.now)
             self.model.ready(model, server, self.now)
 
     @invariant()
     def everybody_stands_where_the_model_says(self) -> None:
         for player in PLAYERS:
-            self.same(self.seen.entry(player, self.now), self.model.entry(player, self.now))
-            mine, model = self.seen.last_sent(player), self.model.last_sent(player)
+            self.same(self.world.entry(player, self.now), self.model.entry(player, self.now))
+            mine, model = self.world.last_sent(player), self.model.last_sent(player)
             assert (mine and mine.server) == (model and model.server)
         mine, model = (
-            self.seen.of_party(PARTY.id, self.now),
+            self.world.of_party(PARTY.id, self.now),
             self.model.of_party(PARTY.id, self.now),
         )
         assert (mine is None) == (model is None)
@@ -181,11 +181,11 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def a_player_waits_once(self) -> None:
         def queued(rules: Matchmaker) -> list[Match]:
-            found = (rules.stored.queue(hunt) for hunt in "AB")
-            return [match for match in found if match is not None]
+            queues = (rules.stored.queue(hunt) for hunt in "AB")
+            return [match for match in queues if match is not None]
 
-        matches = self.seen.do(queued, self.now)
-        waiting = [one for match in matches for one in match.players]
+        matches = self.world.do(queued, self.now)
+        waiting = [player for match in matches for player in match.players]
         assert len(waiting) == len(set(waiting))
         for match in matches:
             assert match.state is State.MATCHING and 0 < len(match.players) < 4

@@ -6,9 +6,15 @@ from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionLost
 from twisted.logger import LogLevel, capturedLogs
+from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.launch_requests import ISLAND
+from svcserver.metagame.play.drain import DRAIN, ONLY, Drain
+from svcserver.metagame.play.matches import Entry, Match, Server, State
+from svcserver.metagame.play.matchmaking import wire
 from tests.metagame.play.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply
 from tests.support.browser import Page
+from tests.support.game import Player
 from tests.support.proves import proves
 
 
@@ -25,16 +31,16 @@ class WorldTests(MatchmakingCase):
             (page.status, list(page.json), page.json["status"]), (200, KEYS, "MATCHING")
         )
         self.assertEqual(
-            self.deploy.asked,
+            self.deploy.requests,
             [{"GameMode": "CITY", "GameArgs": "", "HuntId": CITY["playerHuntId"]}],
         )
-        said = self.status(self.ann).json
+        reply = self.status(self.ann).json
         self.assertEqual(
-            (said["status"], said["gameMode"], said["playerStates"]),
+            (reply["status"], reply["gameMode"], reply["playerStates"]),
             ("IN_PROGRESS", "ISLAND", {self.ann.id: {}}),
         )
         self.assertEqual(
-            said["serverInfo"],
+            reply["serverInfo"],
             {
                 "buildId": "239827_1.4.4_shipping",
                 "gameSessionId": page.json["candidateId"],
@@ -43,7 +49,7 @@ class WorldTests(MatchmakingCase):
             },
         )
         self.assertEqual(
-            (said["candidateStatusPeriodMillis"], said["statusDuration"], said["statusReason"]),
+            (reply["candidateStatusPeriodMillis"], reply["statusDuration"], reply["statusReason"]),
             (10000, 0.0, None),
         )
 
@@ -58,7 +64,7 @@ class WorldTests(MatchmakingCase):
         ):
             self.join(self.ann, **body)
             self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
-            self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
+            self.assertNotIn("ExpectedPlayers", self.deploy.requests[-1])
 
     @proves("candidate none -> MATCHING: join", "POST /candidate/join")
     def test_off_or_bad_input_is_an_empty_400_and_keeps_the_older_join(self) -> None:
@@ -103,15 +109,15 @@ class WorldTests(MatchmakingCase):
             Reply(503, {"error": "other"}),
             Reply(503, {"error": "capacity_unavailable", "reason": "odd"}),
         ):
-            self.deploy.asked.clear()
+            self.deploy.requests.clear()
             self.deploy.answer = answer
             self.join(self.ann, **CITY)
             for _ in range(3):
-                said = self.status(self.ann).json
-                self.assertEqual(said["status"], "FAILED")
-                self.assertNotIn("serverInfo", said)
+                reply = self.status(self.ann).json
+                self.assertEqual(reply["status"], "FAILED")
+                self.assertNotIn("serverInfo", reply)
                 self.game.clock.advance(30)
-            self.assertEqual(len(self.deploy.asked), 1)
+            self.assertEqual(len(self.deploy.requests), 1)
         self.deploy.answer = Reply(200, {"host": "h", "port": 1})
         self.join(self.ann, **CITY)
         self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
@@ -120,8 +126,8 @@ class WorldTests(MatchmakingCase):
         self.deploy.answer = Reply(500, {"error": "no_game_server"})
         with capturedLogs() as events:
             self.join(self.ann, **CITY)
-        [said] = [one for one in events if one["log_level"] is LogLevel.warn]
-        self.assertEqual((said["hunt"], said["why"]), (CITY["playerHuntId"], "status 500"))
+        [line] = [event for event in events if event["log_level"] is LogLevel.warn]
+        self.assertEqual((line["hunt"], line["why"]), (CITY["playerHuntId"], "status 500"))
 
     @proves("candidate MATCHING stays: 503 capacity_unavailable, five minutes")
     def test_capacity_is_retried_on_active_polls_for_five_minutes(self) -> None:
@@ -130,11 +136,11 @@ class WorldTests(MatchmakingCase):
             self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": reason})
             self.join(self.ann, **CITY)
             self.assertEqual(self.status(self.ann).json["status"], "MATCHING")
-            self.assertEqual(len(self.deploy.asked), 1)
+            self.assertEqual(len(self.deploy.requests), 1)
             for _ in range(29):
                 self.game.clock.advance(10)
                 self.assertEqual(self.status(self.ann).json["status"], "MATCHING")
-            self.assertEqual(len(self.deploy.asked), 30)
+            self.assertEqual(len(self.deploy.requests), 30)
             self.game.clock.advance(10)
             self.assertEqual(self.status(self.ann).json["status"], "FAILED")
 
@@ -149,11 +155,11 @@ class WorldTests(MatchmakingCase):
     @proves("candidate MATCHING -> IN_PROGRESS: host and port")
     def test_a_slow_launch_outlives_the_players_request(self) -> None:
         self.deploy.hold = True
-        asked = self.game.browse.ask("POST", "/candidate/join", json=CITY, token=self.ann.token)
-        self.assertNoResult(asked)
+        reply = self.game.browse.ask("POST", "/candidate/join", json=CITY, token=self.ann.token)
+        self.assertNoResult(reply)
         self.game.clock.advance(2.5)
         self.game.browse.flush()
-        self.assertEqual(self.successResultOf(asked).status, 200)
+        self.assertEqual(self.successResultOf(reply).status, 200)
         polled = self.game.browse.ask("GET", "/candidate/status", token=self.ann.token)
         self.game.clock.advance(1.5)
         self.game.browse.flush()
@@ -178,12 +184,12 @@ class QueueTests(MatchmakingCase):
             self.join(player, **HUNT)
             self.assertEqual(self.status(player).json["status"], "MATCHING")
         self.join(self.players[0], **HUNT)
-        self.assertEqual(self.deploy.asked, [])
+        self.assertEqual(self.deploy.requests, [])
         self.join(self.players[3], **HUNT)
-        [asked] = self.deploy.asked
-        self.assertEqual((asked["GameMode"], asked["HuntId"]), ("ISLAND", "Hunt_A"))
-        expected = [one.id for one in (*self.players[1:3], self.players[0], self.players[3])]
-        self.assertEqual(asked["ExpectedPlayers"], expected)
+        [request] = self.deploy.requests
+        self.assertEqual((request["GameMode"], request["HuntId"]), ("ISLAND", "Hunt_A"))
+        expected = [player.id for player in (*self.players[1:3], self.players[0], self.players[3])]
+        self.assertEqual(request["ExpectedPlayers"], expected)
         for player in self.players[:4]:
             self.assertEqual(self.status(player).json["status"], "IN_PROGRESS")
 
@@ -196,7 +202,7 @@ class QueueTests(MatchmakingCase):
         self.assertEqual(self.status(self.ann).json["status"], "MATCHING")
         self.game.clock.advance(0.1)
         self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
-        self.assertEqual(self.deploy.asked[0]["ExpectedPlayers"], [self.ann.id, self.bob.id])
+        self.assertEqual(self.deploy.requests[0]["ExpectedPlayers"], [self.ann.id, self.bob.id])
 
     @proves("candidate none -> MATCHING: join")
     def test_a_new_join_replaces_the_older_waiting_one(self) -> None:
@@ -207,8 +213,8 @@ class QueueTests(MatchmakingCase):
         self.join(self.ann, **(HUNT | {"playerHuntId": "Hunt_B"}))
         self.game.clock.advance(21)
         self.assertEqual(self.status(self.ann).json["huntId"], "Hunt_B")
-        [asked] = self.deploy.asked
-        self.assertEqual((asked["HuntId"], asked["ExpectedPlayers"]), ("Hunt_B", [self.ann.id]))
+        [request] = self.deploy.requests
+        self.assertEqual((request["HuntId"], request["ExpectedPlayers"]), ("Hunt_B", [self.ann.id]))
 
     @proves("POST /candidate/join")
     def test_going_to_the_city_leaves_the_queue(self) -> None:
@@ -216,9 +222,9 @@ class QueueTests(MatchmakingCase):
         self.join(self.ann, **CITY)
         self.game.clock.advance(21)
         self.status(self.bob)
-        self.assertEqual(self.deploy.asked[-1]["ExpectedPlayers"], [self.bob.id])
+        self.assertEqual(self.deploy.requests[-1]["ExpectedPlayers"], [self.bob.id])
 
-    def test_who_leaves_while_it_is_asked_is_not_expected_when_it_is_asked_again(self) -> None:
+    def test_who_leaves_during_a_launch_is_not_in_its_retry(self) -> None:
         self.deploy.hold = True
         for player in (self.ann, self.bob):
             self.join(player, **HUNT)
@@ -231,8 +237,8 @@ class QueueTests(MatchmakingCase):
         )
         self.game.clock.advance(10)
         self.assertEqual(self.status(self.bob).json["status"], "IN_PROGRESS")
-        asked = [one["ExpectedPlayers"] for one in self.deploy.asked]
-        self.assertEqual(asked, [[self.ann.id, self.bob.id], [self.bob.id]])
+        expected = [request["ExpectedPlayers"] for request in self.deploy.requests]
+        self.assertEqual(expected, [[self.ann.id, self.bob.id], [self.bob.id]])
 
     @proves("POST /candidate/join")
     def test_a_queue_that_is_launching_takes_nobody_more(self) -> None:
@@ -244,7 +250,7 @@ class QueueTests(MatchmakingCase):
         self.game.clock.advance(5)
         self.deploy.held[0].callback(Reply(200, {"host": "h", "port": 9}))
         self.assertEqual(self.status(self.bob).json["status"], "MATCHING")
-        self.assertEqual(self.deploy.asked[0]["ExpectedPlayers"], [self.ann.id])
+        self.assertEqual(self.deploy.requests[0]["ExpectedPlayers"], [self.ann.id])
 
 
 class CancelTests(MatchmakingCase):
@@ -265,7 +271,7 @@ class CancelTests(MatchmakingCase):
             self.assertEqual(self.status(self.ann).status, 404)
         self.assertEqual(self.game.browse("DELETE", "/candidate", token=self.ann.token).json, {})
         self.game.clock.advance(30)
-        self.assertEqual(self.deploy.asked, [])
+        self.assertEqual(self.deploy.requests, [])
 
     @proves("candidate MATCHING -> none: cancel", "DELETE /candidate", "DELETE /candidate/leave")
     def test_a_leaders_cancel_is_the_partys_and_a_members_only_their_own(self) -> None:
@@ -335,17 +341,190 @@ class SmallRouteTests(MatchmakingCase):
             [],
         )
         self.start(QOS_TARGET_URL="http://127.0.0.1:61000/QoS")
-        said = self.game.browse("GET", "/candidate/regions", token=self.ann.token).json
+        reply = self.game.browse("GET", "/candidate/regions", token=self.ann.token).json
         payload = {
             "maxPingingStepTime": 3,
             "pingCount": 5,
             "pingFrequency": 0.25,
             "regionUrls": ["http://127.0.0.1:61000/QoS"],
         }
-        self.assertEqual(said, {"code": 200, "message": "success", "payload": payload})
+        self.assertEqual(reply, {"code": 200, "message": "success", "payload": payload})
 
     @proves("POST /candidate/player/alive")
     def test_misc_routes_off_hides_alive(self) -> None:
         self.start(MISC_ROUTES="0")
         page = self.game.browse("POST", "/candidate/player/alive", json={}, token=self.ann.token)
         self.assertEqual(page.status, 404)
+
+
+TUTORIAL = {
+    "gameMode": "ISLAND",
+    "gameArgs": "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=",
+    "playerHuntId": "",
+}
+
+
+class DrainTests(MatchmakingCase):
+    def drain(self, on: bool = True) -> None:
+        drain = Drain("Olga", self.game.clock.seconds())
+        self.successResultOf(
+            self.game.parts.board.transact(
+                lambda transaction: (
+                    transaction.put(DRAIN, ONLY, drain) if on else transaction.drop(DRAIN, ONLY)
+                )
+            )
+        )
+
+    @proves("maintenance mode: no new hunt begins, running ones end")
+    def test_a_new_hunt_is_refused_and_the_city_is_not(self) -> None:
+        self.drain()
+        for body in (HUNT, TUTORIAL):
+            page = self.join(self.ann, **body)
+            self.assertEqual((page.status, page.body), (400, b""))
+        self.assertEqual(self.join(self.ann, **CITY).status, 200)
+        self.drain(on=False)
+        self.assertEqual(self.join(self.ann, **HUNT).status, 200)
+
+    def test_who_waits_is_told_that_it_failed_and_no_server_starts(self) -> None:
+        for player in (self.ann, self.bob):
+            self.join(player, **HUNT)
+        self.drain()
+        self.game.clock.advance(1)
+        for player in (self.ann, self.bob):
+            self.assertEqual(self.status(player).json["status"], "FAILED")
+        self.game.clock.advance(60)
+        self.status(self.ann)
+        self.assertEqual(self.deploy.requests, [])
+
+    def test_a_hunt_that_runs_goes_on_and_its_players_find_back(self) -> None:
+        self.party(self.ann, self.bob)
+        self.join(self.ann, **HUNT)
+        self.drain()
+        self.assertIn("serverInfo", self.status(self.bob).json)
+        self.assertEqual(self.join(self.bob, **HUNT).status, 200)
+        self.assertEqual(self.join(self.ann, **{**HUNT, "playerHuntId": "Hunt_B"}).status, 400)
+        self.assertIn("serverInfo", self.status(self.ann).json)
+        self.assertEqual(len(self.deploy.requests), 1)
+
+    def test_a_refused_join_leaves_the_older_place_alone(self) -> None:
+        self.join(self.ann, **HUNT)
+        self.game.clock.advance(21)
+        self.assertIn("serverInfo", self.status(self.ann).json)
+        self.drain()
+        self.assertEqual(self.join(self.ann, **{**HUNT, "playerHuntId": "Hunt_B"}).status, 400)
+        self.assertIn("serverInfo", self.status(self.ann).json)
+
+
+FULL = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
+
+
+class EndedTests(MatchmakingCase):
+    def end_sessions(self, player: Player) -> str:
+        """End the sessions as a new key does; return a new token."""
+        self.successResultOf(Deferred.fromCoroutine(self.game.parts.sessions.end(player.id)))
+        self.assertEqual(self.status(player).status, 401)
+        return self.game.parts.tokens.sign(player.id)
+
+    def test_a_place_in_a_queue_ends_and_the_others_go_without_it(self) -> None:
+        ann, bob, *others = self.players
+        for player in (ann, bob):
+            self.assertEqual(self.join(player, **HUNT).status, 200)
+        fresh = self.end_sessions(ann)
+        self.assertEqual(
+            self.game.browse("GET", "/candidate/status", token=fresh).status,
+            self.status(others[0]).status,  # of somebody who never asked
+        )
+        for player in others[:2]:
+            self.join(player, **HUNT)
+        self.assertEqual(self.deploy.requests, [])  # three wait, and four would go at once
+        self.join(others[2], **HUNT)
+        self.status(bob)
+        [request] = self.deploy.requests
+        self.assertEqual(request["ExpectedPlayers"], [player.id for player in (bob, *others[:3])])
+
+    def test_who_waits_for_a_free_port_is_not_expected_when_there_is_one(self) -> None:
+        self.deploy.answer = FULL
+        for player in (self.ann, self.bob):
+            self.join(player, **HUNT)
+        self.game.clock.advance(21)
+        self.status(self.ann)
+        self.end_sessions(self.ann)
+        self.game.clock.advance(11)
+        self.status(self.bob)
+        self.assertEqual(self.deploy.requests[-1]["ExpectedPlayers"], [self.bob.id])
+
+    def test_an_old_token_learns_no_game_server(self) -> None:
+        self.join(self.ann, **HUNT)
+        self.game.clock.advance(21)
+        self.assertIn("serverInfo", self.status(self.ann).json)
+        fresh = self.end_sessions(self.ann)
+        self.assertEqual(
+            self.game.browse("GET", "/candidate/status", token=fresh).status,
+            self.status(self.bob).status,
+        )
+
+
+def entry(party: str | None = None) -> Entry:
+    match = Match("m", "Hunt", "7", "", ["ann", "bob"], True, 0.0, party_id=party)
+    match.server = Server("192.0.2.7", 7777)
+    return Entry("c", "Hunt", "7", match)
+
+
+class ReplyTests(SynchronousTestCase):
+    def test_there_is_one_region(self) -> None:
+        for target, urls in (("", []), ("https://x.invalid/QoS", ["https://x.invalid/QoS"])):
+            pings = {"maxPingingStepTime": 3, "pingCount": 5, "pingFrequency": 0.25}
+            self.assertEqual(
+                wire.show_regions(target),
+                {"code": 200, "message": "success", "payload": {**pings, "regionUrls": urls}},
+            )
+
+    def test_a_wish_is_checked_before_anybody_asks_for_a_server(self) -> None:
+        request = wire.CandidateWish(ISLAND, "", "7").checked()
+        self.assertEqual((request.game_mode, request.hunt_id), (ISLAND, "7"))
+
+    def test_a_join_says_matching_and_nothing_of_a_server(self) -> None:
+        self.assertEqual(
+            wire.show_joined(entry()),
+            {
+                "candidateId": "c",
+                "gameMode": "Hunt",
+                "huntId": "7",
+                "status": "MATCHING",
+                "statusReason": None,
+            },
+        )
+
+    def test_alone_one_sees_oneself_and_the_island(self) -> None:
+        reply = wire.show_standing("ann", entry(), State.MATCHING, "123")
+        self.assertEqual(
+            reply,
+            {
+                "candidateId": "c",
+                "candidateStatusPeriodMillis": 10_000,
+                "gameMode": "ISLAND",
+                "huntId": "7",
+                "playerStates": {"ann": {}},
+                "status": "MATCHING",
+                "statusDuration": 0.0,
+                "statusReason": None,
+            },
+        )
+
+    def test_in_a_party_one_sees_all_and_the_server_once_it_is_there(self) -> None:
+        reply = wire.show_standing("ann", entry("p"), State.IN_PROGRESS, "123")
+        self.assertEqual(
+            (reply["gameMode"], reply["playerStates"]), ("Hunt", {"ann": {}, "bob": {}})
+        )
+        self.assertEqual(
+            reply["serverInfo"],
+            {
+                "buildId": "123_1.4.4_shipping",
+                "gameSessionId": "c",
+                "host": "192.0.2.7",
+                "port": 7777,
+            },
+        )
+        self.assertEqual(
+            list(reply)[-4:], ["serverInfo", "status", "statusDuration", "statusReason"]
+        )

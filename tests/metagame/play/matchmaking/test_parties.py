@@ -18,17 +18,17 @@ class PartyTests(MatchmakingCase):
     @proves("POST /candidate/join")
     def test_a_leaders_hunt_takes_the_party_along_in_one_launch(self) -> None:
         joined = self.join(self.ann, **HUNT).json
-        [asked] = self.deploy.asked
-        self.assertEqual(asked["ExpectedPlayers"], [one.id for one in self.all])
+        [request] = self.deploy.requests
+        self.assertEqual(request["ExpectedPlayers"], [member.id for member in self.all])
         for player in self.all:
-            said = self.status(player).json
+            reply = self.status(player).json
             self.assertEqual(
-                (said["candidateId"], said["status"]), (joined["candidateId"], "IN_PROGRESS")
+                (reply["candidateId"], reply["status"]), (joined["candidateId"], "IN_PROGRESS")
             )
-            self.assertEqual(set(said["playerStates"]), {one.id for one in self.all})
+            self.assertEqual(set(reply["playerStates"]), {member.id for member in self.all})
 
     @proves("GET /candidate/status")
-    def test_the_party_poll_shows_it_until_a_minute_after_the_last_was_sent(self) -> None:
+    def test_the_party_poll_shows_it_for_a_minute_after_the_last(self) -> None:
         joined = self.join(self.ann, **HUNT).json
         for player in self.all:
             self.status(player)
@@ -53,7 +53,7 @@ class PartyTests(MatchmakingCase):
             self.assertEqual((page.status, page.body), (404, b""))
 
     @proves("POST /candidate/join")
-    def test_the_same_join_again_starts_nothing_new_and_sends_again_after_twenty_seconds(
+    def test_the_same_join_sends_again_after_twenty_seconds(
         self,
     ) -> None:
         first = self.join(self.ann, **HUNT).json["candidateId"]
@@ -62,7 +62,7 @@ class PartyTests(MatchmakingCase):
         self.assertEqual(self.status(self.ann).json["status"], "MATCHING")
         self.game.clock.advance(20)
         self.assertEqual(self.status(self.ann).json["serverInfo"]["port"], 8775)
-        self.assertEqual(len(self.deploy.asked), 1)
+        self.assertEqual(len(self.deploy.requests), 1)
 
     def test_who_was_not_sent_yet_is_sent_at_once_after_joining_again(self) -> None:
         self.join(self.ann, **HUNT)
@@ -84,7 +84,7 @@ class PartyTests(MatchmakingCase):
         self.join(self.ann, **HUNT)
         self.assertEqual(self.join(self.bob, **(HUNT | {"playerHuntId": "Hunt_B"})).status, 400)
         self.assertEqual(self.join(self.bob, **CITY).status, 200)
-        self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
+        self.assertNotIn("ExpectedPlayers", self.deploy.requests[-1])
 
     @proves("POST /candidate/join")
     def test_the_leader_takes_to_the_city_who_was_on_the_same_server(self) -> None:
@@ -92,7 +92,7 @@ class PartyTests(MatchmakingCase):
         for player in (self.ann, self.bob):
             self.status(player)
         self.join(self.ann, **CITY)
-        self.assertNotIn("ExpectedPlayers", self.deploy.asked[-1])
+        self.assertNotIn("ExpectedPlayers", self.deploy.requests[-1])
         self.assertEqual(
             set(self.status(self.bob).json["playerStates"]), {self.ann.id, self.bob.id}
         )
@@ -107,7 +107,7 @@ class PartyTests(MatchmakingCase):
         self.deploy.answer = Reply(200, {"host": "h", "port": 9})
         self.game.clock.advance(10)
         self.status(self.ann)
-        self.assertEqual(self.deploy.asked[-1]["ExpectedPlayers"], [self.ann.id, self.cleo.id])
+        self.assertEqual(self.deploy.requests[-1]["ExpectedPlayers"], [self.ann.id, self.cleo.id])
 
     @proves("POST /candidate/join")
     def test_a_failed_launch_fails_every_member_and_clears_the_candidate(self) -> None:

@@ -1,4 +1,4 @@
-"""Who follows whom, what is forgotten and when, to the second. Spec: 1 §3, §4 Matchmaking."""
+"""Party members, entries and their expiry, to the second. Spec: 1 §3, §4 Matchmaking."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PartyTests(Case):
         self.assertIsNot(again, first)
         self.assertEqual((again.players, again.server), (["ann", "bob", "cat"], None))
 
-    def test_a_member_back_from_the_city_is_sent_to_the_running_hunt_again(self) -> None:
+    def test_a_member_back_from_the_city_returns_to_the_running_hunt(self) -> None:
         match = self.join("ann")
         self.send("ann", "bob", now=1.0)
         self.join("bob", 60.0, CITY)
@@ -85,9 +85,9 @@ class PartyTests(Case):
         match = self.join("ann")
         self.matches.asking(match, 0.0)
         self.matches.left_party("party", ("bob",))
-        other = self.alone("bob", 1.0, OTHER)
+        alone = self.alone("bob", 1.0, OTHER)
         self.assertIs(self.join("bob", 2.0), match)
-        self.assertTrue(other.is_gone)
+        self.assertTrue(alone.is_gone)
         self.assertEqual(match.players, ["ann", "bob", "cat"])
 
     def test_a_leaders_cancel_leaves_alone_who_went_elsewhere(self) -> None:
@@ -160,7 +160,7 @@ class PartyTests(Case):
         self.alone("cat", request=CITY)
         self.assertRaises(Missing, self.matches.follow, "cat", match.id, PARTY, 1.0)
 
-    def test_a_leaders_cancel_ends_the_wait_of_all_and_what_the_poll_shows(self) -> None:
+    def test_a_leaders_cancel_ends_the_wait_of_all(self) -> None:
         self.join("ann")
         self.matches.cancel("ann", PARTY)
         self.assertIsNone(self.matches.of_party("party", 0.0))
@@ -262,7 +262,7 @@ class MemoryTests(Case):
         self.assertIs(self.alone("cat", 3600.0), match)
         self.assertEqual(match.players, ["bob", "cat"])
 
-    def test_where_somebody_was_sent_is_known_for_an_hour_or_while_they_are_a_candidate(
+    def test_the_last_server_is_known_for_an_hour_or_as_a_candidate(
         self,
     ) -> None:
         self.alone("ann", request=CITY), self.alone("bob", request=CITY)
