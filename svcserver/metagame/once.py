@@ -94,7 +94,7 @@ def of_requests(name: str) -> Index:
 
 
 @frozen
-class Kept(Generic[T]):
+class StoredResult(Generic[T]):
     """The result of an act on the board, and whose request that was."""
 
     account_id: AccountId
@@ -102,9 +102,9 @@ class Kept(Generic[T]):
     result: T
 
 
-def results(name: str, shape: Any) -> Kind[Kept[Any]]:
+def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
     """Return a kind of board entries for results of this shape, or None."""
-    return Kind(name, Kept[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
+    return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
 @define(eq=False)  # not frozen: one is made for every request
@@ -173,17 +173,17 @@ class Attempt:
         self,
         board: Board,
         work: BoardWork[T],
-        kind: Kind[Kept[Any]],
+        kind: Kind[StoredResult[Any]],
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
         """``board.transact``, with the result kept as an entry of ``kind``."""
         return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
-    def near(self, kind: Kind[Kept[Any]]) -> list[Key]:
+    def near(self, kind: Kind[StoredResult[Any]]) -> list[Key]:
         """Return the keys that ``in_transaction`` always reads."""
         return [(kind, self.request_id)] if self.request_id else []
 
-    def in_transaction(self, work: BoardWork[T], kind: Kind[Kept[Any]]) -> BoardWork[T]:
+    def in_transaction(self, work: BoardWork[T], kind: Kind[StoredResult[Any]]) -> BoardWork[T]:
         """Return ``work`` for a larger transaction of the board."""
         if not self.request_id:
             return work
@@ -194,7 +194,7 @@ class Attempt:
                 done: T = self._own(stored.account_id, stored.row, stored.result)
                 return done
             result = work(transaction)
-            transaction.put(kind, self.request_id, Kept(self.account_id, self.row, result))
+            transaction.put(kind, self.request_id, StoredResult(self.account_id, self.row, result))
             return result
 
         return run

@@ -23,7 +23,7 @@ from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.signals import Signal
 from svcserver.metagame.owner.passports.routes import NEW_KEYS, PASSPORT_READS
-from svcserver.metagame.play.deploy_client import Busy, Failed
+from svcserver.metagame.play.deploy_client import Busy, DeployFailed
 from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
@@ -181,7 +181,7 @@ class Deploy:
         if port % 5 == 0:
             raise Busy
         if port % 7 == 0:
-            raise Failed
+            raise DeployFailed
         return Server("host", port)
 
     async def ports(self) -> set[int]:

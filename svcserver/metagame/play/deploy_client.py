@@ -41,7 +41,7 @@ class Busy(Exception):
     """The deploy server has no room now; a later request may succeed."""
 
 
-class Failed(Exception):
+class DeployFailed(Exception):
     """There is no usable answer; ``was_asked`` unless nobody can have heard the question.
 
     ``status`` is that of an answer which is no JSON; 0 where there is none.
@@ -72,7 +72,7 @@ class DeployClient:
     async def launch(self, request: LaunchRequest, match_id: str = "") -> Server:
         """Return the game server for a match, the same one however often the match is requested.
 
-        Raises Busy or Failed, nothing else.
+        Raises Busy or DeployFailed, nothing else.
         """
         body: dict[str, object] = {
             "GameMode": request.game_mode,
@@ -91,7 +91,7 @@ class DeployClient:
                 return Server(host, port)
             case 503, {"error": "capacity_unavailable", "reason": "memory" | "ports"}:
                 raise Busy
-        raise Failed(f"status {status}")
+        raise DeployFailed(f"status {status}")
 
     async def game_servers(self) -> list[dict[str, Any]]:
         """The records of ``GET /gameservers``; no answer within 2 s is an empty list."""
@@ -115,7 +115,7 @@ class DeployClient:
         """The status, 0 where there was no answer, and the records if they were in it."""
         try:
             status, reply = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
-        except Failed as error:
+        except DeployFailed as error:
             return error.status, None
         match status, reply:
             case 200, {"servers": list(servers)}:
@@ -139,7 +139,7 @@ class DeployClient:
         try:
             path, body = "/gameservers/heard", {"Ids": server_ids}
             await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path), json=body)
-        except Failed:
+        except DeployFailed:
             return
 
     async def console(self, server_id: str) -> list[str]:
@@ -159,7 +159,7 @@ class DeployClient:
         sent |= self._ticket(method, path)
         try:
             status, reply = await self._ask(method, path, timeout_s, **sent)
-        except Failed as error:
+        except DeployFailed as error:
             if method == "GET" or not error.was_asked:
                 raise Conflict("the deploy server does not answer", code="no_deploy") from error
             text = "the deploy server does not answer: it may have been done"
@@ -179,7 +179,7 @@ class DeployClient:
         try:
             sent = self._ticket("GET", path)
             status, reply = await self._ask_again("GET", path, LIST_TIMEOUT_S, **sent)
-        except Failed:
+        except DeployFailed:
             return False
         match status, reply:
             case 200, {"known": True}:
@@ -194,7 +194,7 @@ class DeployClient:
         while True:
             try:
                 return await self._ask(method, path, timeout_s, **sent)
-            except Failed as error:
+            except DeployFailed as error:
                 if not isinstance(error.__cause__, Refused) or self.clock.seconds() >= deadline:
                     raise
             await deferLater(self.clock, AGAIN_S)
@@ -203,7 +203,7 @@ class DeployClient:
         self, method: str, path: str, timeout_s: float, **sent: Any
     ) -> tuple[int, object]:
         if self.http is None or not self.address:
-            raise Failed("DEPLOYSERVER_URL is not set")
+            raise DeployFailed("DEPLOYSERVER_URL is not set")
         status = 0
         try:
             url = f"http://{self.address}{path}"
@@ -213,7 +213,7 @@ class DeployClient:
             content = await reply.json().addTimeout(timeout_s, self.clock)
         except Exception as error:  # refused, cut, silent, not JSON: all the same to a player
             log.debug("no answer from the deploy server: {why}", why=repr(error))
-            raise Failed("no usable answer", status) from error
+            raise DeployFailed("no usable answer", status) from error
         return status, content
 
 

@@ -11,7 +11,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import CITY, CITY_PREFIX, LaunchRequest
 
 
-class State(StrEnum):
+class MatchState(StrEnum):
     """The state in the reply to a status poll."""
 
     MATCHING = "MATCHING"
@@ -27,7 +27,7 @@ class Server:
     port: int
 
 
-class Group(Protocol):
+class HuntGroup(Protocol):
     """A party as these rules see it: two to four members, one of whom leads."""
 
     @property
@@ -54,7 +54,7 @@ class Match:
     party_id: str | None = None
     leader: AccountId | None = None  # of the party
     joined_at: float = 0.0  # the last joiner
-    state: State = State.MATCHING
+    state: MatchState = MatchState.MATCHING
     server: Server | None = None
     asking_until: float = 0.0  # the asker says so again in time, unless it has died; 0: nobody asks
     queued: bool = False
@@ -89,7 +89,7 @@ class Match:
 
 
 @frozen
-class Entry:
+class MatchEntry:
     """A player's place: the id they know it by, and the match."""
 
     candidate_id: str
@@ -98,10 +98,10 @@ class Entry:
     match: Match
     hold_until: float = 0.0  # answers MATCHING until then, though the server is known
 
-    def state(self, now: float) -> State:
+    def state(self, now: float) -> MatchState:
         """Return the state for this player."""
-        if self.match.state is State.IN_PROGRESS and now < self.hold_until:
-            return State.MATCHING
+        if self.match.state is MatchState.IN_PROGRESS and now < self.hold_until:
+            return MatchState.MATCHING
         return self.match.state
 
 
@@ -116,7 +116,7 @@ class Joined:
     queued: bool
 
     @classmethod
-    def of(cls, entry: Entry) -> Joined:
+    def of(cls, entry: MatchEntry) -> Joined:
         """Return the current result for an entry."""
         match = entry.match
         return cls(entry.candidate_id, entry.mode, entry.hunt_id, match.id, match.queued)
@@ -151,9 +151,9 @@ class StoredMatches(Protocol):
 
     def add(self, match: Match) -> None: ...
 
-    def entry(self, player: AccountId) -> Entry | None: ...
+    def entry(self, player: AccountId) -> MatchEntry | None: ...
 
-    def place(self, player: AccountId, entry: Entry | None) -> None: ...
+    def place(self, player: AccountId, entry: MatchEntry | None) -> None: ...
 
     def queue(self, hunt_id: str) -> Match | None: ...
 

@@ -53,19 +53,11 @@ plain("DELETE /account/api/oauth/sessions/kill")
 plain("DELETE /account/api/oauth/sessions/kill/<token>", "/account/api/oauth/sessions/kill/x")
 
 
-@case("POST /account/api/oauth/token", 200)
-def log_in(town: Town) -> Asked:
-    return town.ann, "POST /account/api/oauth/token", {"exchange_code": town.ann.key}
-
-
-@case("POST /party", 200)
-def poll(town: Town) -> Asked:
-    return town.ann, "POST /party", {}
-
-
-@case("POST /candidate/join", 200)
-def join(town: Town) -> Asked:
-    return town.ann, "POST /candidate/join", HUNT
+case("POST /account/api/oauth/token", 200)(
+    lambda town: (town.ann, "POST /account/api/oauth/token", {"exchange_code": town.ann.key})
+)
+case("POST /party", 200)(lambda town: (town.ann, "POST /party", {}))
+case("POST /candidate/join", 200)(lambda town: (town.ann, "POST /candidate/join", HUNT))
 
 
 @case("PUT /character", 200)
@@ -75,19 +67,13 @@ def create(town: Town) -> Asked:
     return town.ann, "PUT /character", {"name": "Second"}
 
 
-@case("POST /login", 200)
-def queue(town: Town) -> Asked:
-    return town.ann, "POST /login", {"email": town.ann.id}
-
-
-@case("POST /party/status", 200)
-def status(town: Town) -> Asked:
-    return town.ann, "POST /party/status", {"playerIds": [town.bob.id]}
-
-
-@case("POST /slayerlink/availability", 200)
-def availability(town: Town) -> Asked:
-    return town.ann, "POST /slayerlink/availability", {"account_ids": [town.bob.id]}
+case("POST /login", 200)(lambda town: (town.ann, "POST /login", {"email": town.ann.id}))
+case("POST /party/status", 200)(
+    lambda town: (town.ann, "POST /party/status", {"playerIds": [town.bob.id]})
+)
+case("POST /slayerlink/availability", 200)(
+    lambda town: (town.ann, "POST /slayerlink/availability", {"account_ids": [town.bob.id]})
+)
 
 
 # -- what is held ------------------------------------------------------------
@@ -159,17 +145,17 @@ def cancel(town: Town) -> Asked:
     return town.ann, "DELETE /candidate", None
 
 
-@case("DELETE /candidate/leave", 200)
-def leave_wait(town: Town) -> Asked:
-    return town.ann, "DELETE /candidate/leave", cancel(town)[2]
+case("DELETE /candidate/leave", 200)(
+    lambda town: (town.ann, "DELETE /candidate/leave", cancel(town)[2])
+)
 
 
 # -- friends and slayer links ------------------------------------------------
 
 
-@case("POST /friends/api/public/friends/<user_id>/<friend_id>", 204)
-def befriend(town: Town) -> Asked:
-    return town.ann, f"POST {FRIENDS}/{town.ann.id}/{town.bob.id}", None
+case("POST /friends/api/public/friends/<user_id>/<friend_id>", 204)(
+    lambda town: (town.ann, f"POST {FRIENDS}/{town.ann.id}/{town.bob.id}", None)
+)
 
 
 @case("DELETE /friends/api/public/friends/<user_id>/<friend_id>", 204)
@@ -178,9 +164,9 @@ def unfriend(town: Town) -> Asked:
     return town.ann, f"DELETE {FRIENDS}/{town.ann.id}/{town.bob.id}", None
 
 
-@case("POST /friends/api/public/blocklist/<user_id>/<friend_id>", 204)
-def block(town: Town) -> Asked:
-    return town.ann, f"POST {BLOCKED}/{town.ann.id}/{town.bob.id}", None
+case("POST /friends/api/public/blocklist/<user_id>/<friend_id>", 204)(
+    lambda town: (town.ann, f"POST {BLOCKED}/{town.ann.id}/{town.bob.id}", None)
+)
 
 
 @case("PUT /friends/api/public/blocklist/<user_id>/<friend_id>", 204)
@@ -304,11 +290,9 @@ def hand_over(town: Town) -> Asked:
     return town.ann, f"PUT /guild/rank/{town.bob.id}/leader", None
 
 
-@case("DELETE /guild/<guild_id>", 404)
-def disband(town: Town) -> Asked:
-    return town.ann, f"DELETE /guild/{town.found(town.ann, town.bob)}", None
-
-
+case("DELETE /guild/<guild_id>", 404)(
+    lambda town: (town.ann, f"DELETE /guild/{town.found(town.ann, town.bob)}", None)
+)
 ANEW = re.compile(rb'"(?:sessionid|[a-z_]*token|expires_[a-z]+)":("[^"]*"|[0-9]+)')
 """What is drawn anew for each answer, and means the same."""
 

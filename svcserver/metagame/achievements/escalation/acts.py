@@ -14,24 +14,29 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Late
 from svcserver.metagame.accounts.eventlog import EventEntry, EventLog
 from svcserver.metagame.achievements.escalation import rules, wire
-from svcserver.metagame.achievements.escalation.rules import Registry, Season, State, Talent
+from svcserver.metagame.achievements.escalation.rules import (
+    Season,
+    SeasonRegistry,
+    SeasonState,
+    Talent,
+)
 from svcserver.metagame.achievements.escalation.store import SqlSeasons
 
 PACKAGE, FILE = "svcserver.metagame.achievements.escalation", "seasons.json"
 
 
-def load() -> Registry:
+def load() -> SeasonRegistry:
     """Load seasons, talents and rewards of the data file; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _registry)
 
 
-def _registry(data: dict[str, Any]) -> Registry:
+def _registry(data: dict[str, Any]) -> SeasonRegistry:
     costs = [_count(cost) for cost in data["level_costs"]]
     seasons = [_season(row, len(costs)) for row in data["seasons"]]
     seasons_by_id = {season.id: season for season in seasons}
     if not costs or len(seasons_by_id) != len(seasons):
         raise ValueError("needs level costs, and each season once")
-    return Registry(seasons_by_id, costs)
+    return SeasonRegistry(seasons_by_id, costs)
 
 
 def _season(row: dict[str, Any], levels: int) -> Season:
@@ -75,24 +80,24 @@ MAX_NOTES = 10  # notes of one save that are logged
 class EscalationActs:
     """Read and save; ``strict``: ESCALATION_STRICT."""
 
-    registry: Registry
+    registry: SeasonRegistry
     strict: bool
     ledger: Ledger
     events: EventLog
 
-    async def read(self, account_id: AccountId, season_id: str) -> State:
+    async def read(self, account_id: AccountId, season_id: str) -> SeasonState:
         """Return the stored season, or level 0; raises Missing for an unknown season."""
         self.registry.season(season_id)
         state = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
-        return state or State()
+        return state or SeasonState()
 
     async def save(
-        self, entry: EventEntry[State], late: Late[wire.SeasonSave], season_id: str
-    ) -> State:
+        self, entry: EventEntry[SeasonState], late: Late[wire.SeasonSave], season_id: str
+    ) -> SeasonState:
         """Store the season; the body is parsed only if the season takes saves."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> State:
+        def work(tx: Connection, notes: list[str]) -> SeasonState:
             season = rules.open_season(self.registry, season_id)
             sent = rules.canonical(season, self.registry, late.read().values())
             store = SqlSeasons(tx)

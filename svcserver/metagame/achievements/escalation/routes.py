@@ -16,7 +16,7 @@ from svcserver.metagame.accounts import recorded
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.achievements.escalation import acts, wire
 from svcserver.metagame.achievements.escalation.acts import EscalationActs
-from svcserver.metagame.achievements.escalation.rules import State
+from svcserver.metagame.achievements.escalation.rules import SeasonState
 from svcserver.metagame.achievements.escalation.wire import EscalationSeason, SeasonSave
 from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import EnvelopedRefusal
@@ -27,7 +27,7 @@ from svcserver.web.refusals import worded_as
 from svcserver.web.routes import Answer, Feature
 
 
-def _show(state: State) -> dict[str, Any]:
+def _show(state: SeasonState) -> dict[str, Any]:
     return envelope(wire.show(state))
 
 

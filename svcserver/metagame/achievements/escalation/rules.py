@@ -34,7 +34,7 @@ class Season:
 
 
 @frozen
-class Registry:
+class SeasonRegistry:
     """All seasons; ``level_costs[i]`` is the XP from level i to i + 1."""
 
     seasons: Mapping[str, Season]
@@ -52,7 +52,7 @@ class Registry:
 
 
 @frozen
-class Save:
+class SeasonValues:
     """A season as sent; ids and ranks are not checked against the registry yet."""
 
     level: int
@@ -63,7 +63,7 @@ class Save:
 
 
 @frozen
-class State:
+class SeasonState:
     """A season of an account in canonical form: ordered as the registry, without zeros."""
 
     level: int = 0
@@ -72,12 +72,12 @@ class State:
     rewards: tuple[str, ...] = ()
     version: int = 0
 
-    def same_content(self, state: State) -> bool:
+    def same_content(self, state: SeasonState) -> bool:
         """Return whether both are equal except for the version."""
         return evolve(self, version=state.version) == state
 
 
-def open_season(registry: Registry, season_id: str) -> Season:
+def open_season(registry: SeasonRegistry, season_id: str) -> Season:
     """Return the season if it takes saves; raises Missing or Conflict."""
     season = registry.season(season_id)
     if not season.enabled:
@@ -85,7 +85,7 @@ def open_season(registry: Registry, season_id: str) -> Season:
     return season
 
 
-def canonical(season: Season, registry: Registry, sent: Save) -> State:
+def canonical(season: Season, registry: SeasonRegistry, sent: SeasonValues) -> SeasonState:
     """Return the save in canonical form; raises Malformed for ids that the registry lacks."""
     if sent.level > registry.max_level:
         raise Malformed(f"escalation_level must be from 0 to {registry.max_level}")
@@ -95,7 +95,7 @@ def canonical(season: Season, registry: Registry, sent: Save) -> State:
             raise Malformed(f"{name} has fewer ranks")
     talents = tuple((name, ranks[name]) for name in season.talents if ranks.get(name))
     rewards = tuple(name for name in season.rewards if collected.get(name))
-    return State(sent.level, sent.xp, talents, rewards, sent.version)
+    return SeasonState(sent.level, sent.xp, talents, rewards, sent.version)
 
 
 def _once(sent: Iterable[tuple[str, T]], known: Collection[str]) -> dict[str, T]:
@@ -108,10 +108,10 @@ def _once(sent: Iterable[tuple[str, T]], known: Collection[str]) -> dict[str, T]
 
 
 def accept(
-    stored: State | None,
-    sent: State,
+    stored: SeasonState | None,
+    sent: SeasonState,
     season: Season,
-    registry: Registry,
+    registry: SeasonRegistry,
     notes: list[str],
     *,
     strict: bool,
@@ -123,7 +123,7 @@ def accept(
     if stored is not None and sent.version == stored.version and sent.same_content(stored):
         notes.append("a repeat: nothing written")
         return False
-    _check_against(stored or State(), sent, registry)
+    _check_against(stored or SeasonState(), sent, registry)
     broken = soft_breaks(season, registry, sent)
     if broken and strict:
         raise Conflict("; ".join(broken))
@@ -131,7 +131,7 @@ def accept(
     return True
 
 
-def _check_against(stored: State, sent: State, registry: Registry) -> None:
+def _check_against(stored: SeasonState, sent: SeasonState, registry: SeasonRegistry) -> None:
     if sent.version == stored.version:
         raise Conflict("this version is stored with other content")
     if sent.version < stored.version:
@@ -145,7 +145,7 @@ def _check_against(stored: State, sent: State, registry: Registry) -> None:
         raise Conflict("a collected reward stays collected")
 
 
-def soft_breaks(season: Season, registry: Registry, sent: State) -> list[str]:
+def soft_breaks(season: Season, registry: SeasonRegistry, sent: SeasonState) -> list[str]:
     """Return the soft rules that a save breaks, in words; only ``strict`` refuses it for them."""
     broken = []
     if sent.level < registry.max_level and sent.xp >= registry.level_costs[sent.level]:

@@ -18,7 +18,7 @@ from sqlalchemy import (
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.achievements.escalation.rules import State
+from svcserver.metagame.achievements.escalation.rules import SeasonState
 
 ESCALATION_SEASONS = Table(
     "escalation_seasons",
@@ -43,15 +43,15 @@ class SqlSeasons:
 
     tx: Connection
 
-    def find(self, account_id: AccountId, season_id: str) -> State | None:
+    def find(self, account_id: AccountId, season_id: str) -> SeasonState | None:
         row = self.tx.execute(_FIND, {"account": account_id, "season": season_id}).first()
         if row is None:
             return None
         data = orjson.loads(row.data)
         talents = tuple((name, rank) for name, rank in data["talents"])
-        return State(row.level, row.xp, talents, tuple(data["rewards"]), row.version)
+        return SeasonState(row.level, row.xp, talents, tuple(data["rewards"]), row.version)
 
-    def put(self, account_id: AccountId, season_id: str, state: State) -> None:
+    def put(self, account_id: AccountId, season_id: str, state: SeasonState) -> None:
         data = {"talents": list(state.talents), "rewards": list(state.rewards)}
         row = {
             "account_id": account_id,

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from svcserver.kernel.shapes import Count, whole
 from svcserver.metagame.achievements.bounds import INT_MAX
-from svcserver.metagame.achievements.escalation.rules import Save, State
+from svcserver.metagame.achievements.escalation.rules import SeasonState, SeasonValues
 
 STUB = {
     "escalation_level": 99999,
@@ -45,9 +45,9 @@ class SeasonSave:
     talents_progress: tuple[TalentSave, ...]
     unlock_progress: tuple[UnlockSave, ...]
 
-    def values(self) -> Save:
+    def values(self) -> SeasonValues:
         """Return the values; the rules check ids and ranks against the registry."""
-        return Save(
+        return SeasonValues(
             self.escalation_level,
             self.next_level_xp,
             [(entry.talent_id, entry.rank) for entry in self.talents_progress],
@@ -80,7 +80,7 @@ class EscalationSeason(TypedDict):
     update_version: int
 
 
-def show(state: State) -> EscalationSeason:
+def show(state: SeasonState) -> EscalationSeason:
     """Return the wire form of a stored season."""
     return {
         "escalation_level": state.level,

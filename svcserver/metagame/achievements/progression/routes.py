@@ -114,13 +114,13 @@ def _show_choice(track_id: str) -> dict[str, Any]:
 class ProgressionRoutes:
     """Tracks and objectives: read, grant, confirm, reset."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
     tracks: Tracks
     acts: ProgressionActs
     acting: Acting
 
-    @routes.row("GET", "/progression/config", access=Access.TOKEN, reply=Envelope[ConfigReply])
+    @routes.row("GET", "/progression/config", reply=Envelope[ConfigReply])
     async def config(self, call: Call) -> Answer:
         """Return the configured tracks with their ranks and rewards, the same for all."""
         return enveloped(self.tracks.wire)
@@ -128,7 +128,6 @@ class ProgressionRoutes:
     @routes.row(
         "GET",
         "/progression/objectives/<user_id>",
-        access=Access.TOKEN,
         own=True,
         reply=Envelope[list[ObjectiveRecord] | Granted],
     )
@@ -142,7 +141,6 @@ class ProgressionRoutes:
     @routes.row(
         "GET",
         "/progression/objectives/<user_id>/<objective_id>",
-        access=Access.TOKEN,
         own=True,
         reply=Envelope[ObjectiveRecord],
     )
@@ -153,13 +151,7 @@ class ProgressionRoutes:
         objective = await self.acts.objective(user_id, objective_id)
         return enveloped(wire.objective_record(user_id, objective), code="OK")
 
-    @routes.row(
-        "GET",
-        "/progression/<user_id>",
-        access=Access.TOKEN,
-        own=True,
-        reply=Envelope[list[TrackRecord]],
-    )
+    @routes.row("GET", "/progression/<user_id>", own=True, reply=Envelope[list[TrackRecord]])
     async def read_tracks(self, call: Call, user_id: str) -> Answer:
         """Return every configured track, with zeros where the account has earned nothing yet."""
         paths = self.tracks.paths
@@ -171,7 +163,6 @@ class ProgressionRoutes:
     @routes.row(
         "GET",
         "/progression/<user_id>/<progression_id>",
-        access=Access.TOKEN,
         own=True,
         real_only=True,
         reply=Envelope[TrackRecord],
@@ -186,7 +177,6 @@ class ProgressionRoutes:
     @routes.row(
         "POST",
         "/progression/<user_id>",
-        access=Access.TOKEN,
         game_server=True,
         body=Late[GrantBody],
         reply=Envelope[Granted],
@@ -203,7 +193,6 @@ class ProgressionRoutes:
         "POST",
         "/progression/<user_id>/<progression_id>/<amount>",
         path_types={"amount": int},
-        access=Access.TOKEN,
         game_server=True,
         real_only=True,
         reply=Envelope[TrackRecord],
@@ -218,7 +207,6 @@ class ProgressionRoutes:
         "POST",
         "/progression/<user_id>/<progression_id>/<rank>/confirm/<kind>",
         path_types={"rank": int, "kind": Literal["public", "premium"]},
-        access=Access.TOKEN,
         game_server=True,
         real_only=True,
         when=lambda settings: settings.progression_confirm,

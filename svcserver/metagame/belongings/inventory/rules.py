@@ -60,7 +60,7 @@ class Policy:
 
 
 @define  # not frozen: one is made for every transaction
-class Holder:
+class InventoryHolder:
     """A character's account and size, and the stored answer to a repeated transaction."""
 
     character_id: CharacterId
@@ -95,7 +95,7 @@ class Done:
 
 
 @define  # not frozen: one is made for every transaction
-class Plan:
+class InventoryPlan:
     """The rows that a transaction writes and deletes, and its totals of stacks."""
 
     totals: dict[str, int] = field(factory=dict)
@@ -119,20 +119,20 @@ def plan(
     stacks: Mapping[str, Stacked],
     instances: Mapping[str, Instance],
     policy: Policy,
-) -> Plan:
+) -> InventoryPlan:
     """Return the effect of ``deal`` on a character that holds these stacks and instanced items.
 
     Only those matter that the transaction touches. Raises Conflict for an older version or (where
     the policy says so) an overspend, and Malformed for a total that no client could hold.
     """
-    result = Plan()
+    result = InventoryPlan()
     _plan_stacks(result, deal, stacks, policy)
     if deal.remove or deal.save or deal.add:
         _plan_instances(result, deal, instances)
     return result
 
 
-def check_owner(holder: Holder | None, account_id: AccountId) -> Holder:
+def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> InventoryHolder:
     """Return the holder; raises Forbidden unless the character is the account's."""
     if holder is None or holder.account_id != account_id:
         raise Forbidden("not one of this account's characters")
@@ -157,7 +157,7 @@ def is_newer(held: Instance, sent: Instance) -> bool:
 
 
 def _plan_stacks(
-    result: Plan, deal: Transaction, held: Mapping[str, Stacked], policy: Policy
+    result: InventoryPlan, deal: Transaction, held: Mapping[str, Stacked], policy: Policy
 ) -> None:
     items = size = 0  # one Size of them all: most transactions are of several stacks
     for name in deal.catalog_ids:
@@ -188,14 +188,16 @@ def _plan_stacks(
         result.changes["stacks"] = stacks
 
 
-def _overspend(result: Plan, name: str, lacking: int, policy: Policy) -> int:
+def _overspend(result: InventoryPlan, name: str, lacking: int, policy: Policy) -> int:
     if policy.refuse_overspend:
         raise Conflict("more is spent than is held")
     result.oddities.append(f"overspent {name} by {lacking}")
     return 0
 
 
-def _plan_instances(result: Plan, deal: Transaction, before: Mapping[str, Instance]) -> None:
+def _plan_instances(
+    result: InventoryPlan, deal: Transaction, before: Mapping[str, Instance]
+) -> None:
     """Remove items, then save, then add, in this order."""
     held = dict(before)
     for removal in deal.remove:

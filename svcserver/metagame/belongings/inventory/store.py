@@ -39,7 +39,7 @@ from svcserver.metagame.belongings.inventory.rules import (
     LOG_BYTES,
     By,
     Done,
-    Holder,
+    InventoryHolder,
     Note,
     Policy,
     check_owner,
@@ -223,7 +223,9 @@ class SqlInventory:
         self.note(Note(owned, transaction_id, at_ms, by, deal.source, result.changes, stored))
         return Done(answer, result.oddities)
 
-    def holder(self, character_id: CharacterId | None, transaction_id: str | None) -> Holder | None:
+    def holder(
+        self, character_id: CharacterId | None, transaction_id: str | None
+    ) -> InventoryHolder | None:
         """Return the character's account and size, with the stored answer to a repeat."""
         if not isinstance(character_id, str) or "\0" in character_id:
             return None
@@ -235,7 +237,9 @@ class SqlInventory:
         if row is None:
             return None
         owner, answer, items, size = row
-        return Holder(character_id, owner, answer, NOTHING if items is None else Size(items, size))
+        return InventoryHolder(
+            character_id, owner, answer, NOTHING if items is None else Size(items, size)
+        )
 
     def grow(self, character_id: CharacterId, held: Size, growth: Size, policy: Policy) -> None:
         """Update the stored size; raises Conflict, before anything else is written."""

@@ -17,7 +17,7 @@ from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.loadouts.rules import Loadout
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
-from svcserver.metagame.belongings.savehistory.rules import Kept
+from svcserver.metagame.belongings.savehistory.rules import SaveHistory
 from svcserver.metagame.belongings.savehistory.store import SqlHistories
 
 log = Logger()
@@ -70,10 +70,10 @@ class SaveHistoryActs:
 
     async def read(
         self, account_id: AccountId | None, character_id: CharacterId | None
-    ) -> Sequence[Kept]:
+    ) -> Sequence[SaveHistory]:
         """The histories of a character, or else of an account's characters; raises Missing."""
 
-        def work(tx: Connection) -> list[Kept]:
+        def work(tx: Connection) -> list[SaveHistory]:
             store = SqlHistories(tx)
             return [store.kept(head) for head in store.heads(account_id, character_id)]
 

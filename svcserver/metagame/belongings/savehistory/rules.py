@@ -36,7 +36,7 @@ class Save:
 
 
 @frozen
-class Kept:
+class SaveHistory:
     """A character's history without data, newest saves first.
 
     A save is its version, time (epoch milliseconds), reason and, of a character, size.
@@ -51,11 +51,11 @@ class Kept:
 
 
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
-    """The ids of the saves to delete; ``now`` in epoch seconds.
+    """Return the ids of the saves to delete; ``now`` in epoch seconds.
 
-    Kept are the newest ``keep``, the last of each of the ``hourly`` newest hours, the last of
-    each of the ``daily`` newest days (this one included; UTC), and those of which the request may
-    still be sent again, at most ``MOST_REPEATABLE``.
+    The newest ``keep`` stay, and the last save of each of the ``hourly`` newest hours and of the
+    ``daily`` newest days (this one included; UTC). So do saves whose request may still be sent
+    again, at most ``MOST_REPEATABLE``.
     """
     if retention.keep is None:
         return []

@@ -12,7 +12,7 @@ from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.metagame.belongings.characters.store import CHARACTER_SAVES, CHARACTERS
 from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.belongings.loadouts.store import LOADOUT_ELEMENTS, LOADOUT_SAVES, ids_in
-from svcserver.metagame.belongings.savehistory.rules import Kept, Retention, Save, thinned
+from svcserver.metagame.belongings.savehistory.rules import Retention, Save, SaveHistory, thinned
 from svcserver.metagame.settings import Settings
 
 _C, _S, _L, _E = CHARACTERS.c, CHARACTER_SAVES.c, LOADOUT_SAVES.c, LOADOUT_ELEMENTS.c
@@ -64,11 +64,11 @@ class SqlHistories:
             return list(self.tx.execute(_BY_ID, {"character": character_id}))
         return list(self.tx.execute(_BY_ACCOUNT, {"account": account_id}))
 
-    def kept(self, head: Any) -> Kept:
+    def kept(self, head: Any) -> SaveHistory:
         """The history of a character among ``heads``."""
         character_id, account_id, name, version = head
         saves, loadout_saves = self.saves(character_id), self.loadout_saves(character_id)
-        return Kept(character_id, account_id, name, version, saves, loadout_saves)
+        return SaveHistory(character_id, account_id, name, version, saves, loadout_saves)
 
     def saves(self, character_id: CharacterId) -> Rows:
         """Version, time, reason and size of each save, the newest first."""

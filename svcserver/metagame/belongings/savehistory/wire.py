@@ -11,7 +11,7 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.belongings.characters.rules import Character, Head
 from svcserver.metagame.belongings.loadouts.rules import Loadout
-from svcserver.metagame.belongings.savehistory.rules import Kept
+from svcserver.metagame.belongings.savehistory.rules import SaveHistory
 
 
 class LoadoutVersion(TypedDict):
@@ -72,7 +72,7 @@ class LoadoutRolledBack(TypedDict):
     Version: int
 
 
-def show(history: Kept) -> History:
+def show(history: SaveHistory) -> History:
     """The wire form of a history."""
     return {
         "CharacterId": history.character_id,

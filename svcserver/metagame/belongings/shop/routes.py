@@ -60,10 +60,7 @@ class ShopRoutes:
     acts: ShopActs
 
     @routes.row(
-        "GET",
-        "/product/skus/public",
-        reply=list[OfferReply],
-        query={"requiredTags": Needed(str)},
+        "GET", "/product/skus/public", reply=list[OfferReply], query={"requiredTags": Needed(str)}
     )
     async def listing(self, call: Call) -> Answer:
         """Return the offers with a tag (``webstore``: the front page) and how many remain."""

@@ -17,12 +17,12 @@ from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Missing
 from svcserver.kernel.signals import Heard, SentToHunt, Signal
 from svcserver.metagame.once import ONLY, Attempt
-from svcserver.metagame.play.matches import Entry, Group, Joined, State, is_world
+from svcserver.metagame.play.matches import HuntGroup, Joined, MatchEntry, MatchState, is_world
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.store import RESULTS, LiveMatches
 from svcserver.metagame.social.parties.store import LiveParties, mark_seen, near
 
-J = TypeVar("J", Entry, Joined)
+J = TypeVar("J", MatchEntry, Joined)
 JOIN_WAITS_S = 2.5
 POLL_WAITS_S = 1.5
 
@@ -62,17 +62,17 @@ class MatchmakingActs:
         current = await self.matches.act(lambda rules: rules.entry(player))
         return joined if current is None else Joined.of(current)  # an earlier launch, perhaps
 
-    async def follow(self, player: AccountId, candidate_id: str) -> Entry:
+    async def follow(self, player: AccountId, candidate_id: str) -> MatchEntry:
         """Join the leader's candidate as a party member; raises Missing."""
 
-        def work(transaction: BoardTransaction) -> Entry:
+        def work(transaction: BoardTransaction) -> MatchEntry:
             group = self._group(transaction, player)
             with self.matches.on(transaction) as rules:
                 return rules.follow(player, candidate_id, group)
 
         return await self.matches.board.transact(work)
 
-    async def poll(self, player: AccountId) -> tuple[Entry, State]:
+    async def poll(self, player: AccountId) -> tuple[MatchEntry, MatchState]:
         """Return the player's entry and state; starts and retries what is due. Raises Missing."""
         entry = await self._begun(lambda transaction: self._asked(transaction, player))
         if entry.match.party_id is not None:
@@ -98,7 +98,7 @@ class MatchmakingActs:
 
     def _asked(
         self, transaction: BoardTransaction, player: AccountId
-    ) -> tuple[Entry, LaunchRequest | None]:
+    ) -> tuple[MatchEntry, LaunchRequest | None]:
         with self.matches.on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
@@ -109,14 +109,14 @@ class MatchmakingActs:
 
     def _standing(
         self, transaction: BoardTransaction, player: AccountId
-    ) -> tuple[Entry, State, bool]:
+    ) -> tuple[MatchEntry, MatchState, bool]:
         """Return entry and state, and whether the player learns the server's address just now."""
         with self.matches.on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
                 raise Missing("not queued")
             state = entry.state(transaction.now)
-            news = state is State.IN_PROGRESS and rules.sent(player, entry)
+            news = state is MatchState.IN_PROGRESS and rules.sent(player, entry)
             return entry, state, news
 
     async def cancel(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
@@ -138,6 +138,6 @@ class MatchmakingActs:
 
         await attempt.act(self.matches.board, work, RESULTS)
 
-    def _group(self, transaction: BoardTransaction, player: AccountId) -> Group | None:
+    def _group(self, transaction: BoardTransaction, player: AccountId) -> HuntGroup | None:
         party = self.parties.rules_on(transaction).party_of(player)
         return None if party is None or party.is_solo else party

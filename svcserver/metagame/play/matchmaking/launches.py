@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable
 from attrs import define
 
 from svcserver.kernel.ids import AccountId
-from svcserver.metagame.play.matches import Match, Server, State, StoredMatches
+from svcserver.metagame.play.matches import Match, MatchState, Server, StoredMatches
 
 AT_ONCE = 2
 EMPTY_S = 120.0  # an empty game server ends within a minute
@@ -57,7 +57,9 @@ class Launches:
         """Return the running servers whose end would let this match start."""
         live = (launch for holder in _holders(match) for launch in self._live(holder))
         return [
-            launch for launch in live if launch is not match and launch.state is State.IN_PROGRESS
+            launch
+            for launch in live
+            if launch is not match and launch.state is MatchState.IN_PROGRESS
         ]
 
     def elsewhere(self, player: AccountId) -> None:
@@ -126,7 +128,7 @@ def _is_held_by_another(match: Match, player: AccountId, now: float) -> bool:
 
 
 def _is_live(match: Match, now: float) -> bool:
-    return not match.ended and (match.is_asking(now) or match.state is State.IN_PROGRESS)
+    return not match.ended and (match.is_asking(now) or match.state is MatchState.IN_PROGRESS)
 
 
 def _holders(match: Match) -> list[str]:

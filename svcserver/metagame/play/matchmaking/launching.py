@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from svcserver.kernel.every import Every
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Unavailable
-from svcserver.metagame.play.deploy_client import Busy, DeployClient, Failed
+from svcserver.metagame.play.deploy_client import Busy, DeployClient, DeployFailed
 from svcserver.metagame.play.matches import Match
 from svcserver.metagame.play.matchmaking.launches import end_those_not_on
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
@@ -86,7 +86,7 @@ class Launching:
             server = await self.deploy.launch(request, match_id)
         except Busy:
             await on_match(match_id, lambda rules, match: rules.refused(match))
-        except Failed as why:
+        except DeployFailed as why:
             log.warn("no game server for {hunt}: {why}", hunt=request.hunt_id, why=str(why))
             await on_match(match_id, lambda rules, match: rules.failed(match))
         except Exception:

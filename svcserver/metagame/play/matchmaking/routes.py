@@ -22,8 +22,6 @@ from svcserver.metagame.settings import MISC_ROUTES, Settings
 from svcserver.metagame.social.parties.store import LiveParties
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, Page, bare
 
-TOKEN = Access.TOKEN
-
 
 def _cancels(settings: Any) -> bool:
     return bool(settings.matchmaking_cancel)
@@ -33,14 +31,13 @@ def _cancels(settings: Any) -> bool:
 class MatchmakingRoutes:
     """Join a hunt, poll for its game server, leave it again."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
     acts: MatchmakingActs
 
     @routes.row(
         "POST",
         "/candidate/join",
-        access=TOKEN,
         body=Late[wire.CandidateWish],
         reply=wire.JoinReply,
         again=Again.STORED,
@@ -54,18 +51,12 @@ class MatchmakingRoutes:
         entry = await self.acts.join(player, request, attempt=call.attempt)
         return Answer(200, wire.show_joined(entry))
 
-    @routes.row(
-        "POST",
-        "/candidate/join/<candidate_id>",
-        access=TOKEN,
-        reply=wire.JoinReply,
-        again=Again.NATURAL,
-    )
+    @routes.row("POST", "/candidate/join/<candidate_id>", reply=wire.JoinReply, again=Again.NATURAL)
     async def follow(self, call: Call, candidate_id: str) -> Answer:
         """Join the candidate (the request for a game server) of the party's leader."""
         return Answer(200, wire.show_joined(await self.acts.follow(call.player, candidate_id)))
 
-    @routes.row("GET", "/candidate/status", access=TOKEN, reply=wire.StandingReply)
+    @routes.row("GET", "/candidate/status", reply=wire.StandingReply)
     async def status(self, call: Call) -> Answer:
         """Return the state of the caller's search for a game server, and its address.
 
@@ -76,9 +67,7 @@ class MatchmakingRoutes:
             200, wire.show_standing(call.player, *standing, self.settings.target_changelist)
         )
 
-    @routes.row(
-        "DELETE", "/candidate", access=TOKEN, when=_cancels, reply=Empty, again=Again.STORED
-    )
+    @routes.row("DELETE", "/candidate", when=_cancels, reply=Empty, again=Again.STORED)
     async def cancel(self, call: Call) -> Answer:
         """End the caller's search for a game server; a party's leader ends the party's.
 
@@ -87,9 +76,7 @@ class MatchmakingRoutes:
         await self.acts.cancel(call.player, attempt=call.attempt)
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row(
-        "DELETE", "/candidate/leave", access=TOKEN, when=_cancels, reply=Empty, again=Again.STORED
-    )
+    @routes.row("DELETE", "/candidate/leave", when=_cancels, reply=Empty, again=Again.STORED)
     async def leave(self, call: Call) -> Answer:
         """End the search for a game server for the caller alone; its party goes on."""
         await self.acts.leave(call.player, attempt=call.attempt)
@@ -98,7 +85,6 @@ class MatchmakingRoutes:
     @routes.row(
         "POST",
         "/candidate/player/alive",
-        access=TOKEN,
         body=OrEmpty[wire.AliveWish],
         when=MISC_ROUTES,
         reply=wire.AliveReply,
@@ -108,14 +94,12 @@ class MatchmakingRoutes:
         """Return the ids that were sent, as ``expectedPlayerIds``, without a check."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 
-    @routes.row(
-        "POST", "/candidate/player/register", access=TOKEN, reply=Empty, again=Again.NATURAL
-    )
+    @routes.row("POST", "/candidate/player/register", reply=Empty, again=Again.NATURAL)
     async def register(self, call: Call) -> Answer:
         """Do nothing: players need no registration, but clients send it."""
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("GET", "/candidate/regions", access=TOKEN, reply=wire.RegionsReply)
+    @routes.row("GET", "/candidate/regions", reply=wire.RegionsReply)
     async def regions(self, call: Call) -> Answer:
         """Return the only region, with the address to ping (QOS_TARGET_URL)."""
         return Answer(200, wire.show_regions(self.settings.qos_target_url))
@@ -125,7 +109,7 @@ class MatchmakingRoutes:
         """Answer the client's pings, by which it measures the distance to the host."""
         return Answer(200, wire.PONG, content_type="text/html; charset=utf-8")
 
-    @routes.row("POST", "/key/generate", access=TOKEN, reply=NoReturn, again=Again.NATURAL)
+    @routes.row("POST", "/key/generate", reply=NoReturn, again=Again.NATURAL)
     async def generate_key(self, call: Call) -> Answer:
         """Refuse always: clients get no keys of game servers."""
         raise Malformed("no keys are generated")

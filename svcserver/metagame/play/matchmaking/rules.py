@@ -8,12 +8,12 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.metagame.play.matches import (
-    Entry,
-    Group,
+    HuntGroup,
     Match,
+    MatchEntry,
+    MatchState,
     Sent,
     Server,
-    State,
     StoredMatches,
     is_world,
     takes_a_port,
@@ -43,7 +43,9 @@ class Matchmaker:
 
     # -- joining -----------------------------------------------------------
 
-    def join(self, player: AccountId, request: LaunchRequest, group: Group | None) -> Entry:
+    def join(
+        self, player: AccountId, request: LaunchRequest, group: HuntGroup | None
+    ) -> MatchEntry:
         """Enter a player; the match of the entry may be due at once (see ``due``)."""
         if group is not None and not request.names_a_map:
             return self._join_party(player, request, group)
@@ -54,7 +56,7 @@ class Matchmaker:
         if takes_a_port(request) and self.stored.draining:
             raise Malformed("no new hunts: the server is about to restart")
 
-    def _join_alone(self, player: AccountId, request: LaunchRequest) -> Entry:
+    def _join_alone(self, player: AccountId, request: LaunchRequest) -> MatchEntry:
         self._may_begin(request)
         self._leave(player)
         if request.names_a_map or is_world(request):
@@ -77,7 +79,9 @@ class Matchmaker:
         self.stored.set_queue(hunt_id, match)
         return match
 
-    def _join_party(self, player: AccountId, request: LaunchRequest, group: Group) -> Entry:
+    def _join_party(
+        self, player: AccountId, request: LaunchRequest, group: HuntGroup
+    ) -> MatchEntry:
         current = self._of_party(group.id)
         if current is not None and self._follows(player, request, current, group):
             return self._again(player, current)
@@ -88,24 +92,24 @@ class Matchmaker:
         raise Malformed("only the leader chooses another hunt")
 
     def _follows(
-        self, player: AccountId, request: LaunchRequest, current: Match, group: Group
+        self, player: AccountId, request: LaunchRequest, current: Match, group: HuntGroup
     ) -> bool:
         """Return whether the request repeats the party's current or, for a member, last hunt."""
         now = self.stored.now
-        if request.hunt_id != current.hunt_id or current.state is State.FAILED:
+        if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
             return False  # back from elsewhere: the leader wants the hunt anew
         if player in current.players and request.game_mode == current.mode:
-            return current.state is State.MATCHING or now - current.created_at < FOLLOW_S
+            return current.state is MatchState.MATCHING or now - current.created_at < FOLLOW_S
         return (
             player != group.leader
             and not is_world(request)
-            and current.state is State.IN_PROGRESS
+            and current.state is MatchState.IN_PROGRESS
             and now - current.created_at < FOLLOW_S
         )
 
-    def _again(self, player: AccountId, match: Match) -> Entry:
+    def _again(self, player: AccountId, match: Match) -> MatchEntry:
         """Return the same candidate; a player who was sent waits a while and is sent again."""
         if not self._is_in(player, match):
             self._leave(player)
@@ -114,11 +118,11 @@ class Matchmaker:
         hold_until = self.stored.now + SENT_AGAIN_S if player in match.told else 0.0
         match.elsewhere.pop(player, None)
         known_as = match.known_as.setdefault(player, match.id)
-        entry = Entry(known_as, match.mode, match.hunt_id, match, hold_until)
+        entry = MatchEntry(known_as, match.mode, match.hunt_id, match, hold_until)
         self.stored.place(player, entry)
         return entry
 
-    def _lead(self, leader: AccountId, request: LaunchRequest, group: Group) -> Entry:
+    def _lead(self, leader: AccountId, request: LaunchRequest, group: HuntGroup) -> MatchEntry:
         world = request.game_mode in (CITY, SHARED) or is_world(request)
         members = self._on_the_same_server(leader, group) if world else list(group.members)
         if members == [leader] and world:
@@ -133,7 +137,7 @@ class Matchmaker:
         entries = {member: self._enter(member, match, match.id, request) for member in members}
         return entries[leader]
 
-    def _on_the_same_server(self, leader: AccountId, group: Group) -> list[AccountId]:
+    def _on_the_same_server(self, leader: AccountId, group: HuntGroup) -> list[AccountId]:
         there = self.last_sent(leader)
         if there is None:
             return [leader]
@@ -152,11 +156,11 @@ class Matchmaker:
 
     def _enter(
         self, player: AccountId, match: Match, candidate_id: str, request: LaunchRequest
-    ) -> Entry:
+    ) -> MatchEntry:
         if not match.takes_a_port:
             self.launches.elsewhere(player)
         match.known_as[player] = candidate_id
-        entry = Entry(candidate_id, request.game_mode, request.hunt_id, match)
+        entry = MatchEntry(candidate_id, request.game_mode, request.hunt_id, match)
         self.stored.place(player, entry)
         return entry
 
@@ -165,7 +169,7 @@ class Matchmaker:
         entry = self.stored.entry(player)
         return entry is not None and entry.match is match
 
-    def follow(self, player: AccountId, candidate_id: str, group: Group | None) -> Entry:
+    def follow(self, player: AccountId, candidate_id: str, group: HuntGroup | None) -> MatchEntry:
         """Return a member's entry in the party's candidate; raises Missing."""
         match = self._of_party(group.id) if group is not None else None
         entry = self.stored.entry(player)
@@ -175,7 +179,7 @@ class Matchmaker:
 
     # -- waiting -----------------------------------------------------------
 
-    def entry(self, player: AccountId) -> Entry | None:
+    def entry(self, player: AccountId) -> MatchEntry | None:
         """Return the player's entry and store it for another hour."""
         entry = self.stored.entry(player)
         if entry is not None:
@@ -189,7 +193,7 @@ class Matchmaker:
     def due(self, match: Match) -> bool:
         """Return whether a game server should be requested now; closes a queue that is due."""
         now = self.stored.now
-        if match.state is not State.MATCHING or match.is_asking(now) or not match.players:
+        if match.state is not MatchState.MATCHING or match.is_asking(now) or not match.players:
             return False
         if match.takes_a_port and self.stored.draining:
             self._close(match)
@@ -221,7 +225,7 @@ class Matchmaker:
 
     def still_asking(self, match: Match) -> None:
         """Extend the time for which no other worker may request this launch."""
-        if match.state is State.MATCHING:
+        if match.state is MatchState.MATCHING:
             match.asking_until = self.stored.now + self.asked_s
 
     def may_start(self, match: Match) -> bool:
@@ -249,7 +253,7 @@ class Matchmaker:
     # -- what the deploy server said ---------------------------------------
 
     def ready(self, match: Match, server: Server) -> None:
-        match.asking_until, match.server, match.state = 0.0, server, State.IN_PROGRESS
+        match.asking_until, match.server, match.state = 0.0, server, MatchState.IN_PROGRESS
         match.ready_at = self.stored.now
         self.launches.ready(match, server)
 
@@ -271,10 +275,10 @@ class Matchmaker:
         self._fail(match)
 
     def _fail(self, match: Match) -> None:
-        match.state = State.FAILED
+        match.state = MatchState.FAILED
         self._end_of_party(match)
 
-    def sent(self, player: AccountId, entry: Entry) -> bool:
+    def sent(self, player: AccountId, entry: MatchEntry) -> bool:
         """Record that the player has the server's address; return whether it is new to them."""
         match, before, now = entry.match, self.last_sent(player), self.stored.now
         if match.server is None or (before is not None and before.match_id == match.id):
@@ -293,7 +297,7 @@ class Matchmaker:
 
     # -- leaving -----------------------------------------------------------
 
-    def cancel(self, player: AccountId, group: Group | None) -> None:
+    def cancel(self, player: AccountId, group: HuntGroup | None) -> None:
         """Cancel for the player; a party leader cancels for the party."""
         entry = self.stored.entry(player)
         if entry is None:
@@ -301,7 +305,7 @@ class Matchmaker:
         match = entry.match
         if match.party_id is not None and group is not None and group.leader == player:
             self.stored.set_party(match.party_id, None)
-            if match.state is not State.IN_PROGRESS:
+            if match.state is not MatchState.IN_PROGRESS:
                 for member in list(match.players):
                     if self._is_in(member, match):
                         self._leave(member)
@@ -311,7 +315,7 @@ class Matchmaker:
     def leave(self, player: AccountId) -> None:
         """Take only this player out, and only while the match has no server."""
         entry = self.stored.entry(player)
-        if entry is not None and entry.match.state is not State.IN_PROGRESS:
+        if entry is not None and entry.match.state is not MatchState.IN_PROGRESS:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
@@ -332,7 +336,7 @@ class Matchmaker:
             return
         self.stored.place(player, None)
         match = entry.match
-        if match.state is State.IN_PROGRESS or match.is_asking(self.stored.now):
+        if match.state is MatchState.IN_PROGRESS or match.is_asking(self.stored.now):
             return  # the launch under way goes on for whoever is expected
         match.asking_until = 0.0
         self._drop(player, match)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field, fields, frozen
 from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Board, BoardTransaction
@@ -16,7 +16,7 @@ from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
 from svcserver.metagame.once import results
 from svcserver.metagame.play.drain import is_draining
-from svcserver.metagame.play.matches import Entry, Joined, Match, Sent, Server, State
+from svcserver.metagame.play.matches import Joined, Match, MatchEntry, MatchState, Sent, Server
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.rules import ASKED_S, FORGET_S, Matchmaker
 from svcserver.metagame.social.parties.rules import PartyCandidate
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 @frozen
-class Place:
-    """An ``Entry`` of a match as it is kept on the board."""
+class KeptEntry:
+    """A ``MatchEntry`` as it is stored on the board."""
 
     candidate_id: str
     mode: str
@@ -37,7 +37,7 @@ class Place:
 
 @frozen
 class KeptMatch:
-    """A ``Match`` as it is kept: nobody changes it."""
+    """A ``Match`` on the board, which never changes it; its fields have the same names."""
 
     id: str
     mode: str
@@ -49,7 +49,7 @@ class KeptMatch:
     party_id: str | None
     leader: AccountId | None
     joined_at: float
-    state: State
+    state: MatchState
     server: Server | None
     asking_until: float
     queued: bool
@@ -65,65 +65,29 @@ class KeptMatch:
 
     @classmethod
     def of(cls, match: Match) -> KeptMatch:
-        """The frozen form of ``match`` for the board."""
-        return cls(
-            id=match.id,
-            mode=match.mode,
-            hunt_id=match.hunt_id,
-            args=match.args,
-            players=tuple(match.players),
-            expects=match.expects,
-            created_at=match.created_at,
-            party_id=match.party_id,
-            leader=match.leader,
-            joined_at=match.joined_at,
-            state=match.state,
-            server=match.server,
-            asking_until=match.asking_until,
-            queued=match.queued,
-            retry_at=match.retry_at,
-            refused_at=match.refused_at,
-            ready_at=match.ready_at,
-            sent_at=match.sent_at,
-            known_as=dict(match.known_as),
-            told=frozenset(match.told),
-            elsewhere=dict(match.elsewhere),
-            counts_for=frozenset(match.counts_for),
-            ended=match.ended,
-        )
+        """Return the frozen form of ``match`` for the board."""
+        return cls(**_converted(match, {list: tuple, set: frozenset, dict: dict}))
 
     def opened(self) -> Match:
-        """A match that rules may change; ``of`` makes it fit for the board again."""
-        return Match(
-            id=self.id,
-            mode=self.mode,
-            hunt_id=self.hunt_id,
-            args=self.args,
-            players=list(self.players),
-            expects=self.expects,
-            created_at=self.created_at,
-            party_id=self.party_id,
-            leader=self.leader,
-            joined_at=self.joined_at,
-            state=self.state,
-            server=self.server,
-            asking_until=self.asking_until,
-            queued=self.queued,
-            retry_at=self.retry_at,
-            refused_at=self.refused_at,
-            ready_at=self.ready_at,
-            sent_at=self.sent_at,
-            known_as=dict(self.known_as),
-            told=set(self.told),
-            elsewhere=dict(self.elsewhere),
-            counts_for=set(self.counts_for),
-            ended=self.ended,
-        )
+        """Return a match that rules may change."""
+        return Match(**_converted(self, {tuple: list, frozenset: set, dict: dict}))
 
+
+def _converted(
+    match: Match | KeptMatch, types: Mapping[type, Callable[[Any], Any]]
+) -> dict[str, Any]:
+    """Return the fields of a match, with each collection copied into its counterpart."""
+    values = ((name, getattr(match, name)) for name in MATCH_FIELDS)
+    return {
+        name: types[type(value)](value) if type(value) in types else value for name, value in values
+    }
+
+
+MATCH_FIELDS = tuple(attribute.name for attribute in fields(KeptMatch))
 
 # a match outlasts what names it
 MATCHES = Kind("matches", KeptMatch, lives_s=2 * FORGET_S, kept_by_reading=True)
-PLACES = Kind("candidates", Place, lives_s=FORGET_S)
+PLACES = Kind("candidates", KeptEntry, lives_s=FORGET_S)
 QUEUES = Kind("queues", str, lives_s=FORGET_S)
 PARTY_HUNTS = Kind("party_hunts", str, lives_s=FORGET_S)
 SENT = Kind("sent_to", Sent, lives_s=DAY_S)
@@ -171,19 +135,19 @@ class BoardMatches:
     def add(self, match: Match) -> None:
         self._loaded[match.id] = None, match
 
-    def entry(self, player: AccountId) -> Entry | None:
+    def entry(self, player: AccountId) -> MatchEntry | None:
         place = self.transaction.get(PLACES, player)
         match = None if place is None else self.match(place.match_id)
         if place is None or match is None:
             return None
-        return Entry(place.candidate_id, place.mode, place.hunt_id, match, place.hold_until)
+        return MatchEntry(place.candidate_id, place.mode, place.hunt_id, match, place.hold_until)
 
-    def place(self, player: AccountId, entry: Entry | None) -> None:
+    def place(self, player: AccountId, entry: MatchEntry | None) -> None:
         if entry is None:
             self.transaction.drop(PLACES, player)
             return
         known = entry.candidate_id, entry.mode, entry.hunt_id
-        self.transaction.put(PLACES, player, Place(*known, entry.match.id, entry.hold_until))
+        self.transaction.put(PLACES, player, KeptEntry(*known, entry.match.id, entry.hold_until))
 
     def queue(self, hunt_id: str) -> Match | None:
         return self._named(QUEUES, hunt_id)

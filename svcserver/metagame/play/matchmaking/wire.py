@@ -11,7 +11,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.json import Json
 from svcserver.kernel.launch_requests import ISLAND, LaunchRequest, check
 from svcserver.kernel.shapes import AsSent, Lenient, TextWithNul, camel_case, spelled
-from svcserver.metagame.play.matches import Entry, Joined, State
+from svcserver.metagame.play.matches import Joined, MatchEntry, MatchState
 
 PERIOD_MS = 10_000
 PINGS = 5
@@ -96,19 +96,19 @@ class RegionsReply(TypedDict):
     payload: Regions
 
 
-def show_joined(entry: Entry | Joined) -> JoinReply:
+def show_joined(entry: MatchEntry | Joined) -> JoinReply:
     """Return the reply of both joins."""
     return {
         "candidateId": entry.candidate_id,
         "gameMode": entry.mode,
         "huntId": entry.hunt_id,
-        "status": State.MATCHING.value,
+        "status": MatchState.MATCHING.value,
         "statusReason": None,
     }
 
 
 def show_standing(
-    player: AccountId, entry: Entry, state: State, changelist: str
+    player: AccountId, entry: MatchEntry, state: MatchState, changelist: str
 ) -> dict[str, Json]:
     """Return the reply of a status poll, its keys in the order that the client was tested with."""
     match = entry.match
@@ -122,7 +122,7 @@ def show_standing(
             account_id: {} for account_id in (match.players if in_party else [player])
         },
     }
-    if state is State.IN_PROGRESS and match.server is not None:
+    if state is MatchState.IN_PROGRESS and match.server is not None:
         reply["serverInfo"] = {
             "buildId": f"{changelist}_1.4.4_shipping",
             "gameSessionId": entry.candidate_id,

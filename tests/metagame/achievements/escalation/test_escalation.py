@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.achievements.escalation import acts, rules
-from svcserver.metagame.achievements.escalation.rules import State
+from svcserver.metagame.achievements.escalation.rules import SeasonState
 from svcserver.metagame.achievements.escalation.wire import SeasonSave
 from tests.metagame.achievements.progression.base import Achieving
 from tests.support.proves import proves
@@ -193,9 +193,9 @@ class StubAccountTests(Achieving):
 class SaveTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.notes, self.registry = list[str](), acts.load()
-        self.stored: State | None = None
+        self.stored: SeasonState | None = None
 
-    def save(self, body: Any) -> State:
+    def save(self, body: Any) -> SeasonState:
         season = rules.open_season(self.registry, "ESC_SEASON_1")
         sent = rules.canonical(season, self.registry, reader(SeasonSave)(body).values())
         if rules.accept(self.stored, sent, season, self.registry, self.notes, strict=True):

@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.refusals import Forbidden, Malformed
 from svcserver.metagame.belongings.inventory.rules import (
     By,
-    Holder,
+    InventoryHolder,
     Note,
     Policy,
     is_newer,
@@ -101,7 +101,7 @@ class ItemTests(SynchronousTestCase):
         changes = {"made": ["who reads this?"]}
         note = Note("c", None, 0, By.CLIENT, "", changes, b"who reads this?")
         deal = items.transaction({"addInstancedItems": [sword(1, "who reads this?")]})
-        for value in (item, note, Holder("c", "UID-a", b"who reads this?")):
+        for value in (item, note, InventoryHolder("c", "UID-a", b"who reads this?")):
             self.assertNotIn("who reads", repr(value))
         self.assertNotIn("who reads", repr(deal))
 

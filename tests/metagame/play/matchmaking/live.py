@@ -12,7 +12,7 @@ from attrs import evolve
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.signals import PartyChanged
-from svcserver.metagame.play.matches import Entry, Group, Match, Sent, Server
+from svcserver.metagame.play.matches import HuntGroup, Match, MatchEntry, Sent, Server
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.social.parties.rules import PartyCandidate
@@ -64,20 +64,20 @@ class Seen:
 
         return self.do(job, now)
 
-    def seen(self, entry: Entry) -> Entry:
+    def seen(self, entry: MatchEntry) -> MatchEntry:
         match: Any = self._known.setdefault(entry.match.id, SeenMatch(self, entry.match.id))
         return evolve(entry, match=match)
 
     def join(
-        self, player: str, request: LaunchRequest, group: Group | None, now: float | None = None
-    ) -> Entry:
+        self, player: str, request: LaunchRequest, group: HuntGroup | None, now: float | None = None
+    ) -> MatchEntry:
         return self.seen(self.do(lambda rules: rules.join(player, request, group), now))
 
-    def entry(self, player: str, now: float | None = None) -> Entry | None:
+    def entry(self, player: str, now: float | None = None) -> MatchEntry | None:
         entry = self.do(lambda rules: rules.entry(player), now)
         return None if entry is None else self.seen(entry)
 
-    def follow(self, player: str, named: str, group: Group | None, now: float) -> Entry:
+    def follow(self, player: str, named: str, group: HuntGroup | None, now: float) -> MatchEntry:
         return self.seen(self.do(lambda rules: rules.follow(player, named, group), now))
 
     def due(self, match: Any, now: float) -> bool:
@@ -109,7 +109,7 @@ class Seen:
     def leave(self, player: str) -> None:
         self.do(lambda rules: rules.leave(player))
 
-    def cancel(self, player: str, group: Group | None) -> None:
+    def cancel(self, player: str, group: HuntGroup | None) -> None:
         self.do(lambda rules: rules.cancel(player, group))
 
     def left_party(self, party_id: str, players: tuple[str, ...]) -> None:

@@ -10,9 +10,9 @@ from attrs import define, evolve, field
 from svcserver.kernel.ids import AccountId, new_id
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.metagame.play.matches import Group, Sent, Server, State, is_world
+from svcserver.metagame.play.matches import HuntGroup, MatchState, Sent, Server, is_world
 from svcserver.metagame.social.parties.rules import PartyCandidate
-from tests.metagame.play.matchmaking.model_launches import FORGET_S, Entry, Launches, Match
+from tests.metagame.play.matchmaking.model_launches import FORGET_S, Launches, Match, MatchEntry
 
 GROUP = 4
 GROUP_WAIT_S = 20.0  # without a new joiner
@@ -31,7 +31,7 @@ class PlainMatchmaker:
     """The same acts, with the time as an argument."""
 
     launches: Launches = field(factory=lambda: Launches(0.0))
-    _entries: dict[AccountId, Entry] = field(factory=dict, init=False)
+    _entries: dict[AccountId, MatchEntry] = field(factory=dict, init=False)
     _queues: dict[str, Match] = field(factory=dict, init=False)
     _parties: dict[str, Match] = field(factory=dict, init=False)
     _sent: dict[AccountId, Sent] = field(factory=dict, init=False)
@@ -40,15 +40,15 @@ class PlainMatchmaker:
     # -- joining -----------------------------------------------------------
 
     def join(
-        self, player: AccountId, request: LaunchRequest, group: Group | None, now: float
-    ) -> Entry:
+        self, player: AccountId, request: LaunchRequest, group: HuntGroup | None, now: float
+    ) -> MatchEntry:
         """A player's request; ``entry.match`` may be due at once (see ``due``)."""
         self._sweep(now)
         if group is not None and not request.names_a_map:
             return self._join_party(player, request, group, now)
         return self._join_alone(player, request, now)
 
-    def _join_alone(self, player: AccountId, request: LaunchRequest, now: float) -> Entry:
+    def _join_alone(self, player: AccountId, request: LaunchRequest, now: float) -> MatchEntry:
         self._leave(player)
         if request.names_a_map or is_world(request):
             match = self._match(request, [player], now, expects=False)
@@ -67,8 +67,8 @@ class PlainMatchmaker:
         return match
 
     def _join_party(
-        self, player: AccountId, request: LaunchRequest, group: Group, now: float
-    ) -> Entry:
+        self, player: AccountId, request: LaunchRequest, group: HuntGroup, now: float
+    ) -> MatchEntry:
         current = self._parties.get(group.id)
         if current is not None and self._follows(player, request, current, group, now):
             return self._again(player, current, now)
@@ -79,23 +79,28 @@ class PlainMatchmaker:
         raise Malformed("only the leader chooses another hunt")
 
     def _follows(
-        self, player: AccountId, request: LaunchRequest, current: Match, group: Group, now: float
+        self,
+        player: AccountId,
+        request: LaunchRequest,
+        current: Match,
+        group: HuntGroup,
+        now: float,
     ) -> bool:
         """Return whether the request repeats the party's current or, for a member, last hunt."""
-        if request.hunt_id != current.hunt_id or current.state is State.FAILED:
+        if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
             return False  # back from elsewhere: the leader wants the hunt anew
         if player in current.players and request.game_mode == current.mode:
-            return current.state is State.MATCHING or now - current.created_at < FOLLOW_S
+            return current.state is MatchState.MATCHING or now - current.created_at < FOLLOW_S
         return (
             player != group.leader
             and not is_world(request)
-            and current.state is State.IN_PROGRESS
+            and current.state is MatchState.IN_PROGRESS
             and now - current.created_at < FOLLOW_S
         )
 
-    def _again(self, player: AccountId, match: Match, now: float) -> Entry:
+    def _again(self, player: AccountId, match: Match, now: float) -> MatchEntry:
         """The same candidate; a player already sent is told MATCHING a while, then sent again."""
         if not self._is_in(player, match):
             self._leave(player)
@@ -104,11 +109,13 @@ class PlainMatchmaker:
         hold_until = now + SENT_AGAIN_S if player in match.told else 0.0
         match.elsewhere.pop(player, None)
         known_as = match.known_as.setdefault(player, match.id)
-        entry = Entry(known_as, match.mode, match.hunt_id, match, now, hold_until)
+        entry = MatchEntry(known_as, match.mode, match.hunt_id, match, now, hold_until)
         self._entries[player] = entry
         return entry
 
-    def _lead(self, leader: AccountId, request: LaunchRequest, group: Group, now: float) -> Entry:
+    def _lead(
+        self, leader: AccountId, request: LaunchRequest, group: HuntGroup, now: float
+    ) -> MatchEntry:
         world = request.game_mode in (CITY, SHARED) or is_world(request)
         members = self._on_the_same_server(leader, group) if world else list(group.members)
         if members == [leader] and world:
@@ -125,7 +132,7 @@ class PlainMatchmaker:
             self._enter(member, match, match.id, request, now)
         return self._entries[leader]
 
-    def _on_the_same_server(self, leader: AccountId, group: Group) -> list[AccountId]:
+    def _on_the_same_server(self, leader: AccountId, group: HuntGroup) -> list[AccountId]:
         there = self._sent.get(leader)
         if there is None:
             return [leader]
@@ -146,11 +153,11 @@ class PlainMatchmaker:
 
     def _enter(
         self, player: AccountId, match: Match, candidate_id: str, request: LaunchRequest, now: float
-    ) -> Entry:
+    ) -> MatchEntry:
         if not match.takes_a_port:
             self.launches.elsewhere(player, now)
         match.known_as[player] = candidate_id
-        entry = Entry(candidate_id, request.game_mode, request.hunt_id, match, now)
+        entry = MatchEntry(candidate_id, request.game_mode, request.hunt_id, match, now)
         self._entries[player] = entry
         return entry
 
@@ -160,8 +167,8 @@ class PlainMatchmaker:
         return entry is not None and entry.match is match
 
     def follow(
-        self, player: AccountId, candidate_id: str, group: Group | None, now: float
-    ) -> Entry:
+        self, player: AccountId, candidate_id: str, group: HuntGroup | None, now: float
+    ) -> MatchEntry:
         """A member's way into the party's candidate; raises Missing."""
         match = self._parties.get(group.id) if group is not None else None
         if match is None or match.id != candidate_id or not self._is_in(player, match):
@@ -170,7 +177,7 @@ class PlainMatchmaker:
 
     # -- waiting -----------------------------------------------------------
 
-    def entry(self, player: AccountId, now: float) -> Entry | None:
+    def entry(self, player: AccountId, now: float) -> MatchEntry | None:
         """The player's place, marked as asked for."""
         entry = self._entries.get(player)
         if entry is None:
@@ -181,7 +188,7 @@ class PlainMatchmaker:
 
     def due(self, match: Match, now: float) -> bool:
         """Return whether a game server should be requested now; closes a queue that is due."""
-        if match.state is not State.MATCHING or match.asking or not match.players:
+        if match.state is not MatchState.MATCHING or match.asking or not match.players:
             return False
         if match.queued:
             if now - match.joined_at <= GROUP_WAIT_S:
@@ -229,7 +236,7 @@ class PlainMatchmaker:
     # -- what the deploy server said ---------------------------------------
 
     def ready(self, match: Match, server: Server, now: float) -> None:
-        match.asking, match.server, match.state = False, server, State.IN_PROGRESS
+        match.asking, match.server, match.state = False, server, MatchState.IN_PROGRESS
         match.ready_at = now
         self.launches.ready(match, server)
 
@@ -251,11 +258,11 @@ class PlainMatchmaker:
         self._fail(match)
 
     def _fail(self, match: Match) -> None:
-        match.state = State.FAILED
+        match.state = MatchState.FAILED
         if match.party_id is not None and self._parties.get(match.party_id) is match:
             del self._parties[match.party_id]
 
-    def sent(self, player: AccountId, entry: Entry, now: float) -> None:
+    def sent(self, player: AccountId, entry: MatchEntry, now: float) -> None:
         """The player was told the server's address."""
         match, before = entry.match, self._sent.get(player)
         if match.server is None or (before is not None and before.match_id == match.id):
@@ -273,7 +280,7 @@ class PlainMatchmaker:
 
     # -- leaving -----------------------------------------------------------
 
-    def cancel(self, player: AccountId, group: Group | None) -> None:
+    def cancel(self, player: AccountId, group: HuntGroup | None) -> None:
         """``DELETE /candidate``: a party leader's cancel is the party's."""
         entry = self._entries.get(player)
         if entry is None:
@@ -281,7 +288,7 @@ class PlainMatchmaker:
         match = entry.match
         if match.party_id is not None and group is not None and group.leader == player:
             self._parties.pop(match.party_id, None)
-            if match.state is not State.IN_PROGRESS:
+            if match.state is not MatchState.IN_PROGRESS:
                 for member in list(match.players):
                     if self._is_in(member, match):
                         self._leave(member)
@@ -291,7 +298,7 @@ class PlainMatchmaker:
     def leave(self, player: AccountId) -> None:
         """``DELETE /candidate/leave``: only the caller, and only an unresolved wait."""
         entry = self._entries.get(player)
-        if entry is not None and entry.match.state is not State.IN_PROGRESS:
+        if entry is not None and entry.match.state is not MatchState.IN_PROGRESS:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
@@ -311,7 +318,7 @@ class PlainMatchmaker:
         if entry is None:
             return
         match = entry.match
-        if match.state is State.IN_PROGRESS or match.asking:
+        if match.state is MatchState.IN_PROGRESS or match.asking:
             return  # the launch under way goes on for whoever is expected
         self._drop(player, match)
 

@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.metagame.play.matches import Server, State
+from svcserver.metagame.play.matches import MatchState, Server
 
 FORGET_S = 3600.0
 AT_ONCE = 2
@@ -31,7 +31,7 @@ class Match:
     party_id: str | None = None
     leader: AccountId | None = None  # of the party
     joined_at: float = 0.0  # the last joiner
-    state: State = State.MATCHING
+    state: MatchState = MatchState.MATCHING
     server: Server | None = None
     asking: bool = False
     queued: bool = False
@@ -57,7 +57,7 @@ class Match:
 
 
 @frozen
-class Entry:
+class MatchEntry:
     """A player's place: the id they know it by, and the match."""
 
     candidate_id: str
@@ -67,10 +67,10 @@ class Entry:
     seen_at: float
     hold_until: float = 0.0  # answers MATCHING until then, though the server is known
 
-    def state(self, now: float) -> State:
+    def state(self, now: float) -> MatchState:
         """Return the state for this player."""
-        if self.match.state is State.IN_PROGRESS and now < self.hold_until:
-            return State.MATCHING
+        if self.match.state is MatchState.IN_PROGRESS and now < self.hold_until:
+            return MatchState.MATCHING
         return self.match.state
 
 
@@ -106,7 +106,9 @@ class Launches:
         """The servers whose end would let this match start."""
         live = (launch for holder in _holders(match) for launch in self._live(holder))
         return [
-            launch for launch in live if launch is not match and launch.state is State.IN_PROGRESS
+            launch
+            for launch in live
+            if launch is not match and launch.state is MatchState.IN_PROGRESS
         ]
 
     def elsewhere(self, player: AccountId, now: float) -> None:
@@ -182,7 +184,7 @@ def _is_held_by_another(match: Match, player: AccountId, now: float) -> bool:
 
 
 def _is_live(match: Match) -> bool:
-    return not match.ended and (match.asking or match.state is State.IN_PROGRESS)
+    return not match.ended and (match.asking or match.state is MatchState.IN_PROGRESS)
 
 
 def _holders(match: Match) -> list[str]:

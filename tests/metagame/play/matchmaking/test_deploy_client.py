@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.headers import MATCH
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.metagame.play.deploy_client import RESTARTS_S, DeployClient, Failed
+from svcserver.metagame.play.deploy_client import RESTARTS_S, DeployClient, DeployFailed
 from svcserver.metagame.play.matches import Server
 from tests.support.proves import proves
 
@@ -74,12 +74,12 @@ class RestartTests(SynchronousTestCase):
     def test_one_that_does_not_come_back_is_a_failure_soon(self) -> None:
         launched = self.launch()
         self.clock.pump([0.25] * int(RESTARTS_S / 0.25))
-        self.failureResultOf(launched, Failed)
+        self.failureResultOf(launched, DeployFailed)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_what_may_have_been_heard_is_not_asked_again(self) -> None:
         self.http.why = ConnectionLost()
-        self.failureResultOf(self.launch(), Failed)
+        self.failureResultOf(self.launch(), DeployFailed)
         self.assertEqual(self.http.requests, 1)
 
     def test_so_does_the_question_for_a_key(self) -> None:

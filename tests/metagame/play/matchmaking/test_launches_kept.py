@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.board.memory import MemoryTransaction, Tables
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.metagame.play.deploy_client import DeployClient
-from svcserver.metagame.play.matches import Match, Server, State
+from svcserver.metagame.play.matches import Match, MatchState, Server
 from svcserver.metagame.play.matchmaking import launches
 from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.play.matchmaking.launching import Launching
@@ -46,7 +46,7 @@ class BookTests(SynchronousTestCase):
         self.launches.begun(match)
         match.asking_until, match.state, match.ready_at = (
             0.0,
-            State.IN_PROGRESS,
+            MatchState.IN_PROGRESS,
             self.transaction.now,
         )
         match.server = Server("h", port)

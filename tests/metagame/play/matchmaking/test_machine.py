@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed, Refusal
-from svcserver.metagame.play.matches import Match, Server, State
+from svcserver.metagame.play.matches import Match, MatchState, Server
 from svcserver.metagame.play.matchmaking.rules import Matchmaker
 from tests.metagame.play.matchmaking.live import Seen
 from tests.metagame.play.matchmaking.model import Launches, PlainMatchmaker
@@ -111,7 +111,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.launch_if_due(entry.match, model.match)
         entry, model = self.world.entry(player, self.now), self.model.entry(player, self.now)
         self.same(entry, model)
-        if entry is not None and entry.state(self.now) is State.IN_PROGRESS:
+        if entry is not None and entry.state(self.now) is MatchState.IN_PROGRESS:
             self.world.sent(player, self.now)
             assert model is not None
             self.model.sent(player, model, self.now)
@@ -188,7 +188,7 @@ class QueueMachine(RuleBasedStateMachine):
         waiting = [player for match in matches for player in match.players]
         assert len(waiting) == len(set(waiting))
         for match in matches:
-            assert match.state is State.MATCHING and 0 < len(match.players) < 4
+            assert match.state is MatchState.MATCHING and 0 < len(match.players) < 4
 
 
 QueueMachineTests = QueueMachine.TestCase
@@ -198,8 +198,8 @@ QueueMachineTests.settings = settings(max_examples=40, stateful_step_count=30, d
 class RulesTests(SynchronousTestCase):
     @proves("POST /candidate/join")
     def test_only_a_leader_chooses(self) -> None:
-        class Group:
+        class HuntGroup:
             id, leader, members = "p", "a", ("a", "b")
 
         with self.assertRaises(Malformed):
-            Seen().join("b", LaunchRequest("ISLAND", "", "A"), Group(), 0.0)
+            Seen().join("b", LaunchRequest("ISLAND", "", "A"), HuntGroup(), 0.0)

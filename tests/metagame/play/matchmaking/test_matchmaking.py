@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import ISLAND
 from svcserver.metagame.play.drain import DRAIN, ONLY, Drain
-from svcserver.metagame.play.matches import Entry, Match, Server, State
+from svcserver.metagame.play.matches import Match, MatchEntry, MatchState, Server
 from svcserver.metagame.play.matchmaking import wire
 from tests.metagame.play.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply
 from tests.support.browser import Page
@@ -464,10 +464,10 @@ class EndedTests(MatchmakingCase):
         )
 
 
-def entry(party: str | None = None) -> Entry:
+def entry(party: str | None = None) -> MatchEntry:
     match = Match("m", "Hunt", "7", "", ["ann", "bob"], True, 0.0, party_id=party)
     match.server = Server("192.0.2.7", 7777)
-    return Entry("c", "Hunt", "7", match)
+    return MatchEntry("c", "Hunt", "7", match)
 
 
 class ReplyTests(SynchronousTestCase):
@@ -496,7 +496,7 @@ class ReplyTests(SynchronousTestCase):
         )
 
     def test_alone_one_sees_oneself_and_the_island(self) -> None:
-        reply = wire.show_standing("ann", entry(), State.MATCHING, "123")
+        reply = wire.show_standing("ann", entry(), MatchState.MATCHING, "123")
         self.assertEqual(
             reply,
             {
@@ -512,7 +512,7 @@ class ReplyTests(SynchronousTestCase):
         )
 
     def test_in_a_party_one_sees_all_and_the_server_once_it_is_there(self) -> None:
-        reply = wire.show_standing("ann", entry("p"), State.IN_PROGRESS, "123")
+        reply = wire.show_standing("ann", entry("p"), MatchState.IN_PROGRESS, "123")
         self.assertEqual(
             (reply["gameMode"], reply["playerStates"]), ("Hunt", {"ann": {}, "bob": {}})
         )

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
-from svcserver.metagame.play.matches import Match, Server, State
+from svcserver.metagame.play.matches import Match, MatchState, Server
 from svcserver.metagame.play.matchmaking import store
 from svcserver.metagame.play.matchmaking.launching import Launching
 from tests.metagame.play.matchmaking.live import Seen
@@ -216,9 +216,9 @@ class DueTests(Case):
         self.matches.asking(match, 295.0)
         self.matches.refused(match, 296.0)  # the first refusal counts
         self.assertIs(self.matches.due(match, 300.9), False)
-        self.assertIs(match.state, State.MATCHING)
+        self.assertIs(match.state, MatchState.MATCHING)
         self.assertIs(self.matches.due(match, 301.0), False)
-        self.assertIs(match.state, State.FAILED)
+        self.assertIs(match.state, MatchState.FAILED)
 
 
 class Silent:
