@@ -14,4 +14,4 @@ def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) ->
     """Raise Conflict when ``wanted`` adds new names beyond ``most``."""
     added = {name for name in wanted if name not in stored}
     if added and len(stored) + len(added) > most:
-        raise Conflict("this account has as many of these as it may have")
+        raise Conflict("this account has the maximum number of these entries")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
@@ -20,33 +21,30 @@ HOUR_S, MINUTE_S = 3600.0, 60.0
 
 
 def housekeeping(ledger: Ledger, clock: IReactorTime, wall_clock: Callable[[], float]) -> Every:
-    """The service that deletes them, at the start and hourly."""
+    """Return the service that deletes purchases and answers, at the start and hourly."""
 
     def work(tx: Connection) -> tuple[int, int]:
-        at = wall_clock()
-        return forget_purchases(tx, at), forget_old(tx, at)
+        return forget_purchases(tx, wall_clock()), forget_old(tx, wall_clock())
 
-    def said(counts: tuple[int, int]) -> None:
-        log.debug(
-            "forgot {purchases} purchases and {answers} answers",
-            purchases=counts[0],
-            answers=counts[1],
-        )
+    async def tidy() -> None:
+        purchases, answers = await ledger.write(work, ACROSS)
+        text = "forgot {purchases} purchases and {answers} answers"
+        log.debug(text, purchases=purchases, answers=answers)
 
-    def tidy() -> Deferred[None]:
-        return ledger.write(work, ACROSS).addCallback(said)
-
-    return Every(clock, HOUR_S, tidy, "the deletion of expired purchases and answers", at_once=True)
+    return _every(clock, HOUR_S, tidy, "the deletion of expired purchases and answers")
 
 
 def forgetting(ledger: Ledger, clock: IReactorTime, wall_clock: Callable[[], float]) -> Every:
-    """The service that deletes the results of old requests, in batches."""
+    """Return the service that deletes the results of old requests, in batches."""
 
     async def tidy() -> None:
         while await ledger.write(lambda tx: forget_attempts(tx, wall_clock()), ACROSS) == BATCH:
             pass
 
-    def look() -> Deferred[None]:
-        return Deferred.fromCoroutine(tidy())
+    return _every(clock, MINUTE_S, tidy, "the deletion of the results of requests")
 
-    return Every(clock, MINUTE_S, look, "the deletion of the results of requests", at_once=True)
+
+def _every(
+    clock: IReactorTime, seconds: float, tidy: Callable[[], Coroutine[Any, Any, None]], name: str
+) -> Every:
+    return Every(clock, seconds, lambda: Deferred.fromCoroutine(tidy()), name, at_once=True)

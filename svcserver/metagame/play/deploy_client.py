@@ -162,13 +162,13 @@ class DeployClient:
         except DeployFailed as error:
             if method == "GET" or not error.was_asked:
                 raise Conflict("the deploy server does not answer", code="no_deploy") from error
-            text = "the deploy server does not answer: it may have been done"
+            text = "the deploy server does not answer; the action may have succeeded"
             raise Unanswered(text, code="no_answer") from error
         if status == 200:
             return reply
         words = str(reply["message"]) if isinstance(reply, dict) and "message" in reply else ""
         if status == 500 and method != "GET":
-            text = "the deploy server failed at it: part of it may have been done"
+            text = "the deploy server failed; the action may have succeeded in part"
             raise Unanswered(text, code="no_answer")
         refusal = REFUSALS.get(status, Unavailable)
         raise refusal(words or f"the deploy server answered {status}", code="refused")
@@ -253,7 +253,7 @@ class LaunchKeys:
         if not _KEY.match(key):
             return succeed(False)
         if len(self._turns.waiting) >= MAX_WAITING:
-            log.warn("too many unknown game-server keys at once; one was refused unasked")
+            log.warn("too many unknown game-server keys at once: refused one without a look-up")
             return succeed(False)
         return self._turns.run(self._ask, fingerprint(key))
 

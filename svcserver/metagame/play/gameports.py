@@ -94,7 +94,10 @@ class GamePorts:
             elif len(self._under_way) < MAX_UNDER_WAY:
                 self._begin(network, now)
             else:
-                log.error("too many withdrawals: {network} stays open", network=network)
+                log.error(
+                    "too many networks to close at once: the game ports stay open for {network}",
+                    network=network,
+                )
 
     def _is_used(self, network: str, since: float) -> bool:
         return any(times.get(network, NEVER) >= since for times in self._heard.values())
@@ -122,7 +125,7 @@ class GamePorts:
             if wait_s is not None:
                 await deferLater(self.clock, wait_s)
         log.error(
-            "the allowlist helper at {url} does not shut the game ports for {network}: {why}",
+            "the allowlist helper at {url} did not close the game ports for {network}: {why}",
             url=url,
             network=network,
             why=error,
@@ -154,4 +157,4 @@ def _cut_short() -> Iterator[None]:
     try:
         yield
     except CancelledError:
-        log.debug("a withdrawal of game ports was cut short")
+        log.debug("closing game ports was cancelled")

@@ -62,7 +62,7 @@ def check_size(
     """Raise Conflict for a board or draft that grows beyond ``most`` bytes."""
     size = _size(after)
     if (size > most and size > _size(before)) or len(draft or b"") > most:
-        raise Conflict("the bounty board holds as much as it may")
+        raise Conflict("the bounty board is full")
 
 
 def _size(bounties: Mapping[str, Bounty]) -> int:

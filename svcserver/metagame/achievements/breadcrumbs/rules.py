@@ -9,7 +9,7 @@ from svcserver.kernel.refusals import Conflict, Malformed
 def check_size(size: int, most: int) -> None:
     """Raise Malformed for a list of more than ``most`` bytes."""
     if size > most:
-        raise Malformed("these are too many breadcrumbs")
+        raise Malformed("the list of breadcrumbs is too large")
 
 
 def check(stored: int | None, version: int) -> None:
@@ -18,6 +18,6 @@ def check(stored: int | None, version: int) -> None:
     The first save may use any such version, and so may a save over one that leaves no room.
     """
     if stored is not None and version <= stored < MAX_VERSION:
-        raise Conflict("these breadcrumbs have changed since")
+        raise Conflict("this version of the breadcrumbs or a newer one is stored")
     if version > MAX_VERSION:
         raise Conflict("this version is too high: no newer one would fit above it")

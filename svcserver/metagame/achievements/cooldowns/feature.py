@@ -68,7 +68,7 @@ class CooldownBatch:
 def cooldown_in_path(text: str) -> str:
     """Return a cooldown's id in a path; raises Malformed."""
     if not is_name(text):
-        raise Malformed("not a cooldown's id")
+        raise Malformed("the cooldown's id is not valid")
     return text
 
 

@@ -117,7 +117,7 @@ class EncounterActs:
             if encounters.has(character_id, kind, name):
                 return
             if encounters.count(character_id) >= self.most:
-                raise Conflict("this character has met as much as one may")
+                raise Conflict("this character has the maximum number of encounters")
             encounters.add(character_id, kind, name)
 
         await self.data.write(me, size, work)

@@ -102,7 +102,7 @@ def _once(sent: Iterable[tuple[str, T]], known: Collection[str]) -> dict[str, T]
     values: dict[str, T] = {}
     for name, value in sent:
         if name not in known or name in values:
-            raise Malformed("a talent or reward is not one of this season, or is there twice")
+            raise Malformed("a talent or reward is not of this season, or is listed twice")
         values[name] = value
     return values
 

@@ -66,7 +66,7 @@ def _from_folder(folder: FilePath) -> dict[str, Sent]:
             for sent in _listed(orjson.loads(file.read_bytes())):
                 path = path_of(sent)
                 if path.id in paths:
-                    raise ValueError(f"{path.id} is there twice")
+                    raise ValueError(f"{path.id} is listed twice")
                 paths[path.id] = path, sent
         except (OSError, ValueError) as error:
             text = f"PROGRESSION_CONFIG_DIR {file}: {error}; correct the file or remove it"

@@ -24,7 +24,7 @@ from svcserver.metagame.achievements.progression.acts import (
     ProgressionActs,
 )
 from svcserver.metagame.achievements.progression.config import Tracks
-from svcserver.metagame.achievements.progression.rules import Track
+from svcserver.metagame.achievements.progression.rules import Objective, Track
 from svcserver.metagame.achievements.progression.wire import (
     GrantBody,
     Granted,
@@ -134,9 +134,11 @@ class ProgressionRoutes:
     async def read_objectives(self, call: Call, user_id: str) -> Answer:
         """Return the stored objectives, as a list."""
         if not self.settings.real_progression(user_id):
-            reply = wire.show_stub_objectives(shown(call, user_id), self.tracks.paths)
-            return Answer(200, reply)
-        return Answer(200, wire.show_objectives(user_id, await self.acts.objectives(user_id)))
+            mastery = wire.stub_tracks(shown(call, user_id), self.tracks.paths)[1:]
+            return enveloped({"objectives": [], "progress_tracks": mastery})
+        stored = await self.acts.objectives(user_id)
+        records = [wire.objective_record(user_id, stored[name]) for name in sorted(stored)]
+        return enveloped(records, code=200)
 
     @routes.row(
         "GET",
@@ -147,8 +149,9 @@ class ProgressionRoutes:
     async def read_objective(self, call: Call, user_id: str, objective_id: str) -> Answer:
         """Return one objective; zeros if none is stored."""
         if not self.settings.real_progression(user_id):
-            return enveloped(wire.stub_objective(user_id, objective_id), code="OK")
-        objective = await self.acts.objective(user_id, objective_id)
+            objective = Objective(objective_id, wire.STUB_COUNT, wire.STUB_COUNT, 0, 0)
+        else:
+            objective = await self.acts.objective(user_id, objective_id)
         return enveloped(wire.objective_record(user_id, objective), code="OK")
 
     @routes.row("GET", "/progression/<user_id>", own=True, reply=Envelope[list[TrackRecord]])
@@ -158,7 +161,7 @@ class ProgressionRoutes:
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_tracks(shown(call, user_id), paths))
         stored = rules.in_order(await self.acts.stored(user_id), paths)
-        return Answer(200, wire.show_tracks(user_id, stored))
+        return enveloped([wire.track_record(user_id, track) for track in stored], code=200)
 
     @routes.row(
         "GET",
@@ -185,7 +188,7 @@ class ProgressionRoutes:
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
         """Add XP to tracks and set objectives; an immediate repeat adds nothing."""
         if not self.settings.real_progression(user_id):
-            raise Malformed("fixed progression takes no grant")
+            raise Malformed("this account has fixed progression")
         entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)
         return Answer(200, await self.acts.grant(entry, call.body))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
@@ -122,7 +122,7 @@ def amount_in_path(track_id: str, amount: str) -> int:
 def confirmation(rank: str, kind: str) -> Confirmation:
     """Return the rank and kind in a path; raises Malformed."""
     if kind not in (PUBLIC, PREMIUM) or not _RANK.match(rank):
-        raise Malformed("a rank and public or premium")
+        raise Malformed("the path must name a rank, and public or premium")
     return Confirmation(int(rank), kind)
 
 
@@ -247,11 +247,6 @@ def _stub_track(name: str, path: Path | None) -> Track:
     return Track(name, STUB_XP, rank, rank)
 
 
-def stub_objective(account_id: AccountId, name: str) -> ObjectiveRecord:
-    """Return an objective of stub progression, completed."""
-    return objective_record(account_id, Objective(name, STUB_COUNT, STUB_COUNT, 0, 0))
-
-
 class Report(TypedDict):
     """All of an account's progression."""
 
@@ -344,19 +339,3 @@ def granted(
         "objectives": [objective_record(account_id, objective) for objective in objectives],
     }
     return {"code": "OK", "message": "OK", "payload": payload}
-
-
-def show_tracks(account_id: AccountId, tracks: Sequence[Track]) -> dict[str, Any]:
-    """Return several tracks in the envelope, whose code is here the number 200."""
-    return envelope([track_record(account_id, track) for track in tracks], code=200)
-
-
-def show_objectives(account_id: AccountId, stored: Mapping[str, Objective]) -> dict[str, Any]:
-    """Return the reply with all objectives, by id."""
-    listed = [objective_record(account_id, stored[name]) for name in sorted(stored)]
-    return envelope(listed, code=200)
-
-
-def show_stub_objectives(account_id: AccountId, paths: Paths) -> dict[str, Any]:
-    """Return the reply of stub progression: no objectives, but the mastery tracks."""
-    return envelope({"objectives": [], "progress_tracks": stub_tracks(account_id, paths)[1:]})

@@ -161,7 +161,7 @@ class SqlCharacters:
     def create(self, account_id: AccountId, name: str, now: float) -> Character:
         """Create a character; raises Conflict beyond ``MAX_CHARACTERS``."""
         if self.tx.execute(_COUNT, {"account": account_id}).scalar_one() >= MAX_CHARACTERS:
-            raise Conflict("this account has all the characters it may have")
+            raise Conflict("this account has the maximum number of characters")
         character = new_character(account_id, name, now)
         self.add(character)
         return character

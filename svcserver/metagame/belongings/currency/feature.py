@@ -60,11 +60,6 @@ class ReconcileReply(TypedDict):
     refreshInventory: bool
 
 
-def show_reconciled(balances: dict[str, int]) -> ReconcileReply:
-    """Balances after a reconciliation; the client then reads its inventory anew."""
-    return {"balances": balances, "refreshInventory": True}
-
-
 @frozen
 class CurrencyActs:
     """Joins the fixed values with what an account holds; ``kept`` reads the latter."""
@@ -145,7 +140,9 @@ class CurrencyRoutes:
     @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
     async def reconcile(self, call: Call) -> Answer:
         """Return the caller's main currency under both of its names. The body is ignored."""
-        return Answer(200, show_reconciled(await self.acts.reconciled(call.player)))
+        return Answer(
+            200, {"balances": await self.acts.reconciled(call.player), "refreshInventory": True}
+        )
 
 
 def currency(parts: Parts) -> Iterator[Feature]:

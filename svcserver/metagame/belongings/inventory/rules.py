@@ -55,7 +55,7 @@ class Policy:
         if (growth.items > 0 and after.items > self.most.items) or (
             growth.bytes > 0 and after.bytes > self.most.bytes
         ):
-            raise Conflict("this character holds as much as one may")
+            raise Conflict("this character's inventory is full")
         return after
 
 
@@ -167,7 +167,7 @@ def _plan_stacks(
         if total < 0:
             total = _overspend(result, name, -total, policy)
         elif total > MAX_WHOLE:
-            raise Malformed("a stack cannot grow that large")
+            raise Malformed("the stack would be too large")
         result.totals[name] = total
         if before is None:
             if total:
@@ -190,7 +190,7 @@ def _plan_stacks(
 
 def _overspend(result: InventoryPlan, name: str, lacking: int, policy: Policy) -> int:
     if policy.refuse_overspend:
-        raise Conflict("more is spent than is held")
+        raise Conflict("the stack is too small for this removal")
     result.oddities.append(f"overspent {name} by {lacking}")
     return 0
 

@@ -58,7 +58,7 @@ def activated(before: Loadout, index: str) -> Loadout:
     """Choose the active slot among the unlocked ones."""
     name = element(index, before.slots)
     if name == PERSISTENT:
-        raise Malformed("the active slot is a number")
+        raise Malformed("the active slot must be a number")
     return evolve(before, active_index=int(name))
 
 

@@ -79,7 +79,7 @@ class SaveHistoryActs:
 
         histories = await self.ledger.read(work)
         if not histories:
-            raise Missing("nothing found")
+            raise Missing("there is no such character")
         return histories
 
     async def roll_back(

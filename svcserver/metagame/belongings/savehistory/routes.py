@@ -44,7 +44,7 @@ class SaveHistoryRoutes:
         """Which saves are kept of a character, or of all of an account's, without their data."""
         user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
-            raise Malformed("name a UserId or a CharacterId")
+            raise Malformed("UserId or CharacterId is missing")
         histories = await self.acts.read(user_id, character_id or None)
         return Answer(200, {"Characters": [show(history) for history in histories]})
 

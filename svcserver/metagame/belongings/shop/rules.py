@@ -103,7 +103,7 @@ def new_purchase(
 def hash_of(token: str | None) -> str:
     """Return the hash that a purchase token is stored as; raises Malformed."""
     if token is None or TOKEN.match(token) is None:
-        raise Malformed("not a purchase token")
+        raise Malformed("the purchase token is not valid")
     return fingerprint(token)
 
 

@@ -99,7 +99,7 @@ class Launching:
 
 def _failed(why: Failure) -> None:
     if why.check(Unavailable):  # where live state is kept: another poll asks again
-        log.warn("a launch was not noted: {why}", why=why.getErrorMessage())
+        log.warn("a launch was not recorded: {why}", why=why.getErrorMessage())
     else:
         log.failure("a launch failed", why)
 

@@ -112,7 +112,7 @@ class MatchmakingRoutes:
     @routes.row("POST", "/key/generate", reply=NoReturn, again=Again.NATURAL)
     async def generate_key(self, call: Call) -> Answer:
         """Refuse always: clients get no keys of game servers."""
-        raise Malformed("no keys are generated")
+        raise Malformed("this server generates no keys")
 
 
 def matchmaking(
