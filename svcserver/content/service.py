@@ -29,7 +29,7 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import monotonic_reactor
-from svcserver.web.jsonlines import json_lines
+from svcserver.web.logs import json_lines
 from svcserver.web.metrics import CountingHandler, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import Listening, TopService, warn_at_start

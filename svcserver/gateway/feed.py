@@ -32,20 +32,20 @@ MOST_WANTED = 2_048  # reports to one helper that are not done; more wait for th
 NETWORK_WANTED = 8  # of them, those of one IPv6 /64
 TOO_MANY = 429
 UNANSWERED = 502  # in the metrics, where there was no answer or none in time
-WANTED_S = 60.0  # a player is heard every 20 s: who was not for so long has left
-NETWORK_TOLD = 16  # addresses of one /64 that are remembered as told; the oldest gives way
+WANTED_S = 60.0  # a player sends something every 20 s; after so long the player has left
+NETWORK_TOLD = 16  # reported addresses of one /64 that are cached; the oldest is dropped
 
 
 @define(eq=False)
 class _Report:
-    """A report that is not done; ``heard`` is when its player last was."""
+    """A report that is not done; ``last_active`` is when its player was last active."""
 
-    heard: float
+    last_active: float
     dropped: bool = False
     work: Deferred[None] | None = None
 
     def drop(self) -> None:
-        """Report no more; a request under way is cut, and may end with any error."""
+        """Stop reporting; a request under way is cut, and may end with any error."""
         self.dropped = True
         if self.work is not None:
             self.work.cancel()
@@ -55,8 +55,8 @@ class _Report:
 class Feed:
     """Reports an address at most once per ``refresh_s``, counted from a success.
 
-    A report that fails is tried again at once, then after longer and longer waits, for as long as
-    its player is heard: until it is done, the player's game ports stay shut.
+    A failed report is retried with back-off for as long as its player is active: until it
+    succeeds, the player's game ports stay shut.
     """
 
     http: Any  # treq's HTTPClient; StubTreq in tests
@@ -82,19 +82,19 @@ class Feed:
         """The number of reports that are not done."""
         return len(self._wanted)
 
-    def heard(self, address: str) -> None:
+    def report(self, address: str) -> None:
         """Report ``address``, from which a player has authenticated."""
         now = self.clock.seconds()
-        near = network_of(address)
+        network = network_of(address)
         for url in self.urls:
             key = (url, address)
             report = self._wanted.get(key)
             if report is not None:
-                report.heard = now
+                report.last_active = now
                 continue
-            told = self._told.get((url, near))
-            last = None if told is None else told.get(address)
-            if (last is None or now - last >= self.refresh_s) and not self._is_full(url, near):
+            reported = self._told.get((url, network))
+            last = None if reported is None else reported.get(address)
+            if (last is None or now - last >= self.refresh_s) and not self._is_full(url, network):
                 self._want(key, now)
 
     def _is_full(self, url: str, near: str) -> bool:
@@ -120,30 +120,30 @@ class Feed:
         report.work = Deferred.fromCoroutine(self._insist(key, report))
         report.work.addBoth(over)
 
-    def refused(self, address: str) -> None:
-        """Report ``address`` anew next time: who played from there has been sent off.
+    def report_again(self, address: str) -> None:
+        """Report ``address`` again next time: a request from it was refused.
 
-        The metagame withdraws it then, and whoever signs in again must not wait for the period.
+        The metagame withdraws the address then, and a player who signs in again must not wait.
         """
         network = network_of(address)
         for url in self.urls:
-            told = self._told.get((url, network))
-            if told is not None:
-                told.pop(address, None)
+            reported = self._told.get((url, network))
+            if reported is not None:
+                reported.pop(address, None)
             report = self._wanted.get((url, address))
             if report is not None:
                 report.drop()
 
     def _remember(self, url: str, address: str) -> None:
-        told = self._told.setdefault((url, network_of(address)), LRUCache(NETWORK_TOLD))
-        told[address] = self.clock.seconds()
+        reported = self._told.setdefault((url, network_of(address)), LRUCache(NETWORK_TOLD))
+        reported[address] = self.clock.seconds()
 
     async def _insist(self, key: tuple[str, str], report: _Report) -> None:
-        """Report until it is done, is refused, or its player is no longer heard."""
+        """Report until it succeeds, is refused, or its player is no longer active."""
         wait_s = FIRST_AGAIN_S
         try:
             while await self._fails(*key):
-                if report.dropped or self.clock.seconds() - report.heard >= WANTED_S:
+                if report.dropped or self.clock.seconds() - report.last_active >= WANTED_S:
                     return
                 await deferLater(self.clock, wait_s)
                 wait_s = min(2 * wait_s, LAST_AGAIN_S)
@@ -151,7 +151,7 @@ class Feed:
             log.debug("a report to an allowlist helper was cut short")
 
     async def _fails(self, url: str, address: str) -> bool:
-        """Report once, when it is its turn; True where it is worth another try."""
+        """Report once, when it is its turn; return whether to retry."""
         async with self._turns[url]:
             return await self._ask(url, address)
 
@@ -165,14 +165,14 @@ class Feed:
             status = 200
         except CancelledError:
             raise
-        except Exception as why:  # whatever goes wrong there must not matter to a player
-            status = why.status if isinstance(why, allowlist_client.Refused) else UNANSWERED
+        except Exception as error:  # no fault there may affect a player
+            status = error.status if isinstance(error, allowlist_client.Refused) else UNANSWERED
             if self._warning.due("", self.clock.seconds()):
                 log.warn(
-                    "the allowlist helper at {url} does not answer as it should: {kind} {why}",
+                    "the allowlist helper at {url} failed: {kind} {why}",
                     url=url,
-                    kind=type(why).__name__,
-                    why=why,
+                    kind=type(error).__name__,
+                    why=error,
                 )
         if self.counters.time_request is not None:
             self.counters.time_request("allowlist", status, self.clock.seconds() - began)
@@ -181,7 +181,7 @@ class Feed:
     def stop(self) -> Deferred[Any]:
         """Cancel the reports to the allowlist helper that are under way."""
         reports = list(self._wanted.values())
-        works = [one.work for one in reports if one.work is not None]
+        works = [report.work for report in reports if report.work is not None]
         for report in reports:
             report.drop()
         return DeferredList(works, consumeErrors=True)

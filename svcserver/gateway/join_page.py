@@ -1,7 +1,7 @@
-"""The one public page of a host: how to play here. It holds no secret and no word of this host.
+"""The public page of a host that explains how to play here; it holds no secret.
 
 Off unless GATEWAY_JOIN_PAGE=1, because a host need not tell strangers what it is. It links to the
-launcher only while the content server has one to hand out, which is asked now and then.
+launcher only while the content server hands one out, which is checked every ``CHECK_EVERY_S``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from svcserver.kernel.every import Every
 log = Logger()
 
 PATH = "/join"
-LOOK_S = 10.0
+CHECK_EVERY_S = 10.0
 PATIENCE_S = 2.0  # the deadline of an answer
 _QUESTION = (
     f"HEAD {LAUNCHER_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
@@ -38,7 +38,7 @@ _QUESTION = (
 
 
 def join_page(*, launcher: bool) -> Page:
-    """The page with its headers: it may load nothing, and its one style sheet is named by hash.
+    """Return the page with its headers; it may load only its style sheet, allowed by hash.
 
     ``launcher``: whether this host has a launcher to hand out.
     """
@@ -59,33 +59,33 @@ def join_page(*, launcher: bool) -> Page:
 
 
 def _with(raw: bytes, *, launcher: bool) -> bytes:
-    """The page as it is with a launcher to hand out, or without."""
+    """Return the page with the parts for a host with a launcher, or without."""
     before, *places = raw.split(b"<!-- where there is one -->")
     content = [before]
     for place in places:
-        one, _, rest = place.partition(b"<!-- else -->")
-        other, _, after = rest.partition(b"<!-- end -->")
-        content += [one if launcher else other, after]
+        with_launcher, _, rest = place.partition(b"<!-- else -->")
+        without_launcher, _, after = rest.partition(b"<!-- end -->")
+        content += [with_launcher if launcher else without_launcher, after]
     return b"".join(content)
 
 
 @define(eq=False, slots=False)
-class LauncherLook(Service):
+class LauncherCheck(Service):
     """Shows the page with the launcher's link while the content server has the launcher.
 
-    One that does not answer, as while it restarts, changes nothing.
+    A content server that does not answer, because it restarts, changes nothing.
     """
 
     clock: IReactorTime
     pool: Pool  # to the content server
     show: Callable[[Page], None]
     _has: bool | None = field(default=None, init=False)
-    _asking: Deferred[Any] | None = field(default=None, init=False)
+    _checking: Deferred[Any] | None = field(default=None, init=False)
     _rounds: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        what = "a look for the launcher that is handed out"
-        self._rounds = Every(self.clock, LOOK_S, self.look, what, at_once=True)
+        what = "the check for the launcher on the content server"
+        self._rounds = Every(self.clock, CHECK_EVERY_S, self.check, what, at_once=True)
 
     def startService(self) -> None:
         Service.startService(self)
@@ -94,20 +94,22 @@ class LauncherLook(Service):
     def stopService(self) -> None:
         Service.stopService(self)
         self._rounds.stopService()
-        if self._asking is not None:
-            self._asking.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
         self.pool.close()
 
-    def look(self) -> Deferred[Any]:
-        """Ask; fires when that is over."""
-        self._asking = ask(self.pool, _QUESTION, self.clock, PATIENCE_S)
-        return self._asking.addCallbacks(lambda status: self._told(status == 200), self._untold)
+    def check(self) -> Deferred[Any]:
+        """Ask the content server; fires when that is over."""
+        self._checking = ask(self.pool, _QUESTION, self.clock, PATIENCE_S)
+        return self._checking.addCallbacks(
+            lambda status: self._show_if_changed(status == 200), self._not_answered
+        )
 
-    def _told(self, has: bool) -> None:
+    def _show_if_changed(self, has: bool) -> None:
         if has != self._has:
             self._has = has
             self.show(join_page(launcher=has))
 
-    def _untold(self, why: Failure) -> None:
-        why.trap(Unreachable, ConnectError, TimedOut, CancelledError)
-        log.debug("the content server was not asked for the launcher: {why}", why=why.value)
+    def _not_answered(self, failure: Failure) -> None:
+        failure.trap(Unreachable, ConnectError, TimedOut, CancelledError)
+        log.debug("the content server was not asked for the launcher: {why}", why=failure.value)

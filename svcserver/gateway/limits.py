@@ -1,8 +1,8 @@
-"""How much one network may take: token buckets per kind of request, connections at once.
+"""The limits of one network: token buckets per kind of request, connections at once.
 
-An address is an IPv4 address or the first 64 bits of an IPv6 one, because whoever has
-one IPv6 address has the whole network. Providers give whole /56 and /48 networks to one
-customer, too: such a one has the share of a few addresses together. Spec: 2 §8.
+An address is an IPv4 address or the first 64 bits of an IPv6 one, because a client with one IPv6
+address has the whole network. Providers also give whole /56 and /48 networks to one customer:
+such a network has the share of a few addresses together. Spec: 2 §8.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from svcserver.gateway.policy import Bucket
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.rates import Rate, TokenBuckets
 
-MAX_KEYS = 20_000  # networks remembered per bucket; the longest unused is forgotten
+MAX_KEYS = 20_000  # networks kept per bucket; the longest unused is dropped
 TIERS = ((64, 1), (56, 2), (48, 4))  # bits of an IPv6 network, and how many shares it has
 
 
 def retry_after_s(wait_s: float) -> int:
-    """Whole seconds for the ``Retry-After`` header, at least 1."""
+    """Return whole seconds for the ``Retry-After`` header, at least 1."""
     return max(1, math.ceil(wait_s - 1e-9))
 
 
 @lru_cache(maxsize=8192)
 def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
-    """The networks an address is counted under, narrowest first, with their multiples."""
+    """Return the networks an address is counted under, narrowest first, with their multiples."""
     narrowest, *wider = (network_of(peer, bits) for bits, _ in TIERS)
     if narrowest in wider:  # an IPv4 address, which stands for itself alone
         return ((narrowest, 1),)
@@ -40,7 +40,7 @@ def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
 class NetworkBuckets:
     """A token bucket for each network, larger for the wider ones.
 
-    ``taken`` is told of each address that has taken a token.
+    ``taken`` is called with each address that has taken a token.
     """
 
     rate: Rate
@@ -87,9 +87,9 @@ class Spending:
 
 @define
 class ConnectionCounts:
-    """Open connections, in all and per network, and how fast new ones may come.
+    """Open connections, in all and per network, and the rate of new ones.
 
-    ``make_room`` ends a connection that does nothing, and says whether there was one.
+    ``make_room`` ends an idle connection, and returns whether there was one.
     """
 
     most: int
@@ -100,7 +100,7 @@ class ConnectionCounts:
     _open: Counter[str] = field(factory=Counter, init=False)
 
     def enter(self, peer: str, now: float) -> str:
-        """Count a connection; returns why it is refused, or an empty text."""
+        """Count a connection; return why it is refused, or an empty text."""
         networks = networks_of(peer)
         for network, shares in networks:
             if self._open[network] >= self.most_per_address * shares:
@@ -123,7 +123,7 @@ class ConnectionCounts:
                 del self._open[network]
 
     def beside(self, peer: str) -> int:
-        """The number of connections from the address's widest network."""
+        """Return the number of connections from the address's widest network."""
         return self._open[networks_of(peer)[-1][0]]
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Decides which requests the gateway forwards, and where to.
 
 The list of public management routes is the gateway's own, so that a new management route
-is not reachable from the internet until it is named here, too.
+is not reachable from the internet until it is listed here too.
 Spec: 2 §4 Gateway, §7, §8, §9.
 """
 
@@ -39,11 +39,11 @@ PUBLIC_MANAGEMENT = frozenset(
 _PLAIN = re.compile(rb"/([0-9A-Za-z_-]++)(?:/[0-9A-Za-z_-]++)*(?![^?])")
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
 DOTS = (b".", b"..")
-_SHORT = 128  # bytes of a target; longer ones are rare, and would make remembering costly
+_SHORT = 128  # bytes of a target; longer ones are rare, and would make caching costly
 _SLASHES = re.compile(r"/{2,}")
 _PARTICULAR = frozenset(
     [b"svc", b"account", b"content", b"launcher"]
-)  # below these, where it goes is looked at
+)  # below these, the whole path decides
 
 
 class Bucket(StrEnum):
@@ -76,13 +76,13 @@ class Denial:
     reason: str
 
 
-class Decision(NamedTuple):  # one is made for nearly every request, and some are remembered
+class Decision(NamedTuple):  # one is made for nearly every request, and some are cached
     """The decision on a request: its bucket, its upstream, and the refusal, if any."""
 
     bucket: Bucket
     route: Route
     path: str  # canonical
-    no: Denial | None = None
+    denial: Denial | None = None
 
 
 BAD_REQUEST = Denial(400, "bad_request", "bad_request")
@@ -93,7 +93,7 @@ ADMIN_ROUTE = Denial(403, "forbidden", "admin_route")
 
 
 def canonical(path: bytes) -> str:
-    """Decoded once, lower case, repeated slashes folded, trailing ones dropped; root is ``/``."""
+    """Decode once, lower the case, fold repeated slashes, drop trailing ones; root is ``/``."""
     decoded = unquote_to_bytes(path) if b"%" in path else path
     text = decoded.decode("utf-8", "surrogateescape").lower()
     return (_SLASHES.sub("/", text) if "//" in text else text).rstrip("/") or "/"
@@ -102,14 +102,14 @@ def canonical(path: bytes) -> str:
 def rule(
     method: bytes, target: bytes, *, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> Decision:
-    """The decision on a request; ``upgrade`` is its Upgrade field in lower case."""
+    """Return the decision on a request; ``upgrade`` is its Upgrade field in lower case."""
     plain = _PLAIN.match(target)
     if plain is not None and not upgrade and not gameserver_key and method in METHODS:
         path = plain[0].decode("ascii").lower()
         if plain[1].lower() not in _PARTICULAR:
             return Decision(Bucket.GENERAL, Route.METAGAME, path)
-    asked = (method, target, upgrade, has_body, gameserver_key)
-    return _ruled_before(*asked) if len(target) <= _SHORT else _rule(*asked)
+    request = (method, target, upgrade, has_body, gameserver_key)
+    return _cached_rule(*request) if len(target) <= _SHORT else _rule(*request)
 
 
 def _rule(
@@ -125,7 +125,7 @@ def _rule(
     )
 
 
-_ruled_before = lru_cache(maxsize=4096)(_rule)  # the same few come again and again
+_cached_rule = lru_cache(maxsize=4096)(_rule)  # the same few are repeated
 
 
 def _bucket(path: str, *, socket: bool) -> Bucket:
@@ -143,7 +143,7 @@ def _bucket(path: str, *, socket: bool) -> Bucket:
 def _refusal(
     method: bytes, raw: bytes, path: str, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> Denial | None:
-    """The first that applies, in the documented order. Spec: 2 §4 Gateway."""
+    """Return the first refusal that applies, in the documented order. Spec: 2 §4 Gateway."""
     if method not in METHODS:
         return BAD_METHOD
     if not raw.startswith(b"/") or b"#" in raw:
@@ -160,19 +160,19 @@ def _refusal(
 
 
 def is_clean(raw: bytes) -> bool:
-    """Whether every server decodes the raw path to the same path."""
+    """Return whether every server decodes the raw path to the same path."""
     if _BAD.search(raw):
         return False
     return b"/." not in raw or not any(segment in DOTS for segment in raw.split(b"/"))
 
 
 def is_under(path: str, root: str) -> bool:
-    """Whether a canonical path is ``root`` or below it."""
+    """Return whether a canonical path is ``root`` or below it."""
     return path == root or path.startswith(root + "/")
 
 
 def earns_ports(ruling: Decision, method: bytes, authorization: Sequence[bytes]) -> bool:
-    """Whether a 2xx answer to this request proves a player whose UDP ports may open."""
+    """Return whether a 2xx answer proves a player whose UDP ports may open."""
     if method != b"POST" or ruling.route is not Route.METAGAME:
         return False
     if ruling.path == TOKEN:

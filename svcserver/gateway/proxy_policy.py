@@ -57,7 +57,7 @@ _WS = Route.WS  # an Enum looks its members up in Python, too
 
 @define(eq=False)
 class FieldNotes:
-    """What the gateway makes of a request's fields, once for all requests with the same."""
+    """The gateway's notes about a request's fields, once for all requests with the same."""
 
     keyed: bool  # they have a game server's key
     agent: str  # for the log, as JSON
@@ -65,14 +65,14 @@ class FieldNotes:
 
 @define(eq=False)
 class LineNotes:
-    """The same of a request's line."""
+    """The same notes about a request's line."""
 
     ruling: policy.Decision  # where there is neither an upgrade nor a key
     target: str  # for the log, as JSON
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
-    """What was noted of this head's parts, or is now; both are short, as log lines are."""
+    """Return the notes about this head's parts, made now if there are none."""
     fields, line = head.block.noted, head.line.noted
     if type(fields) is not FieldNotes:  # in a simulation a relay has notes there, too
         agents = head.values(b"user-agent")
@@ -92,7 +92,7 @@ def _logged(message: str, members: str) -> None:
 
 @define(eq=False, slots=False)
 class Gateway:
-    """What the gateway decides of connections and requests: a ``ProxyPolicy``."""
+    """The gateway's ``ProxyPolicy``: its decisions on connections and requests."""
 
     clock: IReactorTime
     limits: Limits
@@ -106,7 +106,7 @@ class Gateway:
     hidden: frozenset[bytes] = HIDDEN
     repeats: bool = True
     counters: Counters = field(factory=Counters, kw_only=True)
-    page: Page | None = field(default=None, kw_only=True)  # what GET /join answers
+    page: Page | None = field(default=None, kw_only=True)  # the answer to GET /join
     spread: bool = field(default=False, init=False)  # whether any upstream is several processes
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
@@ -114,40 +114,40 @@ class Gateway:
     _refusal_lines: LogSampler = field(factory=LogSampler, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.spread = any(isinstance(one, Spread) for one in self.upstreams.values())
+        self.spread = any(isinstance(upstream, Spread) for upstream in self.upstreams.values())
 
     def admit(self, peer: str) -> bool:
         """Count a new connection; False to close it without an answer."""
         now = self.clock.seconds()
-        why = self.counts.enter(peer, now)
-        if why:
-            self.counters.add(Counted.REFUSALS, why)
+        reason = self.counts.enter(peer, now)
+        if reason:
+            self.counters.add(Counted.REFUSALS, reason)
         network = network_of(peer)
-        if why and self._throttle.due(network, now) and self._refusal_lines.keeps(network, now):
-            log.info("connection refused", ip=peer, reason=why)
-        return not why
+        if reason and self._throttle.due(network, now) and self._refusal_lines.keeps(network, now):
+            log.info("connection refused", ip=peer, reason=reason)
+        return not reason
 
     def evicted(self, waited_for: str) -> bool:
-        """Count what gave way to a newcomer; whether there was one."""
+        """Count an evicted connection; return whether there was one."""
         if not waited_for:
             return False
         self.counters.add(Counted.EVICTED_CONNECTIONS, waited_for)
         if self._throttle.due("evicted", self.clock.seconds()):
             log.info(
-                "the gateway is full: idle connections give way",
+                "the gateway is full: idle connections are closed",
                 connections=self.counts.most,
             )
         return True
 
-    def left(self, peer: str, why: Failure) -> None:
-        """A connection that was admitted has ended."""
+    def left(self, peer: str, reason: Failure) -> None:
+        """Take a connection that has ended out of the counts."""
         self.counts.leave(peer)
         now = self.clock.seconds()
-        if why.check(SSL.Error) and self._throttle.due(("tls", network_of(peer)), now):
-            log.debug("TLS failed", ip=peer, why=str(why.value))
+        if reason.check(SSL.Error) and self._throttle.due(("tls", network_of(peer)), now):
+            log.debug("TLS failed", ip=peer, why=str(reason.value))
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """Steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway."""
+        """Apply steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway."""
         fields, line = notes_of(head)
         ruling = line.ruling
         if fields.keyed or head.upgrade:
@@ -162,9 +162,9 @@ class Gateway:
         if wait_s:
             reason = f"rate_limited:{ruling.bucket.value}"
             return Refuse(429, "rate_limited", reason, retry_after_s=wait_s)
-        if ruling.no is not None:
-            no = ruling.no
-            return Refuse(no.status, no.code, no.reason, close=no.status == 400)
+        if ruling.denial is not None:
+            denial = ruling.denial
+            return Refuse(denial.status, denial.code, denial.reason, close=denial.status == 400)
         if self.page is not None and ruling.path == JOIN and head.method in (b"GET", b"HEAD"):
             return Refuse(200, "", page=self.page)
         reports = (
@@ -192,17 +192,17 @@ class Gateway:
         if self.feed is None:
             return
         if 200 <= status < 300:
-            self.feed.heard(peer)
+            self.feed.report(peer)
         elif status == 401:
-            self.feed.refused(peer)
+            self.feed.report_again(peer)
 
     def wrong(self, fault: Fault) -> Refuse:
         return Refuse(fault.status, fault.code, fault.code, close=True)
 
-    def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
-        if why == "silent":
+    def lost(self, cause: str, answered: bool) -> tuple[int, str, str]:
+        if cause == "silent":
             return 504, "upstream_timeout", "upstream_timeout"
-        return 502, "bad_gateway", f"upstream_{why}"
+        return 502, "bad_gateway", f"upstream_{cause}"
 
     def done(self, record: Record) -> None:
         self.answered += 1
@@ -247,7 +247,7 @@ class Gateway:
 
 
 def _members(record: Record) -> str:
-    """What a request's log line says, as the members of a JSON object."""
+    """Return a request's log line as the members of a JSON object."""
     head = record.head
     method = target = agent = '""'
     if head is not None:
@@ -278,7 +278,7 @@ def _method(raw: bytes) -> str:
 
 @lru_cache(maxsize=4096)
 def _added(peer: str, secret: Secret) -> bytes:
-    """The header lines that only the gateway writes."""
+    """Return the header lines that only the gateway writes."""
     return b"X-Forwarded-For: %b\r\nX-Forwarded-Proto: https\r\nX-Svc-Gateway: %b\r\n" % (
         peer.encode("ascii", "replace"),
         secret.reveal().encode("ascii"),

@@ -27,7 +27,7 @@ from svcserver.edge.tls import TlsFactory, server_context
 from svcserver.edge.upstream import Pool, plain
 from svcserver.edge.verdicts import Page
 from svcserver.gateway.feed import Feed
-from svcserver.gateway.join_page import LauncherLook, join_page
+from svcserver.gateway.join_page import LauncherCheck, join_page
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.proxy_policy import Gateway
@@ -38,7 +38,7 @@ from svcserver.kernel.counters import Counters, Figure
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.settings import BadSetting, load
-from svcserver.web.jsonlines import json_lines
+from svcserver.web.logs import json_lines
 from svcserver.web.metrics import show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import TopService, warn_at_start
@@ -57,7 +57,7 @@ class Options(ServiceOptions):
     longdesc = 'The single public HTTPS entry. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
-        """Read what more there is: the feed's settings, and the certificate."""
+        """Read further settings: the feed's, and the certificate."""
         self.allowlist = None
         if self.settings.allowlist:
             self.allowlist, warnings = load(AllowlistSettings, self.environ)
@@ -66,17 +66,17 @@ class Options(ServiceOptions):
         try:
             self.pair = read_pair(self.settings.certificate, self.settings.key)
             warnings += check_pair(self.pair, datetime.now(UTC))
-            server_context(self.pair)  # whatever TLS refuses, it refuses now
-        except BadCertificate as why:
-            variable = "GATEWAY_KEY" if why.what == "key" else "GATEWAY_CERT"
-            raise BadSetting(f"{variable}: the {why.what} {why}") from None
+            server_context(self.pair)  # so that TLS refuses a bad pair now
+        except BadCertificate as error:
+            variable = "GATEWAY_KEY" if error.what == "key" else "GATEWAY_CERT"
+            raise BadSetting(f"{variable}: the {error.what} {error}") from None
         return warnings
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """What ``twistd svc-gateway`` runs: the TLS port, and the watch on the services behind it.
+    """Return the service of ``twistd svc-gateway``: the TLS port and the watch on upstreams.
 
-    ``reactor`` is given by tests, whose clock they move.
+    Tests pass a ``reactor`` with their own clock.
     """
     real = reactor is None
     if reactor is None:
@@ -104,7 +104,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     listener.setServiceParent(top)
     upstreams.watch.setServiceParent(top)
     if settings.join_page:
-        launcher_look(settings, policy, reactor).setServiceParent(top)
+        launcher_check(settings, policy, reactor).setServiceParent(top)
     parts, shared = sharing(settings, policy, reactor)
     for part in parts:
         part.setServiceParent(top)
@@ -116,7 +116,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(policy: Gateway) -> dict[str, Figure]:
-    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
+    """Return the metrics of METRICS_PORT by name; each is read at a scrape."""
     return {
         "svc_gateway_connections": Figure(
             "Open client connections.", lambda: float(policy.counts.total)
@@ -134,37 +134,39 @@ def figures(policy: Gateway) -> dict[str, Figure]:
 def sharing(
     settings: Settings, policy: Gateway, reactor: Any
 ) -> tuple[tuple[IService, ...], dict[str, Figure]]:
-    """What makes several gateways count as one, where LIVE_URL names an engine; its figures."""
+    """Return the parts by which several gateways count as one, where LIVE_URL names an engine."""
     if settings.live_url.in_memory:
         return (), {}
     from svcserver.gateway.sharing import Sharing  # most hosts have one gateway
 
     board, parts = settings.live_url.board(reactor.seconds, reactor)
-    buckets = {str(bucket): one for bucket, one in policy.spending.buckets.items()}
+    buckets = {
+        str(bucket): buckets_of_kind for bucket, buckets_of_kind in policy.spending.buckets.items()
+    }
     shared = Sharing(reactor, board, {**buckets, "connect": policy.counts.connects})
     return (*parts, shared), shared.figures()
 
 
-def launcher_look(settings: Settings, policy: Gateway, reactor: Any) -> LauncherLook:
-    """What keeps the page /join true about the launcher, by a connection of its own."""
+def launcher_check(settings: Settings, policy: Gateway, reactor: Any) -> LauncherCheck:
+    """Return the service that keeps the page /join up to date about the launcher."""
 
     def show(page: Page) -> None:
         policy.page = page
 
     address = settings.content[0]
-    return LauncherLook(reactor, Pool(reactor, plain(reactor, address.host, address.port)), show)
+    return LauncherCheck(reactor, Pool(reactor, plain(reactor, address.host, address.port)), show)
 
 
 def make_feed(
     settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any, counters: Counters
 ) -> Feed:
-    """The feed to every helper."""
+    """Return the feed to every helper."""
     urls = [address.url() for address in (settings.url, *settings.more)]
     return Feed(http, clock, urls, settings.secret, refresh_s, counters)
 
 
 def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
-    """The services that requests are passed on to, with their connections."""
+    """Return the upstreams of all routes, with their connections."""
     addresses = {
         Route.METAGAME: settings.metagame,
         Route.CONTENT: settings.content,
@@ -182,7 +184,7 @@ def make_policy(
     say: Callable[[str, str], None],
     counters: Counters,
 ) -> Gateway:
-    """The gateway's decisions over live upstreams; ``say`` writes a request's line."""
+    """Return the gateway's policy over live upstreams; ``say`` writes a request's line."""
     return Gateway(
         reactor,
         settings.limits(),
@@ -202,11 +204,11 @@ def make_policy(
 
 
 def passed_socket(reactor: Any) -> Any:
-    """An endpoint on the socket that systemd opened for us, or None; raises OSError.
+    """Return an endpoint on the socket that systemd opened for us, or None; raises OSError.
 
-    Twisted takes LISTEN_FDS out of the environment long before us, and knows the socket. Of
-    what family it is only the socket knows: for ``ListenStream=443`` systemd opens one for
-    IPv6 that takes IPv4 too, and read as IPv4 its clients would have random addresses.
+    Twisted removes LISTEN_FDS from the environment long before us, and knows the socket. Only the
+    socket knows its family: for ``ListenStream=443`` systemd opens one for IPv6 that accepts IPv4
+    too; treated as IPv4, its clients would have random addresses.
     """
     try:
         endpoint: Any = serverFromString(reactor, "systemd:domain=INET:index=0")
@@ -252,8 +254,8 @@ class TlsListener(Service):
         host, port = self.settings.bind, self.settings.port
         try:
             self._port = self._listen(secured, host, port)
-        except (CannotListenError, OSError) as why:
-            reason = getattr(why, "socketError", why)
+        except (CannotListenError, OSError) as error:
+            reason = getattr(error, "socketError", error)
             raise failed_start(
                 f"{NAME}: GATEWAY_PORT: cannot listen on {host}:{port}: {reason}; "
                 "choose another GATEWAY_PORT or GATEWAY_BIND, end the program that holds it, or "
@@ -262,7 +264,7 @@ class TlsListener(Service):
         log.info("gateway ready", address=self._address(), fingerprint=self.pair.fingerprint)
 
     def _address(self) -> str:
-        """Where it listens; a socket handed over need not be that of the settings."""
+        """Return the listening address; a socket from systemd may differ from the settings."""
         at = self._port.getHost()
         return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 
@@ -277,7 +279,7 @@ class TlsListener(Service):
         return outcome[0]
 
     def stopService(self) -> Any:
-        """No new connection, tunnels end, answers finish, then everything is cut."""
+        """Take no new connection, end tunnels, let answers finish, then cut everything."""
         Service.stopService(self)
         waits: list[Deferred[Any]] = []
         if self._port is not None:
@@ -285,8 +287,8 @@ class TlsListener(Service):
             if isinstance(closed, Deferred):
                 waits.append(closed)
         waits.append(self.factory.stop(self.settings.grace_s))
-        gone = DeferredList(waits, consumeErrors=True)
-        return gone.addCallback(self._close)
+        closed_all = DeferredList(waits, consumeErrors=True)
+        return closed_all.addCallback(self._close)
 
     def _close(self, result: Any) -> Any:
         self.upstreams.close()

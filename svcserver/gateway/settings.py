@@ -32,32 +32,32 @@ MOST_WORKERS = 64
 
 
 def upstreams(text: str) -> tuple[Address, ...]:
-    """One such URL, or several with commas: workers that serve the same."""
-    found = local_urls(text)
-    if not found:
+    """Read one such URL, or several with commas: workers that serve the same."""
+    addresses = local_urls(text)
+    if not addresses:
         raise ValueError("must be http:// with a loopback address and a port, and no path")
-    if len(set(found)) < len(found):
+    if len(set(addresses)) < len(addresses):
         raise ValueError("names the same address twice")
-    if len(found) > MOST_WORKERS:
+    if len(addresses) > MOST_WORKERS:
         raise ValueError(f"names more than {MOST_WORKERS} addresses")
-    return found
+    return addresses
 
 
 def rate(text: str) -> Rate:
-    """``<burst>,<per minute>``: a whole burst, a rate above 0 that may have decimals."""
+    """Read ``<burst>,<per minute>``: a whole burst, a rate above 0 that may have decimals."""
     words = f"must be <burst>,<per minute>: 1 to {_MOST}, and above 0 to {_MOST}"
     burst, comma, per_minute = (part.strip() for part in text.partition(","))
     size = whole_in(burst, 15)
     if not comma or size is None or whole_in(per_minute.replace(".", "", 1), 30) is None:
         raise ValueError(words)
-    found = Rate(size, float(per_minute))
-    if not (1 <= found.burst <= _MOST and 0 < found.per_minute <= _MOST):
+    result = Rate(size, float(per_minute))
+    if not (1 <= result.burst <= _MOST and 0 < result.per_minute <= _MOST):
         raise ValueError(words)
-    return found
+    return result
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """A reader of whole milliseconds within bounds, which gives seconds."""
+    """Return a reader of whole milliseconds within bounds, which gives seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 

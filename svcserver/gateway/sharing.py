@@ -1,8 +1,8 @@
-"""Several gateways count as one: each tells the others, by the board, which tokens it gave out.
+"""Several gateways count as one: each publishes on the board which tokens it gave out.
 
-Nobody waits for that. A gateway decides by what it knows; what the others gave meanwhile is owed,
-so that who asks two gateways in the same moment gets more than once, and less afterwards. Where the
-engine is away each gateway counts by itself.
+No request waits for that. A gateway decides by what it knows, and owes what the others gave
+meanwhile: a client of two gateways gets more at first, and less afterwards. While the engine is
+away, each gateway counts by itself.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from svcserver.gateway.limits import NetworkBuckets
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.ids import new_id
 
-GAP_S = 0.05  # between two tellings; the first token after a pause is told at once
-HELLO_S = 10.0  # how often a gateway tells that it is there
-ALONE_S = 3 * HELLO_S  # so long after the last word of another we are alone
-MOST_TOLD = 1_000  # addresses of a bucket; more would only be a flood, which each sees itself
+GAP_S = 0.05  # between two messages; the first token after a pause is published at once
+HELLO_S = 10.0  # how often a gateway publishes without tokens
+ALONE_S = 3 * HELLO_S  # without a message of another gateway, we are alone
+MOST_TOLD = 1_000  # addresses of a bucket; more are a flood, which each gateway sees itself
 
 
 @frozen
@@ -36,26 +36,26 @@ class Spent:
 
 @define(eq=False, slots=False)
 class Sharing(Service):
-    """Tells the other gateways what ``buckets`` give out, and takes from them what others gave."""
+    """Publishes what ``buckets`` give out, and takes from them what other gateways gave."""
 
     clock: Any
     board: Board
     buckets: Mapping[str, NetworkBuckets]
     name: str = field(factory=new_id)
-    given: int = field(default=0, init=False)  # tokens that the others are told of, since the start
-    heard: int = field(default=0, init=False)  # tokens that the others told of
+    shared: int = field(default=0, init=False)  # tokens that were published, since the start
+    received: int = field(default=0, init=False)  # tokens that the others published
     _spent: dict[str, dict[str, int]] = field(factory=dict, init=False)
-    _heard_at: float | None = field(default=None, init=False)  # when another was heard of
-    _told_at: float = field(default=float("-inf"), init=False)
+    _received_at: float | None = field(default=None, init=False)  # when another published
+    _published_at: float = field(default=float("-inf"), init=False)
     _next: Any = field(default=None, init=False)
-    _telling: bool = field(default=False, init=False)
+    _publishing: bool = field(default=False, init=False)
 
     def startService(self) -> None:
         super().startService()
-        self.board.listen(Spent, self._hear)
+        self.board.listen(Spent, self._receive)
         for name, bucket in self.buckets.items():
             bucket.taken = partial(self._note, name)
-        self._tell()
+        self._publish()
 
     def stopService(self) -> None:
         super().stopService()
@@ -66,62 +66,61 @@ class Sharing(Service):
             self._next = None
 
     def figures(self) -> dict[str, Figure]:
-        """What ``/metrics`` shows of it; what one gateway gave, the others have soon heard of."""
         return {
             "svc_gateway_tokens_given": Figure(
                 "Tokens of all rates given out here, of which the other gateways are told.",
-                lambda: self.given,
+                lambda: self.shared,
                 counts=True,
             ),
             "svc_gateway_tokens_heard": Figure(
-                "Tokens of which other gateways told this one.", lambda: self.heard, counts=True
+                "Tokens of which other gateways told this one.", lambda: self.received, counts=True
             ),
         }
 
     @property
     def alone(self) -> bool:
-        """Whether no other gateway has been heard of for a while."""
-        return self._heard_at is None or self.clock.seconds() - self._heard_at > ALONE_S
+        """True if no other gateway has published for a while."""
+        return self._received_at is None or self.clock.seconds() - self._received_at > ALONE_S
 
     def _note(self, bucket: str, peer: str) -> None:
         spent = self._spent.setdefault(bucket, {})
         if peer in spent or len(spent) < MOST_TOLD:
             spent[peer] = spent.get(peer, 0) + 1
-            self.given += 1
+            self.shared += 1
         if not self.alone:
-            self._tell_in(max(0.0, self._told_at + GAP_S - self.clock.seconds()))
+            self._publish_in(max(0.0, self._published_at + GAP_S - self.clock.seconds()))
 
-    def _tell_in(self, seconds: float) -> None:
-        if self._telling or not self.running:
+    def _publish_in(self, seconds: float) -> None:
+        if self._publishing or not self.running:
             return
         if self._next is not None:
             if self._next.getTime() <= self.clock.seconds() + seconds:
                 return
             self._next.cancel()
-        self._next = self.clock.callLater(seconds, self._tell)
+        self._next = self.clock.callLater(seconds, self._publish)
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         if self._next is not None and self._next.active():
             self._next.cancel()
-        self._next, self._telling, self._told_at = None, True, self.clock.seconds()
+        self._next, self._publishing, self._published_at = None, True, self.clock.seconds()
         news, self._spent = Spent(self.name, self._spent), {}
-        told = self.board.transact(lambda transaction: transaction.publish(news))
-        log_failure(told.addBoth(self._told))
+        publishing = self.board.transact(lambda transaction: transaction.publish(news))
+        log_failure(publishing.addBoth(self._published))
 
-    def _told(self, result: Any) -> Any:
-        self._telling = False
+    def _published(self, result: Any) -> Any:
+        self._publishing = False
         soon = self._spent and not self.alone
-        self._tell_in(GAP_S if soon else HELLO_S)
+        self._publish_in(GAP_S if soon else HELLO_S)
         return result
 
-    def _hear(self, news: Spent) -> None:
+    def _receive(self, news: Spent) -> None:
         if news.gateway == self.name or not self.running:
             return
         was_alone, now = self.alone, self.clock.seconds()
-        self._heard_at = now
+        self._received_at = now
         for name, bucket in self.buckets.items():
             for peer, count in news.of.get(name, {}).items():
                 bucket.owe(peer, now, count)
-                self.heard += count
+                self.received += count
         if was_alone:
-            self._tell_in(0.0)
+            self._publish_in(0.0)

@@ -1,4 +1,4 @@
-"""The gateway's upstreams: a pool for each process, and who watches over them."""
+"""The gateway's upstreams: a pool for each process, and the watch over them."""
 
 from __future__ import annotations
 
@@ -25,26 +25,25 @@ from svcserver.kernel.local_urls import Address
 
 log = Logger()
 
-# Finds processes that accept connections and answer nothing, as one that hangs.
-# Only one that owes answers and has sent nothing for ``SILENT_S`` is asked, so that healthy
-# ones get no request that is not a player's.
+# Checks find processes that accept connections and answer nothing, because they hang. Only a
+# process that owes answers and has sent nothing for ``SILENT_S`` gets one.
 SILENT_S = 3.0
-CHECKUP_PATIENCE_S = 2.0  # the deadline of the answer; any will do
-LOOK_S = 1.0
+CHECKUP_PATIENCE_S = 2.0  # the deadline of the answer; any status will do
+CHECK_EVERY_S = 1.0
 QUESTION = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
 
 
 @define(eq=False, slots=False)
 class Checkup(Service):
-    """Looks after the members of a ``Spread``."""
+    """Asks members of a ``Spread`` that owe answers and send nothing."""
 
     clock: IReactorTime
     spread: Spread
-    _asking: dict[int, Deferred[Any]] = field(factory=dict, init=False)
+    _checking: dict[int, Deferred[Any]] = field(factory=dict, init=False)
     _rounds: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._rounds = Every(self.clock, LOOK_S, self.look, "a check-up of the workers")
+        self._rounds = Every(self.clock, CHECK_EVERY_S, self.check, "a check-up of the workers")
 
     def startService(self) -> None:
         Service.startService(self)
@@ -53,22 +52,22 @@ class Checkup(Service):
     def stopService(self) -> None:
         Service.stopService(self)
         self._rounds.stopService()
-        for asking in list(self._asking.values()):
+        for asking in list(self._checking.values()):
             asking.cancel()
 
-    def look(self) -> None:
-        """Ask those that have been silent for too long, and those that were sick."""
+    def check(self) -> None:
+        """Check members that have been silent for too long, and those that were sick."""
         now = self.clock.seconds()
         for member in self.spread.members:
             silent = member.pool.silent_s(now)
-            if member.number not in self._asking and (member.sick or silent >= SILENT_S):
-                asking = self._asking[member.number] = ask(
+            if member.number not in self._checking and (member.sick or silent >= SILENT_S):
+                asking = self._checking[member.number] = ask(
                     member.pool, QUESTION, self.clock, CHECKUP_PATIENCE_S
                 )
-                asking.addBoth(self._asked, member)
+                asking.addBoth(self._checked, member)
 
-    def _asked(self, result: Any, member: Member) -> None:
-        self._asking.pop(member.number, None)
+    def _checked(self, result: Any, member: Member) -> None:
+        self._checking.pop(member.number, None)
         sick = isinstance(result, Failure)
         if sick != member.sick and self.running:
             member.sick = sick
@@ -79,22 +78,22 @@ class Checkup(Service):
                 member.pool.drop_idle()
 
 
-# Notices at once that an upstream ends, by a connection over which nothing is ever sent.
+# Sentinels notice at once that an upstream ends, by a connection over which nothing is ever sent.
 # A service that stops closes such a connection first, and still answers on the others
-# (``web/serving.py``). So the edge closes its idle ones itself, and no request crosses
-# with their end: of one that does nobody could say whether it was carried out.
+# (``web/serving.py``). So the edge closes its idle ones itself, and no request is sent on a
+# connection that is being closed: nobody would know whether it was carried out.
 RENEW_S = 20.0  # less than any service of ours keeps a connection without a request
 AGAIN_S = 0.25  # between two attempts
 PATIENCE_S = 5.0
 
 
 class Idle(Protocol):
-    """A connection that carries nothing; its end is the news."""
+    """A connection that carries nothing; only its end matters."""
 
     ended: Callable[[], None] | None = None
 
     def dataReceived(self, data: bytes) -> None:
-        """Ignore it: nothing was asked."""
+        """Ignore it: there was no request."""
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         if self.ended is not None:
@@ -103,15 +102,15 @@ class Idle(Protocol):
 
 @define(eq=False, slots=False)
 class Sentinel(Service):
-    """Calls ``lost()`` when the upstream ends, and ``found()`` when it takes connections again.
+    """Calls ``on_lost()`` when the upstream ends, and ``on_found()`` when it takes connections.
 
     ``connect(factory)`` opens a connection, as an endpoint's does.
     """
 
     clock: IReactorTime
     connect: Callable[[Any], Deferred[Any]]
-    lost: Callable[[], None]
-    found: Callable[[], None] = lambda: None
+    on_lost: Callable[[], None]
+    on_found: Callable[[], None] = lambda: None
     _held: Any = field(default=None, init=False)
     _next: Any = field(default=None, init=False)
     _opening: Deferred[Any] | None = field(default=None, init=False)
@@ -143,7 +142,7 @@ class Sentinel(Service):
         connection.ended = self._ended
         _close(before)
         if before is None:
-            self.found()
+            self.on_found()
         self._open_in(RENEW_S)
 
     def _failed(self, failure: Failure) -> None:
@@ -152,7 +151,7 @@ class Sentinel(Service):
             return
         if self._held is not None:  # the port is closed, but its connections are not yet
             self._leave()
-            self.lost()
+            self.on_lost()
         self._open_in(AGAIN_S)
 
     def _broken(self, failure: Failure) -> None:
@@ -163,7 +162,7 @@ class Sentinel(Service):
         self._held = None
         if not self.running:
             return
-        self.lost()
+        self.on_lost()
         if self._opening is None:
             if self._next is not None:
                 self._next.cancel()
@@ -187,7 +186,7 @@ def _close(connection: Idle | None) -> None:
 
 @frozen(eq=False)
 class Upstreams:
-    """What ``Gateway`` forwards to; ``watch`` is started and stopped with the listener."""
+    """The upstreams of ``Gateway``; ``watch`` is started and stopped with the listener."""
 
     by_route: Mapping[Route, Any]
     pools: Sequence[Pool]
@@ -195,7 +194,7 @@ class Upstreams:
     watch: MultiService = field(factory=MultiService)
 
     def close(self) -> None:
-        """Refuse who waits, and close every connection."""
+        """Refuse the waiting requests, and close every connection."""
         for parking in self.parkings:
             parking.close()
         for pool in self.pools:
@@ -205,29 +204,31 @@ class Upstreams:
 def make_upstreams(
     reactor: Any, addresses: Mapping[Route, Sequence[Address]], park_s: float = PARK_S
 ) -> Upstreams:
-    """A pool for each address, with parking, and a sentinel where connections are kept."""
+    """Return a pool for each address, with parking, and a sentinel where connections are kept."""
     by_route: dict[Route, Any] = {}
     pools: list[Pool] = []
     parkings: list[Parking] = []
     watch = MultiService()
-    for route, these in addresses.items():
-        mine = [Pool(reactor, plain(reactor, one.host, one.port)) for one in these]
-        parking = Parking(reactor, f"the {_WORDS[route]}", _reach(mine), park_s)
-        for pool in mine:
+    for route, route_addresses in addresses.items():
+        route_pools = [
+            Pool(reactor, plain(reactor, address.host, address.port)) for address in route_addresses
+        ]
+        parking = Parking(reactor, f"the {_WORDS[route]}", _reach(route_pools), park_s)
+        for pool in route_pools:
             pool.parking = parking
-        pools += mine
+        pools += route_pools
         parkings.append(parking)
-        lost: list[Callable[[], None]] = [_ending(pool) for pool in mine]
-        if len(mine) == 1:
-            by_route[route] = mine[0]
+        on_lost: list[Callable[[], None]] = [_ending(pool) for pool in route_pools]
+        if len(route_pools) == 1:
+            by_route[route] = route_pools[0]
         else:
-            spread = by_route[route] = Spread(reactor, members_of(mine), parking)
-            lost = [_out(spread, number) for number in range(len(mine))]
+            spread = by_route[route] = Spread(reactor, members_of(route_pools), parking)
+            on_lost = [_out(spread, number) for number in range(len(route_pools))]
             if route is Route.METAGAME:
                 Checkup(reactor, spread).setServiceParent(watch)
         if route is not Route.WS:  # its connections are never idle: each becomes a tunnel
-            for address, tell in zip(these, lost, strict=True):
-                Sentinel(reactor, _connect(reactor, address), tell).setServiceParent(watch)
+            for address, callback in zip(route_addresses, on_lost, strict=True):
+                Sentinel(reactor, _connect(reactor, address), callback).setServiceParent(watch)
     return Upstreams(by_route, pools, parkings, watch)
 
 
@@ -235,7 +236,7 @@ _WORDS = {Route.METAGAME: "metagame", Route.CONTENT: "content server", Route.WS:
 
 
 def _ending(pool: Pool) -> Callable[[], None]:
-    """What a sentinel calls where there is one process only."""
+    """Return the call of a sentinel where there is one process only."""
 
     def lost() -> None:
         pool.drop_idle()
@@ -250,7 +251,7 @@ def _out(spread: Spread, number: int) -> Callable[[], None]:
 
 
 def _reach(pools: Sequence[Pool]) -> Callable[[], Deferred[Any]]:
-    """Try one of the processes after the other, a look each."""
+    """Return a call that tries one of the processes, each in turn."""
     turn = itertools.cycle(pools)
 
     def reach() -> Deferred[Any]:

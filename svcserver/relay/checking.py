@@ -10,7 +10,7 @@ from svcserver.relay.relaying import Target
 
 
 def presented(target: Target, timeout_s: float) -> str:
-    """The SHA-256 of the certificate that ``target`` presents; raises OSError without TLS."""
+    """Return the SHA-256 of the certificate of ``target``; raises OSError without TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
@@ -26,15 +26,15 @@ def presented(target: Target, timeout_s: float) -> str:
 
 
 def verdict(target: Target, timeout_s: float) -> tuple[bool, str]:
-    """Whether the pin matches, and a sentence for the player."""
-    where = f"{target.host}:{target.port}"
+    """Return whether the pin matches, and a sentence for the player."""
+    address = f"{target.host}:{target.port}"
     try:
-        found = presented(target, timeout_s)
-    except OSError as why:
-        return False, f"upstream_unreachable: no TLS connection to {where}: {why}"
-    if found in target.pins:
-        return True, f"{where} presents the pinned certificate {found}"
+        fingerprint = presented(target, timeout_s)
+    except OSError as error:
+        return False, f"upstream_unreachable: no TLS connection to {address}: {error}"
+    if fingerprint in target.pins:
+        return True, f"{address} presents the pinned certificate {fingerprint}"
     return False, (
-        f"certificate_mismatch: {where} presents {found}, the invite names "
+        f"certificate_mismatch: {address} presents {fingerprint}, the invite names "
         f"{' or '.join(target.pins)}; ask the owner for a new invite"
     )

@@ -28,7 +28,7 @@ class Denial:
 
 
 def of_fields(headers: Sequence[tuple[bytes, bytes, bytes]], upgrade: bytes) -> Denial | None:
-    """What the fields alone are refused for; ``headers`` as (sent name, lower name, value)."""
+    """Return the refusal of a request for its fields (sent name, lower name, value), or None."""
     hosts, origins, fetched = _tell_tales(headers)
     if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
         return Denial(403, "forbidden", "host")
@@ -42,7 +42,7 @@ def of_fields(headers: Sequence[tuple[bytes, bytes, bytes]], upgrade: bytes) -> 
 def refusal(
     peer: str, method: bytes, target: bytes, upgrade: bytes, fields: Denial | None
 ) -> Denial | None:
-    """Why a request is refused, or None; ``fields`` is what ``of_fields`` said of its own."""
+    """Return why a request is refused, or None; ``fields`` is the result of ``of_fields``."""
     if not is_loopback(peer):
         return Denial(403, "forbidden", "peer")
     if fields is not None:
@@ -57,7 +57,7 @@ def refusal(
 def _tell_tales(
     headers: Sequence[tuple[bytes, bytes, bytes]],
 ) -> tuple[list[bytes], list[bytes], bool]:
-    """Every Host, every Origin, and whether there is a Sec-Fetch header, which browsers send."""
+    """Return every Host, every Origin, and whether there is a Sec-Fetch header of a browser."""
     hosts: list[bytes] = []
     origins: list[bytes] = []
     fetched = False
@@ -78,21 +78,21 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 
 @define(eq=False)
 class FieldNotes:
-    """What the relay makes of a request's fields, once for all requests with the same."""
+    """The relay's notes about a request's fields, once for all requests with the same."""
 
-    no: Denial | None
+    denial: Denial | None
 
 
 @define(eq=False)
 class LineNotes:
-    """The same of a request's line."""
+    """The same notes about a request's line."""
 
     plain: bool  # the target is a path that may be passed on
     shown: str  # method and target, for the log
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
-    """What was noted of this head's parts, or is now."""
+    """Return the notes about this head's parts, made now if there are none."""
     fields, line = head.block.noted, head.line.noted
     if type(fields) is not FieldNotes:  # in a simulation the gateway has notes there, too
         fields = head.block.noted = FieldNotes(of_fields(head.headers, head.upgrade))
@@ -117,17 +117,17 @@ class Relay:
     counters: Counters = field(factory=Counters)
     dropped: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()
-    repeats: bool = False  # the gateway does, and knows more
+    repeats: bool = False  # the gateway repeats requests itself
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         fields, line = notes_of(head)
-        no = refusal(peer, head.method, head.target, head.upgrade, fields.no)
-        if no is None and not line.plain:
-            no = Denial(400, "bad_request", "target")
-        if no is None and head.upgrade and head.has_body:
-            no = Denial(400, "bad_request", "upgrade")
-        if no is not None:
-            return Refuse(no.status, no.code, no.reason, close=no.status == 400)
+        denial = refusal(peer, head.method, head.target, head.upgrade, fields.denial)
+        if denial is None and not line.plain:
+            denial = Denial(400, "bad_request", "target")
+        if denial is None and head.upgrade and head.has_body:
+            denial = Denial(400, "bad_request", "upgrade")
+        if denial is not None:
+            return Refuse(denial.status, denial.code, denial.reason, close=denial.status == 400)
         return Forward(self.upstream, "gateway", tunnel=bool(head.upgrade))
 
     def wrong(self, fault: Fault) -> Refuse:
@@ -137,14 +137,14 @@ class Relay:
             return Refuse(403, "forbidden", fault.kind, close=True)
         return Refuse(fault.status, fault.code, fault.kind, close=True)
 
-    def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
-        return 502, "upstream_unreachable", why
+    def lost(self, cause: str, answered: bool) -> tuple[int, str, str]:
+        return 502, "upstream_unreachable", cause
 
     def done(self, record: Record) -> None:
         if record.reason and 400 <= record.status < 500:
             self.counters.add(Counted.REFUSALS, record.reason)
         head = record.head
-        asked = notes_of(head)[1].shown if head is not None else " "
+        request = notes_of(head)[1].shown if head is not None else " "
         ms = round((record.ended - record.began) * 1000)
         how = " aborted" if record.aborted else ""
-        self.say(f"{asked} {record.status} {ms} ms {record.reason}{how}")
+        self.say(f"{request} {record.status} {ms} ms {record.reason}{how}")

@@ -46,9 +46,8 @@ class Target:
 
     @property
     def pins(self) -> tuple[str, ...]:
-        """The certificate fingerprints that are accepted: one, while it is renewed two."""
         both = (self.fingerprint, self.next_fingerprint)
-        return tuple(one for one in both if one)
+        return tuple(fingerprint for fingerprint in both if fingerprint)
 
 
 def make_pool(
@@ -58,7 +57,7 @@ def make_pool(
     bind: str | None = None,
     connect_timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> Pool:
-    """Pinned connections to ``target``; outgoing ones come from the address ``bind``."""
+    """Return pinned connections to ``target``; outgoing ones come from the address ``bind``."""
     connect = pinned(
         reactor,
         target.host,
@@ -67,23 +66,23 @@ def make_pool(
         timeout_s=connect_timeout_s,
         bind=bind,
     )
-    said: set[str] = set()
+    reported: set[str] = set()
 
     def watched(pool: Pool) -> Deferred[Any]:
         opened: Deferred[Any] = connect(pool)
-        return opened.addErrback(_report_once, said)
+        return opened.addErrback(_report_once, reported)
 
     return Pool(reactor, watched, 502, "upstream_unreachable")
 
 
-def _report_once(failure: Any, said: set[str]) -> Any:
-    why = failure.value
-    if isinstance(why, Mismatch) and why.presented not in said and len(said) < 16:
-        said.add(why.presented)
+def _report_once(failure: Any, reported: set[str]) -> Any:
+    error = failure.value
+    if isinstance(error, Mismatch) and error.presented not in reported and len(reported) < 16:
+        reported.add(error.presented)
         log.error(
             "the server's certificate is not the one the invite names; nothing was sent to it. "
             "Ask the owner for a new invite. It presented the fingerprint {presented}",
-            presented=why.presented,
+            presented=error.presented,
         )
     return failure
 
@@ -123,8 +122,8 @@ class RelayService(Service):
             self._listening = self.reactor.listenTCP(
                 self.port, self.factory, backlog=128, interface=self.host
             )
-        except CannotListenError as why:
-            raise PortBusy(f"{self.host}:{self.port}: {why.socketError}") from None
+        except CannotListenError as error:
+            raise PortBusy(f"{self.host}:{self.port}: {error.socketError}") from None
         self.port = self._listening.getHost().port or self.port
         log.info("relay ready on {address}", address=f"{self.host}:{self.port}")
 

@@ -24,7 +24,7 @@ from svcserver.web.options import ServiceOptions
 from svcserver.web.serving import TopService, warn_at_start
 
 NAME = "svc-relay"
-SPACE = "svcserver.relay.proxy_policy"  # whose lines those of requests are
+SPACE = "svcserver.relay.proxy_policy"  # the namespace of request lines
 _SHORT_SPACE = SPACE.removeprefix("svcserver.")
 
 
@@ -38,7 +38,7 @@ class Options(ServiceOptions):
         ["invite", None, None, "An invite string, or the path of an invite file."]
     ]
     optFlags = [  # noqa: RUF012 - usage.Options wants it so
-        ["check", None, "Connect once, compare the certificate, say so and end."],
+        ["check", None, "Connect once, compare the certificate, print the result and exit."],
         ["json", None, 'Log lines for machines: JSON, see the page "Logs".'],
     ]
     longdesc = (
@@ -89,7 +89,7 @@ def say(lines: LogLines, text: str) -> None:
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """What ``twistd svc-relay`` runs on a player's PC: the game's port, and its figures.
+    """Return the service of ``twistd svc-relay`` on a player's PC: the game's port and metrics.
 
     ``svc-launcher`` runs ``RelayService`` in its own process instead.
     """

@@ -17,29 +17,29 @@ _HEX = re.compile(r"[0-9a-f]{64}\Z")
 
 
 def own_port(text: str) -> int:
-    """A port from 1024 to 65535, without leading zeros."""
+    """Read a port from 1024 to 65535, without leading zeros."""
     if text != str(whole_in(text, 5)):
         raise ValueError("must be a whole number from 1024 to 65535 without leading zeros")
     return int(whole(1024, 65535)(text))
 
 
 def host(text: str) -> str:
-    """An IPv4 address or a DNS name, as an invite has it."""
-    found = text.strip().lower()
-    if not invite.is_host(found):
+    """Read an IPv4 address or a DNS name, as an invite has it."""
+    name = text.strip().lower()
+    if not invite.is_host(name):
         raise ValueError("must be an IPv4 address or a DNS name, without scheme and port")
-    return found
+    return name
 
 
 def fingerprint(text: str) -> str:
-    """A certificate's SHA-256 in 64 lower-case hex characters; raises ValueError."""
+    """Read a certificate's SHA-256 in 64 lower-case hex characters; raises ValueError."""
     if not _HEX.match(text.strip()):
         raise ValueError("must be 64 lower-case hex characters, as svcctl cert fingerprint prints")
     return text.strip()
 
 
 def milliseconds(text: str) -> float:
-    """1000 to 60000 milliseconds; returns seconds."""
+    """Read 1000 to 60000 milliseconds; return seconds."""
     return float(whole(1000, 60_000)(text)) / 1000
 
 
@@ -58,7 +58,7 @@ class Settings:
 
 
 def target_of(settings: Settings, argument: str | None) -> Target:
-    """The target of the three overrides, else of the invite; raises BadSetting.
+    """Return the target of the three overrides, else of the invite; raises BadSetting.
 
     ``argument`` is the invite of the command line. Its code is a secret and is not kept.
     """
@@ -76,9 +76,9 @@ def target_of(settings: Settings, argument: str | None) -> Target:
             "SVC_RELAY_INVITE is not set; give it an invite string or the path of an invite file"
         )
     try:
-        found = invite.read(text)
-        if not found.public:
+        parsed = invite.read(text)
+        if not parsed.public:
             raise BadInvite("private")
-    except BadInvite as why:
-        raise BadSetting(f"SVC_RELAY_INVITE is not usable ({why.code}): {why}") from None
-    return Target(found.host, found.port, found.fingerprint, found.next_fingerprint)
+    except BadInvite as error:
+        raise BadSetting(f"SVC_RELAY_INVITE is not usable ({error.code}): {error}") from None
+    return Target(parsed.host, parsed.port, parsed.fingerprint, parsed.next_fingerprint)

@@ -5,6 +5,7 @@ A small answer is written in one piece, a large one piece by piece.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from attrs import define, field
@@ -17,11 +18,10 @@ from svcserver.http.bodies import Body, body_of
 from svcserver.http.connection import CONTINUE, IDLE, Connection, Deadlines
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
-from svcserver.kernel.counters import Counted
+from svcserver.kernel.counters import Counted, Counters
 from svcserver.web.request import HttpRequest, ParsedHead
 from svcserver.web.response import Stream, encode_body, response_head
 from svcserver.web.routes import Answer
-from svcserver.web.unread import FAIR
 
 log = Logger()
 
@@ -29,10 +29,10 @@ IDLE_S = 60  # a keep-alive connection without a byte
 RECEIVE_S = 120  # from the first to the last byte of a request; also for a client that stalls
 YOUNG_S = 0.5  # so long after it was made its first request may be on its way
 HALF_CLOSED_S = 2  # for an answer once the client has half-closed
-MAX_REFUSED = (
-    64 * 1024 * 1024
-)  # bytes of a refused request that are read and dropped: no body is larger
+MAX_REFUSED = 64 * 1024 * 1024  # bytes of a refused request that are dropped; no body is larger
 MAX_HELD = 256 * 1024 * 1024  # bytes of bodies in memory, of all connections together
+MAX_UNREAD = 64 * 1024 * 1024  # bytes of all connections together
+FAIR = 256 * 1024  # bytes of a body or an answer that are kept before larger ones
 PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
 
 
@@ -317,3 +317,40 @@ class Channel(Connection):
             work.cancel()
         if stream is not None:
             stream.over()
+
+
+@define
+class UnreadAnswers:
+    """Connections with an unread answer, the longest waiting first, which is cut beyond ``most``.
+
+    An answer is written in pieces, and each that is read puts its connection last again, so that
+    those who do not read at all are cut. Those with more than ``FAIR`` bytes are cut before all
+    with less; the newest is never cut for itself.
+    """
+
+    most: int = MAX_UNREAD
+    counters: Counters = field(factory=Counters)
+    total: int = field(default=0, init=False)
+    _large: dict[Channel, int] = field(factory=dict, init=False, repr=False)
+    _small: dict[Channel, int] = field(factory=dict, init=False, repr=False)
+
+    def begin(self, reader: Channel, size: int) -> None:
+        """Count ``size`` bytes that wait until ``reader`` reads."""
+        self.end(reader)
+        (self._large if size > FAIR else self._small)[reader] = size
+        self.total += size
+        while self.total > self.most:
+            longest = self._longest(reader)
+            if longest is None:
+                return
+            self.end(longest)
+            self.counters.add(Counted.EVICTED_CONNECTIONS, "unread_answer")
+            longest.cut()
+
+    def _longest(self, newest: Channel) -> Channel | None:
+        others = (reader for reader in chain(self._large, self._small) if reader is not newest)
+        return next(others, None)
+
+    def end(self, reader: Channel) -> None:
+        """Stop counting a connection that has read its answer, or has ended."""
+        self.total -= self._large.pop(reader, 0) + self._small.pop(reader, 0)

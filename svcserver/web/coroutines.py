@@ -1,7 +1,7 @@
 """Runs a coroutine: its result at once where it never waits, else a Deferred.
 
-Most handlers finish without waiting; making a Deferred of each would cost more than
-such a handler itself. For one that waits Twisted's own way takes ten calls and a context.
+Most handlers finish without waiting; a Deferred for each would cost more than the handler itself.
+For a handler that waits, Twisted's own coroutine runner takes ten calls and a context.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def start_coroutine(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
-    """What ``work`` returns without waiting, else a Deferred of it.
+    """Return the result of ``work`` if it does not wait, else a Deferred of it.
 
     Raises what ``work`` raises before its first wait. Cancelling the Deferred cancels what
     ``work`` waits for.
@@ -55,10 +55,10 @@ class _Waiting(Generic[T]):
         except StopIteration as over:
             if not self.done.called:
                 self.done.callback(over.value)
-        except BaseException as why:  # the Deferred would keep it, and the asker wait for ever
+        except BaseException as error:  # else the Deferred would never fire
             if not self.done.called:
                 self.done.errback()
-            elif not isinstance(why, CancelledError):
+            elif not isinstance(error, CancelledError):
                 log.failure("a cancelled request failed later")
         else:
             self._waits_for = waits_for

@@ -1,4 +1,4 @@
-"""Server-sent events: an answer that goes on, a text each time there is something new."""
+"""Server-sent events: an answer that goes on, with a line for each change."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from svcserver.web.routes import Answer
 
 log = Logger()
 
-EVERY_S = 1.0  # between two looks
-BEAT_S = 5.0  # without news a line says that we are still here
-LIVES_S = 30.0  # then the reader asks again, and has to show its credentials again
+EVERY_S = 1.0  # between two calls of ``read_line``
+BEAT_S = 5.0  # after so long without a line, send a heartbeat
+LIVES_S = 30.0  # then the reader reconnects, and has to show its credentials again
 STALLED_S = 30.0  # a reader that takes nothing for so long is cut off
 MOST = 32  # streams at once
 HEADERS = {
@@ -30,15 +30,15 @@ HEADERS = {
 BEAT = b": still here\n\n"
 
 Look = Callable[[], Awaitable[bytes | None]]
-"""What is to be shown now, as one line; None where nothing is new."""
+"""Returns the current line; None where nothing is new."""
 
 
 @define(eq=False)
 class EventStream(Stream):
-    """Looks every ``EVERY_S`` and sends what differs from what was sent last."""
+    """Calls ``read_line`` every ``EVERY_S`` and sends a line that differs from the last."""
 
     clock: IReactorTime
-    look: Look
+    read_line: Look
     ended: Callable[[EventStream], object]
     _out: Any = field(default=None, init=False)
     _rounds: Every = field(init=False)
@@ -77,7 +77,7 @@ class EventStream(Stream):
         self._paused_at = None
 
     def finish(self) -> None:
-        """End it properly; whoever reads begins another."""
+        """End it properly; the reader opens another."""
         self._rounds.stopService()
         if self._out is not None:
             self._out.transport.unregisterProducer()
@@ -98,21 +98,21 @@ class EventStream(Stream):
 
     async def _show(self) -> None:
         try:
-            found = await self.look()
-        except CancelledError:  # the reader is gone
+            line = await self.read_line()
+        except CancelledError:  # the reader is away
             return
         except Unavailable:
             self.finish()
             return
         except Exception:
-            log.failure("what a stream of events shows cannot be read")
+            log.failure("a stream of events cannot be read")
             self.finish()
             return
         if self._out is None:
             return
-        if found is not None and found != self._last:
-            self._last = found
-            self._write(b"data: %b\n\n" % found)
+        if line is not None and line != self._last:
+            self._last = line
+            self._write(b"data: %b\n\n" % line)
         elif self.clock.seconds() - self._wrote >= BEAT_S:
             self._write(BEAT)
 
@@ -128,10 +128,10 @@ class EventStreams:
     clock: IReactorTime
     _open: set[EventStream] = field(factory=set, init=False)
 
-    def answer(self, look: Look) -> Answer:
-        """An answer that shows what ``look`` finds; raises Unavailable when there are too many."""
+    def answer(self, read_line: Look) -> Answer:
+        """Return an answer that streams ``read_line``; raises Unavailable beyond ``MOST``."""
         if len(self._open) >= MOST:
             raise Unavailable("too many pages are open already")
-        stream = EventStream(self.clock, look, self._open.discard)
+        stream = EventStream(self.clock, read_line, self._open.discard)
         self._open.add(stream)
         return Answer(200, stream, HEADERS)

@@ -1,4 +1,4 @@
-"""The front door: the routes of a service, and the only place where an exception becomes a status.
+"""The front door: a service's routes, and the only place where an exception becomes a status.
 
 Order of refusal: route and switch, the gate's 404, declared size, credential, JSON
 syntax, shape, rule.
@@ -24,9 +24,8 @@ from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Refusal, TooLarge
 from svcserver.kernel.system import system
-from svcserver.web import bodies
 from svcserver.web.coroutines import start_coroutine
-from svcserver.web.request import HttpRequest
+from svcserver.web.request import HttpRequest, parse_query
 from svcserver.web.routes import NOBODY, Answer, Call, Caller, Feature, Row, logged_path
 from svcserver.web.table import BadPath, Parameters, RouteTable
 
@@ -34,23 +33,24 @@ log = Logger()
 
 R = TypeVar("R", bound=Row, contravariant=True)
 
-UNPROVEN_BODY = 64 * 1024  # bytes that are read before a look at the credential
+UNPROVEN_BODY = 64 * 1024  # bytes that are read before the credential is checked
+MAX_FORM = 100 * 1024  # bytes; the original web framework's default. Spec: 1 §4 convention 3
 
 
 class Gate(Protocol[R]):
     """Access control: turns a row's access label and a request into a caller, or refuses."""
 
     def exists(self, row: R, parameters: Parameters) -> bool:
-        """False where the row does not exist for whom the path names."""
+        """Return False where the row does not exist for the account in the path."""
 
     async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> Caller:
-        """The proven caller; raises a refusal for a credential that does not do."""
+        """Return the proven caller; raises a refusal for an insufficient credential."""
 
     def early(self, row: R, request: HttpRequest, length: int | None) -> Answer | None:
-        """A refusal that needs no body, before the body is read; None to go on."""
+        """Return a refusal that needs no body, before the body is read; None to go on."""
 
     def address(self, request: HttpRequest) -> str:
-        """The client's address as a proxy sent it, where that is trusted; else empty."""
+        """Return the client's address as a trusted proxy sent it; else empty."""
 
 
 @define(eq=False)  # not frozen: one is made for every request
@@ -68,16 +68,16 @@ class FinishedRequest:
 
 
 Observer = Callable[[FinishedRequest], None]
-Told = Callable[[Any, HttpRequest, Any, Exception], Awaitable[None]]
+OnRefusal = Callable[[Any, HttpRequest, Any, Exception], Awaitable[None]]
 
 
 class PageError(Exception):
     """Raised for the framework's HTML error page. Spec: 1 §4 convention 4."""
 
-    def __init__(self, status: int, why: BaseException | None = None) -> None:
+    def __init__(self, status: int, cause: BaseException | None = None) -> None:
         super().__init__(status)
         self.status = status
-        self.why = why
+        self.cause = cause
 
 
 class AnsweredError(Exception):
@@ -88,6 +88,18 @@ class AnsweredError(Exception):
         self.answer = answer
 
 
+def parse_body(request: HttpRequest) -> json.Json:
+    """Parse a body as JSON or form, by its Content-Type. Raises ``json.BadJson``."""
+    if not request.body:
+        return {}
+    kind = request.header(b"content-type")
+    if kind is not None and kind.lower().startswith("application/x-www-form-urlencoded"):
+        if len(request.body) > MAX_FORM:
+            raise TooLarge("the form is too large")
+        return dict(parse_query(request.body))
+    return json.parse(request.body)
+
+
 @define(eq=False)
 class Mounted:
     """A row with what each of its requests needs."""
@@ -95,18 +107,18 @@ class Mounted:
     row: Row
     make: Callable[[], Callable[..., Any]] = field(repr=False)  # its endpoint
     hides: bool
-    lost: str  # the rare thing that an answer which had to wait never leaves; "" where that is dull
-    run: Callable[..., Any] = field(init=False, repr=False)  # the endpoint, made when first asked
+    lost_answer: str  # the buggify point of an answer that had to wait; "" for a GET
+    run: Callable[..., Any] = field(init=False, repr=False)  # the endpoint, made at the first call
 
     def __attrs_post_init__(self) -> None:
         self.run = self._first
 
     @classmethod
     def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the row with its endpoint; losing the answer to a reading shows nothing."""
+        """Return the row with its endpoint; to lose the answer of a GET would test nothing."""
         family = row.path.split("/")[1]
-        lost = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
-        return cls(row, make, row.hides, lost)
+        lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
+        return cls(row, make, row.hides, lost_answer)
 
     def _first(self, *args: Any, **parameters: str) -> Any:
         self.run = run = self.make()
@@ -117,14 +129,14 @@ class Mounted:
 class FrontDoor:
     """All rows of a service, behind the gate.
 
-    ``answer`` finds a row by our own table, for our channel; ``resource`` has a Klein app do it,
-    for a site of ``twisted.web``. Both run the same endpoints.
+    ``answer`` finds a row by our own table, for our channel. ``resource`` uses a Klein app, for a
+    site of ``twisted.web``. Both run the same endpoints.
 
     ``traces`` puts the Python traceback on error pages (development only);
-    ``max_json`` bounds a body in bytes. ``told(row, request, caller, why)`` hears of each refusal
-    of a row that ``tells``, before it is answered. ``call`` makes what a handler gets, and
-    ``nobody`` is who calls as long as nothing is proven; both are classes of the service where it
-    has its own.
+    ``max_json`` bounds a body in bytes. ``on_refusal(row, request, caller, error)`` is called for
+    each refusal of a row that ``tells``, before it is answered. ``call`` makes a handler's
+    argument, and ``nobody`` is the caller while nothing is proven; a service may have its own
+    classes for both.
     """
 
     gate: Gate[Any]
@@ -133,7 +145,7 @@ class FrontDoor:
     max_json: int = 50 * 1024 * 1024
     observers: Sequence[Observer] = ()
     unmatched: Callable[[HttpRequest], Answer] = field(default=lambda request: Answer(404))
-    told: Told | None = None
+    on_refusal: OnRefusal | None = None
     call: Callable[[Any, Any, HttpRequest], Any] = Call
     nobody: Caller = NOBODY
     rows: list[Row] = field(factory=list, init=False)
@@ -143,8 +155,8 @@ class FrontDoor:
     def mount(self, *features: Feature) -> FrontDoor:
         """Bind every row of the features whose switch is on.
 
-        A row's endpoint is made at its first request: few of a hundred rows are asked soon,
-        and to make them all would take longer than all else that puts a service together.
+        A row's endpoint is made at its first request: few of a hundred rows are used soon, and
+        making them all would take most of the time of a service's start.
         """
         for feature in features:
             for row in feature.routes.rows:
@@ -170,57 +182,61 @@ class FrontDoor:
         gate, shape, call = self.gate, row.body, self.call
         read = reader(shape) if shape is not None else None
 
-        async def answer(request: HttpRequest, seen: dict[str, Any], **parameters: str) -> Answer:
-            seen["caller"] = caller = await gate.admit(row, request, parameters)
+        async def answer(
+            request: HttpRequest, context: dict[str, Any], **parameters: str
+        ) -> Answer:
+            context["caller"] = caller = await gate.admit(row, request, parameters)
             try:
-                body = bodies.parse(request) if request.body or shape is not None else None
-            except json.BadJson as why:
+                body = parse_body(request) if request.body or shape is not None else None
+            except json.BadJson as error:
                 if row.bad_json is not None:
-                    await self._tell(row, request, seen, why)
+                    await self._report_refusal(row, request, context, error)
                     return row.bad_json
-                raise PageError(400, why) from why
-            except TooLarge as why:
-                raise PageError(413, why) from why
+                raise PageError(400, error) from error
+            except TooLarge as error:
+                raise PageError(413, error) from error
             if read is not None:
                 body = read(body)
             answer: Answer = await handler(call(caller, body, request), **parameters)
             return answer
 
-        async def told(request: HttpRequest, seen: dict[str, Any], **parameters: str) -> Answer:
+        async def answer_or_report(
+            request: HttpRequest, context: dict[str, Any], **parameters: str
+        ) -> Answer:
             try:
-                return await answer(request, seen, **parameters)
-            except (Refusal, PageError, AnsweredError) as why:
-                await self._tell(row, request, seen, why)
+                return await answer(request, context, **parameters)
+            except (Refusal, PageError, AnsweredError) as error:
+                await self._report_refusal(row, request, context, error)
                 raise
 
-        chosen = told if row.tells and self.told is not None else answer
+        chosen = answer_or_report if row.tells and self.on_refusal is not None else answer
         # most never wait, and need no Deferred
-        return lambda request, seen, **parameters: start_coroutine(
-            chosen(request, seen, **parameters)
+        return lambda request, context, **parameters: start_coroutine(
+            chosen(request, context, **parameters)
         )
 
-    async def _tell(
-        self, row: Row, request: HttpRequest, seen: dict[str, Any], why: Exception
+    async def _report_refusal(
+        self, row: Row, request: HttpRequest, context: dict[str, Any], error: Exception
     ) -> None:
-        if row.tells and self.told is not None:
-            await self.told(row, request, seen["caller"], why)
+        if row.tells and self.on_refusal is not None:
+            await self.on_refusal(row, request, context["caller"], error)
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        """The refusal that can be given before the body is read, or None.
+        """Return the refusal that can be given before the body is read, or None.
 
         It is observed like any other answer: a request refused here never reaches ``answer``.
         """
         started = self._elapsed()
         try:
-            found = self._found(request)
-        except BadPath as why:
-            return self._observed_early(None, request, started, self.page(400, why))
+            match = self._match(request)
+        except BadPath as error:
+            return self._observed_early(None, request, started, self.page(400, error))
         too_long = length is not None and length > self.max_json
-        if found is None:
+        if match is None:
             in_vain = length is None or length > UNPROVEN_BODY
             answer = self.unmatched(request) if in_vain else None
             return self._observed_early(None, request, started, answer)
-        row = found[0].row
+        row = match[0].row
         answer = self.page(413, None) if too_long else self.gate.early(row, request, length)
         return self._observed_early(row, request, started, answer)
 
@@ -231,73 +247,73 @@ class FrontDoor:
             self._note(answer, row, request, {"caller": self.nobody}, started)
         return answer
 
-    def _found(self, request: HttpRequest) -> tuple[Mounted, Parameters] | None:
-        """The row that exists for whom the path names; raises BadPath."""
-        found = self._table.match(request.method, request.path)
-        if found is not None and found[0].hides:
-            return found if self.gate.exists(found[0].row, found[1]) else None
-        return found
+    def _match(self, request: HttpRequest) -> tuple[Mounted, Parameters] | None:
+        """Return the row that exists for the caller's path; raises BadPath."""
+        match = self._table.match(request.method, request.path)
+        if match is not None and match[0].hides:
+            return match if self.gate.exists(match[0].row, match[1]) else None
+        return match
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request. Never fails, except with CancelledError."""
         started = self._elapsed()
-        seen: dict[str, Any] = {"caller": self.nobody}
+        context: dict[str, Any] = {"caller": self.nobody}
         try:
-            found = self._found(request)
-        except BadPath as why:
-            return self._observed(self.page(400, why), None, request, seen, started)
-        if found is None:
-            return self._observed(self.unmatched(request), None, request, seen, started)
-        mounted, parameters = found
+            match = self._match(request)
+        except BadPath as error:
+            return self._observed(self.page(400, error), None, request, context, started)
+        if match is None:
+            return self._observed(self.unmatched(request), None, request, context, started)
+        mounted, parameters = match
         row = mounted.row
         try:
-            asked: Answer | Deferred[Answer] = mounted.run(request, seen, **parameters)
-        except Exception as why:
-            asked = self._refusal(why, row, request)
-        if isinstance(asked, Answer):
-            self._note(asked, row, request, seen, started)
-            return asked
-        return asked.addBoth(self._seen, mounted, request, seen, started)
+            reply: Answer | Deferred[Answer] = mounted.run(request, context, **parameters)
+        except Exception as error:
+            reply = self._refusal(error, row, request)
+        if isinstance(reply, Answer):
+            self._note(reply, row, request, context, started)
+            return reply
+        return reply.addBoth(self._note_result, mounted, request, context, started)
 
     def _refusal(
-        self, why: Exception, row: Row, request: HttpRequest, failure: Failure | None = None
+        self, error: Exception, row: Row, request: HttpRequest, failure: Failure | None = None
     ) -> Answer:
-        if isinstance(why, Refusal):
-            answer = row.refuse(why.status, why)
-            if why.retry_after_s is None:
+        if isinstance(error, Refusal):
+            answer = row.refuse(error.status, error)
+            if error.retry_after_s is None:
                 return answer
-            headers = {**answer.headers, "Retry-After": str(why.retry_after_s)}
+            headers = {**answer.headers, "Retry-After": str(error.retry_after_s)}
             return Answer(answer.status, answer.body, headers, answer.content_type)
-        if isinstance(why, PageError):
-            return self.page(why.status, why.why)
-        if isinstance(why, AnsweredError):
-            return why.answer
-        log.failure("{path} failed", failure or Failure(why), path=logged_path(request.path, row))
-        return self.page(500, why)
+        if isinstance(error, PageError):
+            return self.page(error.status, error.cause)
+        if isinstance(error, AnsweredError):
+            return error.answer
+        log.failure("{path} failed", failure or Failure(error), path=logged_path(request.path, row))
+        return self.page(500, error)
 
-    def _seen(
+    def _note_result(
         self,
         answer: Answer | Failure,
         mounted: Mounted,
         request: HttpRequest,
-        seen: Any,
+        context: Any,
         started: float,
     ) -> Answer | Failure:
-        """What an answer that had to wait came to; one call, for each takes a microsecond."""
+        """Note the result of an answer that had to wait."""
         if isinstance(answer, Failure):
-            why = answer.value
-            if isinstance(why, Exception) and not isinstance(why, CancelledError):
-                answer = self._refusal(why, mounted.row, request, answer)
-        if mounted.lost and buggify(mounted.lost):
-            answer = Failure(CancelledError())  # what it would say has been done
+            error = answer.value
+            if isinstance(error, Exception) and not isinstance(error, CancelledError):
+                answer = self._refusal(error, mounted.row, request, answer)
+        if mounted.lost_answer and buggify(mounted.lost_answer):
+            answer = Failure(CancelledError())  # the request has been carried out
         done = answer if isinstance(answer, Answer) else None
-        self._note(done, mounted.row, request, seen, started)
+        self._note(done, mounted.row, request, context, started)
         return answer
 
     def _observed(
-        self, answer: Answer, row: Row | None, request: HttpRequest, seen: Any, started: float
+        self, answer: Answer, row: Row | None, request: HttpRequest, context: Any, started: float
     ) -> Answer:
-        self._note(answer, row, request, seen, started)
+        self._note(answer, row, request, context, started)
         return answer
 
     def _note(
@@ -305,18 +321,18 @@ class FrontDoor:
         answer: Answer | None,
         row: Row | None,
         request: HttpRequest,
-        seen: Any,
+        context: Any,
         started: float,
     ) -> None:
         status = 0 if answer is None else answer.status
         took, address = self._elapsed() - started, self.gate.address(request)
-        caller: Caller = seen["caller"]
+        caller: Caller = context["caller"]
         done = FinishedRequest(request, row, caller, status, took, address, answer is None, answer)
         for observe in self.observers:
             observe(done)
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """The HTML error page; with the traceback only where ``traces`` is on."""
+        """Return the HTML error page; with the traceback only where ``traces`` is on."""
         title = {400: "Bad Request", 413: "Payload Too Large"}.get(status, "Internal Server Error")
         text = title
         if self.traces and why is not None:

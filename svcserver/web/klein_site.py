@@ -124,7 +124,7 @@ async def _write(answer: Answer, request: Any) -> None:
 
 @define(eq=False)
 class _StreamOut:
-    """What a ``Stream`` writes to: a request of twisted.web, which is its transport, too."""
+    """The writer of a ``Stream``: a request of twisted.web, and its transport."""
 
     request: Any
     stream: Stream
@@ -135,7 +135,7 @@ class _StreamOut:
         return self
 
     async def run(self) -> None:
-        """Write the stream; returns when it has ended or the client is gone."""
+        """Write the stream; returns when it has ended or the client is away."""
         self.request.notifyFinish().addBoth(lambda _: self.finish())
         self.stream.begin(self)
         await self._done
@@ -153,7 +153,7 @@ class _StreamOut:
         self.request.transport.abortConnection()
 
     def finish(self) -> None:
-        """Called by the stream once it has written everything."""
+        """End the request: the stream has written everything."""
         if not self._done.called:
             self.stream.over()
             self._done.callback(None)

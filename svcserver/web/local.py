@@ -1,8 +1,8 @@
 """The access control of services that only this machine may call.
 
-A caller that is not loopback, that any proxy touched, or that is a web page of somebody else
+A caller that is not on loopback, that came through a proxy, or that is another site's web page
 (``http.crosssite``) gets 403 before its body is read. A row for the owner also needs a ticket of
-the machine (``kernel.machine``): every user of a machine reaches its loopback addresses.
+the machine (``kernel.machine``), because every user of a machine reaches its loopback addresses.
 Spec: 2 §4 Deploy server.
 """
 
@@ -21,7 +21,7 @@ from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Answer, Caller, Row
 
 LOCAL = "local"  # the access label: direct loopback callers
-OWNER = "owner"  # of those, who has a ticket of the machine
+OWNER = "owner"  # of those, callers with a ticket of the machine
 NO_TICKET = "this route needs a ticket of the machine"
 
 
@@ -29,7 +29,7 @@ NO_TICKET = "this route needs a ticket of the machine"
 class LocalGate:
     """A ``front.Gate``: every row is for direct loopback callers, some for the owner alone.
 
-    ``keys`` gives the signing keys whose tickets count.
+    ``keys`` returns the signing keys whose tickets are valid.
     """
 
     keys: Callable[[], Iterable[str]] = field(default=tuple, repr=False)
@@ -69,5 +69,5 @@ class LocalGate:
 
 
 def is_direct(request: HttpRequest) -> bool:
-    """Whether it comes from loopback, through no proxy, and not from another site's web page."""
+    """Return whether it is from loopback, without a proxy, and not from another site's page."""
     return is_loopback(request.peer) and request.direct

@@ -1,8 +1,8 @@
 """Writes the log from a thread of its own, so that a stalled reader blocks nothing.
 
 A pipe whose reader stalls takes no more bytes, and a write to it would block the reactor, and
-so the whole service. What the thread cannot write yet is kept, up to ``MOST`` bytes; beyond
-that the oldest lines are dropped, and the next line that is written says how many.
+so the whole service. The thread keeps unwritten lines, up to ``MOST`` bytes; beyond that the
+oldest are dropped, and the next written line reports how many.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAST_WORDS_S = 2.0  # how long a process that ends waits in all for its last lin
 
 
 class Out(Protocol):
-    """Where lines go: standard output, mostly."""
+    """A destination of log lines, such as standard output."""
 
     def write(self, text: str, /) -> object: ...
 
@@ -42,7 +42,7 @@ class Nowhere:
 
 @frozen
 class Batch:
-    """What to write next: lines, and how many were dropped before them."""
+    """The next lines to write, and how many were dropped before them."""
 
     dropped: int
     data: bytes
@@ -59,20 +59,20 @@ class Backlog:
     _waiting: deque[bytes] = field(factory=deque, init=False)
 
     def put(self, data: bytes) -> None:
-        """Keep whole lines until they can be written; the oldest go when it is full."""
+        """Keep whole lines until they can be written; the oldest are dropped when it is full."""
         self._waiting.append(data)
         self._held += len(data)
         while self._held > self.most:
             oldest = self._waiting.popleft()
             self._held -= len(oldest)
-            kept = b"" if self._waiting else _last_lines(oldest, self.most)
-            self._lose(oldest[: len(oldest) - len(kept)])
-            if kept:
-                self._waiting.append(kept)
-                self._held += len(kept)
+            last_lines = b"" if self._waiting else _last_lines(oldest, self.most)
+            self._lose(oldest[: len(oldest) - len(last_lines)])
+            if last_lines:
+                self._waiting.append(last_lines)
+                self._held += len(last_lines)
 
     def take(self) -> Batch:
-        """The oldest lines, about ``PIECE`` bytes of them."""
+        """Remove and return the oldest lines, about ``PIECE`` bytes of them."""
         taken, size = [], 0
         while self._waiting and size < PIECE:
             taken.append(self._waiting.popleft())
@@ -96,7 +96,7 @@ class Backlog:
 
 
 def _last_lines(data: bytes, most: int) -> bytes:
-    """The last whole lines of ``data`` within ``most`` bytes."""
+    """Return the last whole lines of ``data`` within ``most`` bytes."""
     end_of_line = data.find(b"\n", len(data) - most - 1)
     return data[end_of_line + 1 :] if end_of_line >= 0 else b""
 
@@ -105,12 +105,12 @@ def _last_lines(data: bytes, most: int) -> bytes:
 class LogWriter:
     """An ``Out`` whose ``write`` returns at once.
 
-    ``send`` writes some bytes and returns how many; it may block. ``told`` makes the line that
-    says how many lines were dropped.
+    ``send`` writes some bytes and returns how many; it may block. ``line_of_dropped`` makes the
+    line that reports how many were dropped.
     """
 
     send: Callable[[memoryview], int]
-    told: Callable[[int], str] = "{} log lines were dropped\n".format
+    line_of_dropped: Callable[[int], str] = "{} log lines were dropped\n".format
     backlog: Backlog = field(factory=Backlog)
     _changed: Condition = field(factory=Condition, init=False)
     _thread: Thread | None = field(default=None, init=False)
@@ -118,7 +118,7 @@ class LogWriter:
     _deadline: float | None = field(default=None, init=False)
 
     def write(self, text: str, /) -> None:
-        """Have whole lines written soon."""
+        """Queue whole lines; they are written soon."""
         data = text.encode("utf-8", "backslashreplace")
         with self._changed:
             self.backlog.put(data)
@@ -134,13 +134,12 @@ class LogWriter:
             self._changed.wait_for(self._is_done, max(0.0, self._deadline - time.monotonic()))
 
     def end(self) -> None:
-        """The process ends: from now on every line is waited for, ``LAST_WORDS_S`` in all."""
+        """Wait for every line from now on, ``LAST_WORDS_S`` in all: the process ends."""
         if self._deadline is None:
             self._deadline = time.monotonic() + LAST_WORDS_S
         self.flush()
 
     def dropped(self) -> int:
-        """Lines dropped since the start."""
         return self.backlog.dropped
 
     def _begin(self) -> None:
@@ -162,7 +161,7 @@ class LogWriter:
                 batch = self.backlog.take()
             try:
                 if batch.dropped:
-                    self._send(self.told(batch.dropped).encode())
+                    self._send(self.line_of_dropped(batch.dropped).encode())
                 self._send(batch.data)
             except OSError:  # it cannot be logged now; it is counted, and reported in a later line
                 with self._changed:
@@ -178,7 +177,7 @@ class LogWriter:
 
 
 def writer_to(stream: TextIO | None) -> LogWriter | None:
-    """A writer on the descriptor of standard output or error; None where it has none."""
+    """Return a writer on the stream's descriptor; None where it has none."""
     try:
         number = stream.fileno() if stream is not None else -1
     except (OSError, ValueError, AttributeError):
@@ -195,7 +194,7 @@ def _write(number: int, data: memoryview) -> int:
 
 
 def writers() -> tuple[Out, Out, list[LogWriter]]:
-    """Standard output and error as an ``Out`` each, and those of them that are ours to end.
+    """Return standard output and error as an ``Out`` each, and the writers that are ours to end.
 
     Where both end in the same place, as with ``2>&1``, one writer keeps their lines in order.
     """
@@ -203,15 +202,15 @@ def writers() -> tuple[Out, Out, list[LogWriter]]:
     if out is not None and is_same_file(sys.stdout, sys.stderr):
         return out, out, [out]
     err = writer_to(sys.stderr)
-    found = [one for one in (out, err) if one is not None]
-    return out or sys.stdout or Nowhere(), err or sys.stderr or Nowhere(), found
+    log_writers = [writer for writer in (out, err) if writer is not None]
+    return out or sys.stdout or Nowhere(), err or sys.stderr or Nowhere(), log_writers
 
 
-def is_same_file(one: TextIO | None, other: TextIO | None) -> bool:
-    """Whether both streams end in the same place, as with ``2>&1``."""
-    if one is None or other is None:
+def is_same_file(first: TextIO | None, second: TextIO | None) -> bool:
+    """Return whether both streams end in the same file, as with ``2>&1``."""
+    if first is None or second is None:
         return False
     try:
-        return os.path.sameopenfile(one.fileno(), other.fileno())
+        return os.path.sameopenfile(first.fileno(), second.fileno())
     except (OSError, ValueError, AttributeError):
         return False

@@ -3,8 +3,8 @@
     figures = {"svc_content_downloads_running": Figure("Downloads now.", slots.running)}
     show_figures(top, reactor, "content", settings.metrics_port, figures)
 
-Every figure is read when it is scraped; nothing is kept for it. ``Counters`` are shown too,
-one series a reason: ``svc_content_refusals_total{reason="host"}``.
+Every figure is read at the scrape; nothing is stored for it. ``Counters`` are shown too, one
+series for each reason: ``svc_content_refusals_total{reason="host"}``.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class CountingRequests:
 
 @define
 class CountingHandler:
-    """The same for a service without a front door; ``limit`` is what its 429s are counted as.
+    """Counts the answers of a service without a front door; its 429s count as ``limit``.
 
-    ``paths`` are those of its routes, or how they begin: the names under which times are counted,
-    up to the answer's head.
+    ``paths`` are its routes, or prefixes of them: the names under which times are counted, up to
+    the answer's head.
     """
 
     handler: HttpHandler
@@ -56,7 +56,6 @@ class CountingHandler:
 
     @property
     def max_json(self) -> int:
-        """Bytes a body may have."""
         return self.handler.max_json
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
@@ -66,17 +65,17 @@ class CountingHandler:
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         began = elapsed()
-        asked = self.handler.answer(request)
-        if isinstance(asked, Answer):
-            return self._counted(asked, request, began)
-        return asked.addCallback(self._counted, request, began)
+        reply = self.handler.answer(request)
+        if isinstance(reply, Answer):
+            return self._counted(reply, request, began)
+        return reply.addCallback(self._counted, request, began)
 
     def page(self, status: int, why: BaseException | None) -> Answer:
         return self.handler.page(status, why)
 
     def _counted(self, answer: Answer, request: HttpRequest, began: float) -> Answer:
         if self.counters.time_request is not None:
-            known = (one for one in self.paths if request.path.startswith(one))
+            known = (path for path in self.paths if request.path.startswith(path))
             route = next(known, b"").decode("ascii")
             self.counters.time_request(route, answer.status, elapsed() - began)
         count_refusal(self.counters, request, answer.status, self.limit)
@@ -106,7 +105,7 @@ def metrics(
     figures: Mapping[str, Figure],
     counters: Counters,
 ) -> IService:
-    """The listener of METRICS_PORT; add it after the service's own listener."""
+    """Return the listener of METRICS_PORT; add it after the service's own listener."""
     # the library and Twisted's own server, which nothing else of a service needs
     from svcserver.web.metrics_page import Figures, MetricsPage, QuietSite
 

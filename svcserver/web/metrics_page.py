@@ -1,4 +1,4 @@
-"""The page that Prometheus reads; imported where METRICS_PORT is set (``web/metrics.py``)."""
+"""The page that Prometheus reads; imported only where METRICS_PORT is set."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ class MetricsPage(Resource):
         if request.path != b"/metrics":
             request.setResponseCode(404)
             return b""
-        encode, content_type = choose_encoder(_wished(request.getHeader("accept") or ""))
+        encode, content_type = choose_encoder(_accepted(request.getHeader("accept") or ""))
         request.setHeader("content-type", content_type)
         return encode(self._registry)
 
 
-def _wished(accept: str) -> str:
-    """OpenMetrics where it is accepted, else nothing, which is the older text format.
+def _accepted(accept: str) -> str:
+    """Return OpenMetrics where it is accepted, else "", which is the older text format.
 
-    The library itself fails at a version that is no number, so it does not get what was sent.
+    The library itself fails at a version that is no number, so it does not get the header itself.
     """
-    kinds = (one.partition(";")[0].strip().lower() for one in accept.split(","))
+    kinds = (kind.partition(";")[0].strip().lower() for kind in accept.split(","))
     return OPENMETRICS if OPENMETRICS in kinds else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -24,7 +25,6 @@ from typing import (
 from attrs import NOTHING, field, frozen, has
 
 from svcserver.kernel.shapes import FURTHER, Late, Mark, Schema, members
-from svcserver.web.openapi_paths import rename, templates
 from svcserver.web.refusals import BARE, wording_of
 from svcserver.web.routes import Media, Needed, NoContent, Page, Redirect, Row
 
@@ -52,7 +52,7 @@ NEXT = "\n\n"  # between paragraphs
 
 @frozen
 class Credentials:
-    """What callers of a service prove themselves with, for the document."""
+    """The credentials that a service's callers use, for the document."""
 
     schemes: Mapping[str, Schema] = field(factory=dict)  # by name, as OpenAPI wants them
     # by access label the ways to prove it, each by names of ``schemes``; (): with nothing
@@ -68,7 +68,7 @@ def document(
     examples: Mapping[str, Mapping[str, Any]] | None = None,
     about: str = "",
 ) -> Schema:
-    """The whole document; rows that share a path share its entry.
+    """Return the whole document; rows that share a path share its entry.
 
     ``examples`` holds by the name of a row bodies that were ``sent`` and ``answered``;
     ``about`` tells readers what the service is and how to use it.
@@ -77,17 +77,17 @@ def document(
     schemas: dict[str, Schema] = {}
     paths: dict[str, Schema] = {}
     responses = shared_responses()
-    rows = sorted(rows, key=lambda one: (one.path, one.method))
+    rows = sorted(rows, key=lambda row: (row.path, row.method))
     check_names(rows)
     path_of = templates(rows)
     for row in rows:
         shown = (examples or {}).get(row.name, {})
-        found = operation(row, schemas, credentials, shown)
-        for name, one in refusal_responses(row, schemas).items():
-            if responses.setdefault(name, one) != one:
+        entry = operation(row, schemas, credentials, shown)
+        for name, response in refusal_responses(row, schemas).items():
+            if responses.setdefault(name, response) != response:
                 raise ValueError(f"two wordings are called {name}")
-        rename(found["parameters"], path_of[row.name])
-        paths.setdefault(path_of[row.name], {})[row.method.lower()] = found
+        _rename(entry["parameters"], path_of[row.name])
+        paths.setdefault(path_of[row.name], {})[row.method.lower()] = entry
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version, "description": about},
@@ -103,7 +103,7 @@ def document(
 
 
 def operation_name(row: Row) -> str:
-    """A name for functions of a generated client: ``parties_promote``.
+    """Return the name of a row in a generated client: ``parties_promote``.
 
     Made of what a row belongs to and its handler alone, so that it never depends on which
     other rows are mounted.
@@ -126,10 +126,10 @@ def operation(
     credentials: Credentials,
     examples: Mapping[str, Any] | None = None,
 ) -> Schema:
-    """The operation object of a row; the named shapes it uses are added to ``schemas``."""
+    """Return the operation object of a row; the named shapes it uses are added to ``schemas``."""
     examples = examples or {}
     first, _, rest = plain(row.handler.__doc__ or "").partition(NEXT)
-    found: Schema = {
+    result: Schema = {
         "operationId": operation_name(row),
         "tags": [tag(row)],
         "summary": " ".join(first.replace("`", "").split()),
@@ -146,12 +146,12 @@ def operation(
         content = _content(shape, examples, "sent")
         kinds = {"application/json": content} | ({_FORM: {"schema": shape}} if row.form else {})
         needed = {"required": True} if _needed(shape, schemas) else {}
-        found["requestBody"] = {"content": kinds, **needed}
-    return found
+        result["requestBody"] = {"content": kinds, **needed}
+    return result
 
 
 def parameters(row: Row, schemas: dict[str, Schema]) -> list[Schema]:
-    """What a row takes in its path, its query and its headers."""
+    """Return the parameters of a row's path, query and headers."""
     path = {name: Needed(row.path_types.get(name, str)) for name in row.parameters}
     return [
         _parameter(name, place, kind, schemas)
@@ -163,16 +163,16 @@ def parameters(row: Row, schemas: dict[str, Schema]) -> list[Schema]:
 def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> Schema:
     needed = isinstance(kind, Needed)
     shape = schema(kind.kind if needed else kind, schemas)
-    found: Schema = {"name": name, "in": place, "schema": shape}
-    return found | {"required": True} if needed else found
+    parameter: Schema = {"name": name, "in": place, "schema": shape}
+    return parameter | {"required": True} if needed else parameter
 
 
 def _needed(shape: Schema, schemas: Mapping[str, Schema]) -> bool:
-    """Whether the empty object, as which no body at all counts, does not fit a shape."""
+    """True if the empty object, as which an empty body counts, does not fit a shape."""
     if "$ref" in shape:
         shape = schemas[shape["$ref"].rpartition("/")[2]]
     if "anyOf" in shape:
-        return all(_needed(one, schemas) for one in shape["anyOf"])
+        return all(_needed(option, schemas) for option in shape["anyOf"])
     return bool(shape.get("required")) or shape.get("type") == "array"
 
 
@@ -181,76 +181,79 @@ def _content(shape: Schema, examples: Mapping[str, Any], which: str) -> Schema:
 
 
 def tag(row: Row) -> str:
-    """The name of the feature that a row belongs to."""
+    """Return the name of the feature that a row belongs to."""
     return feature(row).rpartition(".")[2]
 
 
 def feature(row: Row) -> str:
-    """The module of the feature that a row belongs to: its file, or the folder of its files."""
+    """Return the module of a row's feature: its file, or the folder of its files."""
     folder, _, file = row.handler.__module__.rpartition(".")
     return folder if file in FILES else row.handler.__module__
 
 
 def tags(rows: Iterable[Row]) -> list[Schema]:
-    """What each tag is, in the words of the features that it stands for."""
-    said: dict[str, dict[str, None]] = {}
+    """Return each tag with its description, from the docstrings of its features."""
+    descriptions: dict[str, dict[str, None]] = {}
     for row in rows:
         module = sys.modules[feature(row)]
-        said.setdefault(tag(row), {})[plain(module.__doc__ or "")] = None
-    return [{"name": one, "description": NEXT.join(said[one])} for one in sorted(said)]
+        descriptions.setdefault(tag(row), {})[plain(module.__doc__ or "")] = None
+    return [
+        {"name": name, "description": NEXT.join(descriptions[name])}
+        for name in sorted(descriptions)
+    ]
 
 
 def plain(text: str) -> str:
-    """A docstring for readers of the document: Markdown, without pointers into the source."""
-    lines = (one.partition("Spec: ")[0].rstrip() for one in cleandoc(text).splitlines())
+    """Return a docstring as Markdown for readers of the document, without "Spec" pointers."""
+    lines = (line.partition("Spec: ")[0].rstrip() for line in cleandoc(text).splitlines())
     return "\n".join(lines).replace("``", "`").strip()
 
 
 def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any]) -> Schema:
-    """The responses of a row that are no errors; none where every request is refused."""
+    """Return the responses of a row that are no errors; none where every request is refused."""
     reply = row.reply
     kinds = get_args(reply) if get_origin(reply) in (Union, UnionType) else (reply,)
     if NoContent in kinds:
-        found: Schema = {"204": {"description": "Done; there is nothing to show."}}
-        kinds = tuple(one for one in kinds if one is not NoContent)
+        responses: Schema = {"204": {"description": "Done; there is nothing to show."}}
+        kinds = tuple(kind for kind in kinds if kind is not NoContent)
         reply = Union[kinds] if kinds else NoReturn  # noqa: UP007 - of a tuple
     else:
-        found = {}
+        responses = {}
     if reply is NoReturn:
-        return found
+        return responses
     if reply is Redirect:
         shown = {"Location": {"schema": {"type": "string"}}}
         return {"302": {"description": "Go there.", "headers": shown}}
     if reply is None:
-        return found | {"200": _NO_BODY}
+        return responses | {"200": _NO_BODY}
     if isinstance(reply, Media):
-        content: Schema = {one: {"schema": {"type": "string"}} for one in reply.kinds}
+        content: Schema = {kind: {"schema": {"type": "string"}} for kind in reply.kinds}
     else:
         kind = _MEDIA.get(reply, "application/json")
         content = {kind: _content(schema(reply, schemas), examples, "answered")}
-    return found | {"200": {"description": "Success.", "content": content}}
+    return responses | {"200": {"description": "Success.", "content": content}}
 
 
 def refusals(row: Row, schemas: dict[str, Schema], failure: Schema | None = None) -> Schema:
-    """The error responses of a row; a status that is not named here is a defect.
+    """Return the error responses of a row; a status that is not listed is a defect.
 
     ``failure``: a 500 that is no defect.
     """
     wording = wording_of(row.refuse)
     worded = wording.shape is not None
     or_bare = f"{wording.name}OrBare" if worded else wording.name
-    found = {"4XX": _response(wording.name), "503": _response(or_bare)}  # bare: full of uploads
-    found |= {str(status): _response(or_bare) for status in wording.bare_too}
-    found["413"] = _response(_TOO_LARGE)
+    responses = {"4XX": _response(wording.name), "503": _response(or_bare)}  # bare: full of uploads
+    responses |= {str(status): _response(or_bare) for status in wording.bare_too}
+    responses["413"] = _response(_TOO_LARGE)
     if worded and has_page(row):
-        found["400"] = _response(f"{wording.name}OrPage")
+        responses["400"] = _response(f"{wording.name}OrPage")
     for status, shape in row.refusals.items():
-        found[str(status)] = _response(BARE.name) if shape is None else _refusal(shape, schemas)
-    return found if failure is None else found | {"500": failure}
+        responses[str(status)] = _response(BARE.name) if shape is None else _refusal(shape, schemas)
+    return responses if failure is None else responses | {"500": failure}
 
 
 def shared_responses() -> dict[str, Schema]:
-    """The refusals that rows of every feature may have."""
+    """Return the refusals that rows of every feature may have."""
     return {
         BARE.name: {
             "description": "Nothing but the status; where a request body is not JSON, or the path"
@@ -261,26 +264,27 @@ def shared_responses() -> dict[str, Schema]:
 
 
 def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]:
-    """The refusals that a row refers to, by name."""
+    """Return the refusals that a row refers to, by name."""
     wording = wording_of(row.refuse)
     if wording.shape is None:
         return {}
     usual = _refusal(wording.shape, schemas)
-    said = (
+    description = (
         f"As `{wording.name}`, or nothing but the status. A generated client cannot parse a body"
         " that may be empty and gives none here: what came is in its raw response."
     )
-    found = {wording.name: usual, f"{wording.name}OrBare": {"description": said}}
+    responses = {wording.name: usual, f"{wording.name}OrBare": {"description": description}}
     if has_page(row):
-        said = f"As `{wording.name}`, or a page of HTML where the request cannot be read."
-        found[f"{wording.name}OrPage"] = {"description": said, "content": usual["content"] | PAGE}
-    return found
+        description = f"As `{wording.name}`, or a page of HTML where the request cannot be read."
+        responses[f"{wording.name}OrPage"] = {
+            "description": description,
+            "content": usual["content"] | PAGE,
+        }
+    return responses
 
 
 def has_page(row: Row) -> bool:
-    """Whether it may answer 400 with a page: to a body that is no JSON, even where it wants none,
-    and to a path that is not UTF-8.
-    """
+    """True if it may answer 400 with a page, for a bad JSON body or a path that is not UTF-8."""
     return row.bad_json is None or bool(row.parameters)
 
 
@@ -294,7 +298,7 @@ def _response(name: str) -> Schema:
 
 
 def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
-    """The JSON schema of a type; an unknown type gives the empty schema, which allows anything."""
+    """Return a type's JSON schema; an unknown type gives the empty one, which allows anything."""
     if is_typeddict(kind) or (isinstance(kind, type) and has(kind)):
         if kind.__name__ not in schemas:
             schemas[kind.__name__] = {}  # first, so that a shape may hold itself
@@ -306,16 +310,16 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
     if is_typeddict(origin):
         name = shape_name(kind)
         if name not in schemas:
-            given = dict(zip(origin.__parameters__, inner, strict=True))
-            schemas[name] = _object(origin, schemas, given)
+            arguments = dict(zip(origin.__parameters__, inner, strict=True))
+            schemas[name] = _object(origin, schemas, arguments)
         return {"$ref": f"#/components/schemas/{name}"}
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return _one_of([one.value for one in kind])
+        return _one_of([member.value for member in kind])
     return _made_of(origin, inner, schemas)
 
 
 def shape_name(kind: Any) -> str:
-    """What a generated client calls a type: ``TrackListEnvelope`` of ``Envelope[list[Track]]``."""
+    """Return a type's name: ``TrackListEnvelope`` of ``Envelope[list[Track]]``."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is None:
         return f"{kind.__name__[0].upper()}{kind.__name__[1:]}"
@@ -336,7 +340,9 @@ def _made_of(origin: Any, inner: tuple[Any, ...], schemas: dict[str, Schema]) ->
     if origin in (NotRequired, Required, Late):
         return schema(inner[0], schemas)
     if origin in (Union, UnionType):
-        return {"anyOf": [_NULL if one is NoneType else schema(one, schemas) for one in inner]}
+        return {
+            "anyOf": [_NULL if option is NoneType else schema(option, schemas) for option in inner]
+        }
     if origin is Literal:
         return _one_of(list(inner))
     if origin in (list, tuple):
@@ -347,40 +353,86 @@ def _made_of(origin: Any, inner: tuple[Any, ...], schemas: dict[str, Schema]) ->
 
 
 def _one_of(values: list[Any]) -> Schema:
-    """With their type, without which generators make them anything."""
-    texts = all(isinstance(one, str) for one in values)
+    """Include the type: without it, client generators fall back to ``Any``."""
+    texts = all(isinstance(value, str) for value in values)
     return {**({"type": "string"} if texts else {}), "enum": values}
 
 
 def _marked(plain: Any, marks: tuple[Any, ...], schemas: dict[str, Schema]) -> Schema:
-    found = schema(plain, schemas)
+    result = schema(plain, schemas)
     for mark in marks:
         if isinstance(mark, Mark):
-            found = mark.schema(found)
-    return found
+            result = mark.schema(result)
+    return result
 
 
 def _object(
-    kind: Any, schemas: dict[str, Schema], given: Mapping[Any, Any] | None = None
+    kind: Any, schemas: dict[str, Schema], arguments: Mapping[Any, Any] | None = None
 ) -> Schema:
-    """``given``: what the parameters of a generic shape stand for."""
+    """Return an object's schema; ``arguments`` replace the parameters of a generic shape."""
     if has(kind):
         shown = members(kind)
-        hints = {key: one.type for key, one in shown.items()}
-        required = [key for key, one in shown.items() if one.default is NOTHING]
+        hints = {key: kind_of_member.type for key, kind_of_member in shown.items()}
+        required = [
+            key for key, kind_of_member in shown.items() if kind_of_member.default is NOTHING
+        ]
     else:  # which cannot see NotRequired where annotations are kept as texts
         marked = get_type_hints(kind, include_extras=True)
-        hints = {name: (given or {}).get(one, one) for name, one in marked.items()}
+        hints = {
+            name: (arguments or {}).get(kind_of_member, kind_of_member)
+            for name, kind_of_member in marked.items()
+        }
         required = [
             name
             for name in sorted(kind.__required_keys__)
             if get_origin(marked[name]) is not NotRequired
         ]
-    found: Schema = {
+    result: Schema = {
         "type": "object",
         "description": plain(kind.__doc__ or ""),
-        "properties": {name: schema(one, schemas) for name, one in hints.items()},
+        "properties": {
+            name: schema(kind_of_member, schemas) for name, kind_of_member in hints.items()
+        },
         "required": required,
     }
     further = getattr(kind, FURTHER, "")
-    return found | ({"additionalProperties": {"description": further}} if further else {})
+    return result | ({"additionalProperties": {"description": further}} if further else {})
+
+
+def template(path: str) -> str:
+    """Return ``/note/{id}`` of a row's ``/note/<id>``."""
+    return re.sub(r"<(\w+)>", r"{\1}", path)
+
+
+def templates(rows: Iterable[Row]) -> dict[str, str]:
+    """Map each row's name to its OpenAPI path.
+
+    To OpenAPI paths that differ in the names of parameters alone are one path, with one name for
+    what stands at a place of it: ``/note/{note_id_or_user_id}``.
+    """
+    rows = list(rows)
+    alike: dict[str, list[list[str]]] = {}
+    for row in rows:
+        alike.setdefault(_nameless(row.path), []).append(row.parameters)
+    joined = {
+        path: path.format(
+            *(f"{{{'_or_'.join(sorted(set(names)))}}}" for names in zip(*named, strict=True))
+        )
+        for path, named in alike.items()
+    }
+    return {row.name: joined[_nameless(row.path)] for row in rows}
+
+
+def _rename(parameters: list[Schema], path: str) -> None:
+    """Name the path parameters, which come first, as in the path; describe those that differ."""
+    for parameter, name in zip(parameters, re.findall(r"{(\w+)}", path), strict=False):
+        if parameter["name"] != name:
+            parameter |= {
+                "name": name,
+                "description": f"Here the {parameter['name'].replace('_', ' ')}.",
+            }
+
+
+def _nameless(path: str) -> str:
+    """Return a path without the names of its parameters: ``/note/{}``."""
+    return re.sub(r"<\w+>", "{}", path)

@@ -33,8 +33,8 @@ def start_as_owner(
         return
     try:
         actor = act_as_owner(folder, keep_rights=keep_rights)
-    except ForeignFolder as why:
-        raise failed_start(f"{name}: {why}") from None
+    except ForeignFolder as error:
+        raise failed_start(f"{name}: {error}") from None
     if actor is not None:
         sys.stderr.write(visible(f"{name}: started by root; {actor}") + "\n")
 
@@ -61,8 +61,8 @@ class ServiceOptions(usage.Options):
             self.environ = with_env_file(self["env-file"], os.environ)
             self.settings, self.warnings = load(self.shape, self.environ)
             self.warnings += self.check()
-        except BadSetting as why:
-            raise failed_start(f"{self.name}: {why}") from None
+        except BadSetting as error:
+            raise failed_start(f"{self.name}: {error}") from None
 
     def check(self) -> Sequence[str]:
         """Checks across settings, to be overridden: returns warnings, raises BadSetting."""
@@ -70,8 +70,8 @@ class ServiceOptions(usage.Options):
 
 
 def plugin(name: str, about: str, module: str = "") -> ServiceMaker:
-    """The ``twistd`` command ``svc-NAME``, whose Options and makeService are in its service.py.
+    """Return the ``twistd`` command ``svc-NAME``, whose Options and makeService are in service.py.
 
-    ``module``: another that has them.
+    ``module``: another module that has them.
     """
     return ServiceMaker(f"svc-{name}", module or f"svcserver.{name}.service", about, f"svc-{name}")

@@ -1,8 +1,7 @@
-"""What the OpenAPI document says of the ways in which features word their refusals.
+"""The wordings of refusals, for the OpenAPI document.
 
-The exceptions themselves are in ``kernel/refusals.py``; here is noted for each function that words
-them (a row's ``refuse``) which shape it gives. A row's ``refusals`` are single statuses that it
-words otherwise.
+The exceptions themselves are in ``kernel/refusals.py``. This module notes the shape that a row's
+``refuse`` function gives them. A row's ``refusals`` are single statuses with another shape.
 
     @worded_as(NoteRefusal, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...
@@ -22,8 +21,10 @@ from svcserver.web.routes import Refuse, bare
 
 @frozen
 class Wording:
-    """How a function words refusals. A generated client cannot read the JSON of an empty body,
-    so ``bare_too`` are the statuses that may also come without one; 503 always may.
+    """The shape of a feature's refusals.
+
+    A generated client cannot read the JSON of an empty body, so ``bare_too`` are the statuses that
+    may also come without one; 503 always may.
     """
 
     name: str
@@ -38,9 +39,7 @@ _WORDINGS: dict[Refuse, Wording] = {bare: BARE}
 def worded_as(
     shape: Any, *, name: str = "", bare_too: tuple[int, ...] = ()
 ) -> Callable[[Refuse], Refuse]:
-    """Note how the decorated function words refusals; ``name`` stands in the document, the
-    shape's own where none is given.
-    """
+    """Note how the decorated function words refusals; ``name`` defaults to the shape's own."""
 
     def note(refuse: Refuse) -> Refuse:
         _WORDINGS[refuse] = Wording(name or shape.__name__, shape, bare_too)
@@ -50,5 +49,5 @@ def worded_as(
 
 
 def wording_of(refuse: Refuse) -> Wording:
-    """How it words refusals; raises KeyError where nobody has noted that."""
+    """Return the wording of a ``refuse`` function; raises KeyError where none is noted."""
     return _WORDINGS[refuse]

@@ -73,7 +73,7 @@ class HttpRequest:
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:
-        """The one value of a header; None when it is missing, empty or repeated."""
+        """Return the single value of a header; None when it is missing, empty or repeated."""
         values = self.headers.getRawHeaders(name)
         if not values or len(values) != 1 or not values[0]:
             return None
@@ -81,23 +81,22 @@ class HttpRequest:
         return value.decode("utf-8", "replace")
 
     def has_header(self, name: bytes) -> bool:
-        """Whether the header was sent at all, whatever its value."""
+        """Return whether the header was sent at all, whatever its value."""
         return bool(self.headers.hasHeader(name))
 
     @property
     def target(self) -> bytes:
-        """The request target: the path and, where there is one, the query."""
         return self.path + (b"?" + self.query if self.query else b"")
 
     @property
     def proxied(self) -> bool:
-        """Whether any proxy touched the request. Spec: 1 §5.9."""
+        """True if any proxy forwarded the request. Spec: 1 §5.9."""
         sent = self.headers.hasHeader
         return any(sent(name) for name in self.proxy_headers)
 
     @property
     def direct(self) -> bool:
-        """Whether it came through no proxy and not from another site's web page."""
+        """True if it came through no proxy and not from another site's web page."""
         if self.proxied:
             self.refused = "proxied"
         else:
@@ -105,15 +104,15 @@ class HttpRequest:
         return not self.refused
 
     def forwarded(self, secret: Secret | None, name: bytes) -> str:
-        """The address that our own proxy forwarded, where header ``name`` proves it; else empty."""
+        """Return the address that our proxy forwarded, where header ``name`` proves it; else ""."""
         sent = self.headers.getRawHeaders(b"x-forwarded-for")
         if not sent:
             return ""
-        said = [one.decode("latin-1") for one in sent]
-        return vouched_address(self.peer, said, secret=secret, offered=self.header(name))
+        addresses = [value.decode("latin-1") for value in sent]
+        return vouched_address(self.peer, addresses, secret=secret, offered=self.header(name))
 
     def foreign(self) -> str:
-        """The header that shows that another site's web page sent it; empty where none does."""
+        """Return the header that gives another site's web page away, or ""."""
         sent = self.headers.getRawHeaders
         return foreign(
             self.method,
@@ -126,24 +125,24 @@ class HttpRequest:
         )
 
     def argument(self, name: str) -> str | None:
-        """The first query argument of that name, or None."""
-        found = self.arguments(name)
-        return found[0] if found else None
+        """Return the first query argument of that name, or None."""
+        values = self.arguments(name)
+        return values[0] if values else None
 
     def arguments(self, name: str) -> list[str]:
-        """Every query argument of that name, in order."""
+        """Return every query argument of that name, in order."""
         if self._arguments is None:
             self._arguments = parse_query(self.query)
         return [value for key, value in self._arguments if key == name]
 
 
 def without_nul(text: str) -> str:
-    """With DEL for each NUL, which no text column of PostgreSQL takes."""
+    """Replace each NUL, which no text column of PostgreSQL takes, with DEL."""
     return text.replace("\0", "\x7f")
 
 
 def parse_query(text: bytes) -> list[tuple[str, str]]:
-    """Name and value pairs of a query string or a form; at most 1,000 of them."""
+    """Parse a query string or form into names and values; at most 1,000."""
     try:
         pairs = parse_qsl(
             text.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000

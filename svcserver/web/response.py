@@ -25,11 +25,11 @@ class Stream:
         """
 
     def over(self) -> None:
-        """Called once: everything is written, or the connection is gone."""
+        """Called once: everything is written, or the connection is lost."""
 
 
 def encode_body(answer: Answer) -> bytes:
-    """The body as bytes; raises TypeError where it is no JSON."""
+    """Return the body as bytes; raises TypeError where it is no JSON."""
     body = answer.body
     if isinstance(body, bytes):
         return body
@@ -37,7 +37,7 @@ def encode_body(answer: Answer) -> bytes:
 
 
 def response_head(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
-    """The head of an answer with that body, with its empty line."""
+    """Return the head of an answer with that body, with its empty line."""
     status = answer.status
     if answer.headers or status in BARE:
         return _with_headers(answer, body, date, close=close)
@@ -63,7 +63,7 @@ def _with_headers(answer: Answer, body: bytes, date: bytes, *, close: bool) -> b
 
 @lru_cache(maxsize=256)
 def _start(status: int, content_type: str) -> bytes:
-    """The status line, and the Content-Type line where there is one."""
+    """Return the status line, and the Content-Type line where there is one."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:
@@ -73,5 +73,5 @@ def _start(status: int, content_type: str) -> bytes:
 
 
 def date_line(now: float) -> bytes:
-    """The Date header of answers, as bytes with its line end; ``now`` in epoch seconds."""
+    """Return the Date header line; ``now`` in epoch seconds."""
     return b"Date: %b\r\n" % datetimeToString(now)

@@ -1,4 +1,4 @@
-"""A route is data: everything the front door must know of a route hangs on its row.
+"""A route is data: its row holds everything that the front door must know.
 
     class NoteRoutes:
         routes = Routes(bare)
@@ -34,14 +34,14 @@ class Answer:
     """
 
     status: int = 200
-    body: Json | bytes | None = field(default=None, repr=False)  # of a login, a token
+    body: Json | bytes | None = field(default=None, repr=False)  # that of a log-in holds a token
     headers: Mapping[str, str] = field(factory=dict)
     content_type: str = "application/json; charset=utf-8"
 
 
 @frozen
 class Caller:
-    """Who is calling, as far as the gate could prove it: a service's own class says more."""
+    """The proven caller of a request; a service's own class adds more."""
 
 
 NOBODY = Caller()
@@ -53,7 +53,7 @@ C = TypeVar("C", bound=Caller, default=Any)
 
 @define(eq=False)  # not frozen: one is made for every request
 class Call(Generic[B, C]):
-    """What a handler gets: the proven caller, the request, and its body in the row's shape."""
+    """A handler's argument: the caller, the request, and its body in the row's shape."""
 
     caller: C
     body: B = field(repr=False)
@@ -67,7 +67,7 @@ Refuse = Callable[[int, Refusal], Answer]
 
 @frozen
 class Needed:
-    """The type of an argument or a header without which every request is refused."""
+    """The type of a required argument or header."""
 
     kind: Any
 
@@ -92,10 +92,11 @@ class Row:
     # the type of the success body, for OpenAPI and the docs; or ``Media``, ``NoContent``,
     # ``Redirect``, and NoReturn where every request is refused
     reply: Any = None
-    query: Mapping[str, Any] = field(factory=dict, hash=False)  # types of arguments, for the same
-    headers: Mapping[str, Any] = field(factory=dict, hash=False)  # and of headers it looks for
-    form: bool = False  # clients may send the body as a form, which is read of every row
-    path_types: Mapping[str, Any] = field(factory=dict, hash=False)  # of the path; else ``str``
+    # the types of arguments, headers and path parameters (else ``str``), for the document
+    query: Mapping[str, Any] = field(factory=dict, hash=False)
+    headers: Mapping[str, Any] = field(factory=dict, hash=False)
+    path_types: Mapping[str, Any] = field(factory=dict, hash=False)
+    form: bool = False  # documented: clients may send the body as a form
     refusals: Mapping[int, Any] = field(factory=dict, hash=False)  # where not as ``refuse``
     bad_json: Answer | None = None  # instead of the HTML 400 page
     body_log: bool = False  # a log of bodies captures it
@@ -104,17 +105,17 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The endpoint name: unique, and what an operator reads."""
+        """The endpoint name: unique, and shown to operators."""
         return f"{self.method} {self.path}"
 
     @property
     def hides(self) -> bool:
-        """Whether it may not exist for whom the path names, which the gate decides."""
+        """True if it may not exist for the account in the path, which the gate decides."""
         return False
 
     @property
     def tells(self) -> bool:
-        """Whether somebody is told of each request that it refuses (``FrontDoor.told``)."""
+        """True if each request that it refuses is reported (``FrontDoor.on_refusal``)."""
         return False
 
     @property
@@ -125,12 +126,12 @@ class Row:
 
 @lru_cache(maxsize=1024)
 def _parameters(path: str) -> tuple[str, ...]:
-    """Remembered, for tests and a simulation put many services of the same rows together."""
+    """Return a path's parameters; cached, because tests mount the same rows many times."""
     return tuple(re.findall(r"<(\w+)>", path))
 
 
 def logged_path(path: bytes, row: Row | None = None) -> str:
-    """A request's path for a log line: without secrets, nor the row's secret parameters."""
+    """Return a request's path for a log line: without secrets and the row's secret parameters."""
     if row is None:
         return redact_bytes(path)
     if path == row.path.encode():  # nothing of it is the caller's
@@ -140,8 +141,8 @@ def logged_path(path: bytes, row: Row | None = None) -> str:
     hidden = {f"<{name}>" for name in row.secret_path}
     pattern = [segment for segment in row.path.split("/") if segment]
     sent = [segment for segment in path.decode("latin-1").split("/") if segment]
-    kept = [OTHER if p in hidden else s for p, s in zip(pattern, sent, strict=False)]
-    return redact_bytes(("/" + "/".join(kept)).encode("latin-1"))
+    segments = [OTHER if p in hidden else s for p, s in zip(pattern, sent, strict=False)]
+    return redact_bytes(("/" + "/".join(segments)).encode("latin-1"))
 
 
 R = TypeVar("R", bound=Row, default=Row)
@@ -150,8 +151,8 @@ R = TypeVar("R", bound=Row, default=Row)
 class Routes(Generic[R]):
     """The rows of one feature, and the marks that all of them share.
 
-    How the feature words a refusal is always said, and often the switch it is mounted under and
-    who may call; a row may say otherwise of itself.
+    The wording of refusals is required; often the switch of the feature and its access label are
+    shared too. A row may override each mark.
     """
 
     make: ClassVar[type[Row]] = Row
@@ -179,7 +180,7 @@ class Page(str):
 
 @frozen
 class Media:
-    """The reply of a row that answers something else than JSON: the content types it may have."""
+    """The reply of a row that does not answer JSON: its possible content types."""
 
     kinds: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""What every service does alike: log, listen, say ``ready``, stop."""
+"""The common parts of a service: log, listen, report ``ready``, stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = Logger()
 
 GARBAGE = 10_000  # new dicts, lists and objects before a collection; a request makes dozens
 BACKLOG = 511  # connections that wait to be accepted
-DRAIN_LOOK_S = 0.05  # between two looks whether running requests have finished
+DRAIN_LOOK_S = 0.05  # between two checks whether running requests have finished
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
 HAND_OVER_S = 1.0  # how long it still answers on connections that were kept alive
 NOTICE_S = 0.1  # from the notice to proxies to the end of listening
@@ -43,13 +43,13 @@ class TopService(MultiService):
         self.counters.watch(Counted.DROPPED_LOG_LINES, "unread", lines.dropped)
 
     def setServiceParent(self, parent: IServiceCollection) -> None:
-        """``twistd`` asks the application for its log observer before it starts us."""
+        """Give the application our log observer, which ``twistd`` reads before it starts us."""
         if isinstance(parent, Componentized):
             parent.setComponent(ILogObserver, self.lines)
         super().setServiceParent(parent)
 
     def startService(self) -> None:
-        """Raise the limit of open files, start the parts, and exempt what they hold from GC."""
+        """Raise the limit of open files, start the parts, and exempt their objects from GC."""
         raise_file_limit()
         super().startService()
         gc.collect()
@@ -70,8 +70,8 @@ class TopService(MultiService):
 def top_service(
     reactor: Any, *, production: bool = False, level: str = "info", service: str = ""
 ) -> TopService:
-    """A top service that logs to standard output."""
-    LibraryLogs.heard()
+    """Return a top service that logs to standard output."""
+    LibraryLogs.install()
     lines = standard_lines(production=production, level=level, clock=reactor, service=service)
     return TopService(lines)
 
@@ -79,7 +79,7 @@ def top_service(
 class OrderedServices(MultiService):
     """Parts that need those before them: they stop one after the other, the last first.
 
-    A MultiService stops all at once, so that a running request would find the database gone.
+    A MultiService stops all at once, so that a running request would lose the database.
     """
 
     def stopService(self) -> Deferred[None]:
@@ -117,15 +117,15 @@ class StartWarnings(Service):
 class Listening(Service):
     """Listens on TCP from start to stop; a taken port ends the start with one line.
 
-    ``name`` stands in the ``ready`` line. ``component`` is the service whose port it is, where
-    that is another: ``name`` may have ``-metrics`` behind it. ``shared`` is one more port, on
-    which other processes of ours listen, too: the system gives each connection to one of them.
+    The ``ready`` line shows ``name``. ``component`` is the service that owns the port, where it
+    differs: ``name`` may end with ``-metrics``. ``shared`` is a further port on which other
+    processes of ours listen too: the system gives each connection to one of them.
 
     On stop no new connection is taken, running requests may finish for ``DRAIN_S``, then the rest
-    is cut. Connections without a request are closed first, by which a proxy knows that we stop
-    (``Sentinel``): it connects no more, and closes the others, on which we still answer
-    for ``HAND_OVER_S``. So no request crosses with our closing, and none is reset in the queue of
-    the listening socket.
+    is cut. Connections without a request are closed first, which tells a proxy that we stop
+    (``Sentinel``): it connects no more, and closes the others, on which we still answer for
+    ``HAND_OVER_S``. So no request meets a closed connection, and none is reset in the queue of the
+    listening socket.
     """
 
     reactor: Any
@@ -133,23 +133,23 @@ class Listening(Service):
     port: int
     host: str
     factory: Any
-    variables: str = "PORT or BIND_HOST"  # what an owner changes when the port is taken
+    variables: str = "PORT or BIND_HOST"  # the settings to change when the port is taken
     component: str = ""
     shared: int | None = None
     _ports: list[Any] = field(factory=list, init=False)
 
     def privilegedStartService(self) -> None:
-        """Bind before any part has started, so that nothing says ``ready`` and then fails."""
+        """Bind before any part has started, so that nothing logs ``ready`` and then fails."""
         Service.privilegedStartService(self)
         self._bind(self.port, self._alone)
         if self.shared is not None:
             self._bind(self.shared, self._among_others)
 
-    def _bind(self, port: int, how: Callable[[int], Any]) -> None:
+    def _bind(self, port: int, listen: Callable[[int], Any]) -> None:
         try:
-            self._ports.append(how(port))
-        except (CannotListenError, OSError) as why:
-            reason = getattr(why, "socketError", why)
+            self._ports.append(listen(port))
+        except (CannotListenError, OSError) as error:
+            reason = getattr(error, "socketError", error)
             raise failed_start(
                 f"svc-{self.component or self.name}: "
                 f"Could not listen on {self.host}:{port}: {reason}; "
@@ -161,13 +161,13 @@ class Listening(Service):
 
     def _among_others(self, port: int) -> Any:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            one.setblocking(False)
-            one.bind((self.host, port))
-            one.listen(BACKLOG)
-            return self.reactor.adoptStreamPort(one.fileno(), family, self.factory)
+        with socket.socket(family, socket.SOCK_STREAM) as listening:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            listening.setblocking(False)
+            listening.bind((self.host, port))
+            listening.listen(BACKLOG)
+            return self.reactor.adoptStreamPort(listening.fileno(), family, self.factory)
 
     def startService(self) -> None:
         Service.startService(self)
@@ -196,11 +196,11 @@ class Listening(Service):
         poll.startService()
 
     def _close_ports(self) -> None:
-        for one in self._ports:
-            accept = getattr(one, "doRead", None)  # not with every reactor
-            if accept is not None:  # closing would reset who has connected and is not accepted yet
+        for port in self._ports:
+            accept = getattr(port, "doRead", None)  # not with every reactor
+            if accept is not None:  # closing would reset clients that are not accepted yet
                 accept()
-            one.stopListening()
+            port.stopListening()
 
     def _drain(self, since: float, closed: Deferred[Any]) -> None:
         waited = self.reactor.seconds() - since

@@ -14,36 +14,35 @@ from svcserver.http.peers import peer_of
 from svcserver.kernel import system
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.throttle import Throttle
-from svcserver.web.channel import Channel
+from svcserver.web.channel import Channel, UnreadAnswers
 from svcserver.web.request import PROXY_HEADERS, HttpRequest, ParsedHead
 from svcserver.web.response import date_line
 from svcserver.web.routes import Answer
-from svcserver.web.unread import UnreadAnswers
 
 log = Logger()
 
 
 class HttpHandler(Protocol):
-    """What answers a channel's requests: the front door, or a service with few paths."""
+    """The answerer of a channel's requests: the front door, or a service with few paths."""
 
     @property
     def max_json(self) -> int:
-        """Bytes a body may have."""
+        """The maximum size of a body, in bytes."""
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        """The refusal that can be given before the body is read, or None."""
+        """Return the refusal that can be given before the body is read, or None."""
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
-        """At once where nothing has to be waited for; never fails, except with CancelledError."""
+        """Answer at once if nothing has to be waited for; fails with CancelledError only."""
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """The answer to an error that the channel itself finds."""
+        """Return the answer to an error that the channel itself finds."""
 
 
 class HttpFactory(Connections[Channel]):
     """Serves ``front`` on every connection.
 
-    ``proxy_headers``: what else marks a request as passed on, beside what every proxy adds.
+    ``proxy_headers``: further headers that mark a request as forwarded.
     """
 
     def __init__(
@@ -94,15 +93,15 @@ class HttpFactory(Connections[Channel]):
             )
 
     def close_unused(self) -> None:
-        """Close connections that have carried no request and are not just made."""
+        """Close connections that have carried no request and are not new."""
         for channel in list(self.channels):
             if channel.unused:
                 channel.end()
 
     def close_idle(self, *, keep_used: bool) -> int:
-        """Close connections that owe no answer; returns how many are left for now.
+        """Close connections that owe no answer; return how many are left for now.
 
-        ``keep_used``: one that has carried a request may carry another, answered with a close.
+        ``keep_used``: keep those that have carried a request; the next answer closes them.
         """
         for channel in list(self.channels):
             if not (channel.busy or (keep_used and not channel.unused)):

@@ -29,9 +29,9 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=1024)
 def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
-    """The steps through a trie to a row, and its whole path where that has no parameter.
+    """Return the steps through a trie to a row, and its whole path where it has no parameter.
 
-    Remembered, for tests and a simulation put many services of the same rows together.
+    Cached, because tests and the simulation mount the same rows many times.
     """
     segments = [segment for segment in path.lower().split("/") if segment]
     way = tuple(_ANY if segment.startswith("<") else segment for segment in segments)
@@ -40,28 +40,28 @@ def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
 
 @define
 class RouteTable(Generic[T]):
-    """Built once from the mounted rows; ``T`` is what a request of a row finds."""
+    """Built once from the mounted rows; ``T`` is the value of a row."""
 
     _fixed: dict[tuple[str, bytes], T] = field(factory=dict, init=False)
     _tries: dict[str, dict[str, Any]] = field(factory=dict, init=False)
 
-    def add(self, row: Row, found: T) -> None:
+    def add(self, row: Row, value: T) -> None:
         """Mount ``row``; a second row of the same shape is a defect."""
         way, fixed = _way(row.path)
         if fixed is not None:
             key = (row.method, fixed)
             if key in self._fixed:
                 raise ValueError(f"{row.name} is mounted twice")
-            self._fixed[key] = found
+            self._fixed[key] = value
         node = self._tries.setdefault(row.method, {})
         for segment in way:
             node = node.setdefault(segment, {})
         if _LEAF in node:
             raise ValueError(f"{row.name} is mounted twice")
-        node[_LEAF] = found, row.parameters
+        node[_LEAF] = value, row.parameters
 
     def match(self, method: str, path: bytes) -> tuple[T, Parameters] | None:
-        """What the row finds, and its decoded parameters; raises BadPath for a broken encoding."""
+        """Return the matching row's value and the decoded parameters; raises BadPath."""
         if method == "HEAD":
             method = "GET"
         fixed = self._fixed.get((method, path))
@@ -80,19 +80,19 @@ class RouteTable(Generic[T]):
         segments = path[1:].decode("latin-1").split("/")
         if segments[-1] == "":
             segments.pop()
-        found = _walk(trie, segments, 0)
-        if found is None:
+        match = _walk(trie, segments, 0)
+        if match is None:
             return None
-        (leaf, names), values = found
+        (leaf, names), values = match
         try:
             decoded = [_decode(value) for value in values]
-        except UnicodeDecodeError as why:
-            raise BadPath("a path parameter is not UTF-8") from why
+        except UnicodeDecodeError as error:
+            raise BadPath("a path parameter is not UTF-8") from error
         return leaf, dict(zip(names, decoded, strict=True))
 
 
 def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Any, list[str]] | None:
-    """The leaf below ``node`` with the values of its parameters."""
+    """Return the leaf below ``node`` with the values of its parameters."""
     if at == len(segments):
         leaf = node.get(_LEAF)
         return None if leaf is None else (leaf, [])
@@ -101,14 +101,14 @@ def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Any, list
         return None
     fixed = node.get(segment.lower())
     if fixed is not None:
-        found = _walk(fixed, segments, at + 1)
-        if found is not None:
-            return found
+        match = _walk(fixed, segments, at + 1)
+        if match is not None:
+            return match
     anything = node.get(_ANY)
     if anything is None:
         return None
-    found = _walk(anything, segments, at + 1)
-    return None if found is None else (found[0], [segment, *found[1]])
+    match = _walk(anything, segments, at + 1)
+    return None if match is None else (match[0], [segment, *match[1]])
 
 
 def _decode(segment: str) -> str:

@@ -9,7 +9,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.jsonlines import JsonLines
+from svcserver.web.logs import JsonLines
 
 
 class LogTests(SynchronousTestCase):

@@ -16,7 +16,7 @@ from svcserver.metagame.once import Again
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
 from svcserver.metagame.rows import NOBODY, Access, Row
 from svcserver.web.front import FinishedRequest
-from svcserver.web.openapi_paths import template
+from svcserver.web.openapi import template
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, bare
 from tests.support import described

@@ -106,7 +106,7 @@ class SpreadTests(SynchronousTestCase):
         checkup = Checkup(self.clock, self.spread)
         for _ in range(20):
             self.spread.give_back(self.take(b"Bearer x"))
-            checkup.look()
+            checkup.check()
             self.clock.advance(1)
         self.assertEqual([one for worker in self.workers for one in worker.seen()], [])
 

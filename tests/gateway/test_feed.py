@@ -61,7 +61,7 @@ class FeedTests(SynchronousTestCase):
         self.http.flush()
 
     def heard(self, address: str = "203.0.113.9") -> None:
-        self.feed.heard(address)
+        self.feed.report(address)
         self.http.flush()
 
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
@@ -149,7 +149,7 @@ class FeedTests(SynchronousTestCase):
     def test_a_player_who_was_sent_off_is_not_reported_later(self) -> None:
         self.helper.status = 500
         self.heard()
-        self.feed.refused("203.0.113.9")
+        self.feed.report_again("203.0.113.9")
         self.helper.status = 200
         self.pass_time(LATE_S)
         self.assertEqual((len(self.helper.told), self.feed.waiting), (1, 0))
@@ -200,7 +200,7 @@ class FeedTests(SynchronousTestCase):
         self.feed = self.make([dead, healthy])
         addresses = [f"203.0.113.{number}" for number in range(9)]
         for address in addresses:
-            self.feed.heard(address)
+            self.feed.report(address)
         self.assertEqual((told, self.feed.waiting), (addresses, 4))
         self.successResultOf(self.feed.stop())
 

@@ -10,7 +10,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.verdicts import Page
-from svcserver.gateway.join_page import LOOK_S, PATIENCE_S, LauncherLook, join_page
+from svcserver.gateway.join_page import CHECK_EVERY_S, PATIENCE_S, LauncherCheck, join_page
 from tests.edge.wires import Edge, Upstream, gateway
 
 
@@ -72,14 +72,14 @@ class LauncherLookTests(SynchronousTestCase):
         self.clock = Clock()
         self.content = Upstream(self.clock)
         self.shown: list[Page] = []
-        self.look = LauncherLook(self.clock, self.content.pool, self.shown.append)
+        self.check = LauncherCheck(self.clock, self.content.pool, self.shown.append)
 
     def links(self) -> list[bool]:
         """Whether each page that was shown links to the launcher."""
         return [b"/content/v1/launcher" in one.content for one in self.shown]
 
     def test_the_page_is_shown_anew_when_the_answer_changes(self) -> None:
-        self.look.startService()
+        self.check.startService()
         for number, (status, links) in enumerate(
             (
                 (b"HTTP/1.1 404 Not Found\r\n\r\n", [False]),
@@ -96,30 +96,30 @@ class LauncherLookTests(SynchronousTestCase):
             self.content.say(status[7:])
             self.assertEqual(self.links(), links)
             self.assertEqual(self.content.wires[-1].ended, "cut")
-            self.clock.advance(LOOK_S)
-        self.look.stopService()
+            self.clock.advance(CHECK_EVERY_S)
+        self.check.stopService()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_content_server_that_does_not_answer_changes_nothing(self) -> None:
-        self.look.startService()
+        self.check.startService()
         self.content.say(b"HTTP/1.1 200 OK\r\n")
-        self.clock.advance(LOOK_S)
+        self.clock.advance(CHECK_EVERY_S)
         self.content.wires[-1].loseConnection()
-        self.clock.advance(LOOK_S)
+        self.clock.advance(CHECK_EVERY_S)
         self.clock.advance(PATIENCE_S)
         self.assertEqual(self.content.wires[-1].ended, "cut")
         self.content.silent = True  # no connection comes up
-        self.clock.advance(LOOK_S - PATIENCE_S)
+        self.clock.advance(CHECK_EVERY_S - PATIENCE_S)
         self.clock.advance(PATIENCE_S)
         self.content.silent, self.content.down = False, True
-        self.clock.advance(LOOK_S)
+        self.clock.advance(CHECK_EVERY_S)
         self.assertEqual(self.links(), [True])
         self.content.down = False
-        self.clock.advance(LOOK_S)
+        self.clock.advance(CHECK_EVERY_S)
         self.content.say(b"HTTP/1.1 404 Not Found\r\n")
         self.assertEqual(self.links(), [True, False])
-        self.clock.advance(LOOK_S)
-        self.look.stopService()  # while it waits for an answer
+        self.clock.advance(CHECK_EVERY_S)
+        self.check.stopService()  # while it waits for an answer
         self.assertEqual(self.content.wires[-1].ended, "cut")
         self.assertEqual(self.clock.getDelayedCalls(), [])
         self.assertEqual(self.flushLoggedErrors(), [])

@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.gateway.policy import Bucket, Route
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.rates import Rate
-from svcserver.web.jsonlines import JsonLines
+from svcserver.web.logs import JsonLines
 from tests.edge.wires import gateway, run
 from tests.support.proves import proves
 

@@ -45,7 +45,7 @@ class PublicListTests(SynchronousTestCase):
                 found = rule(
                     row.method.encode(), target, upgrade=b"", has_body=False, gameserver_key=False
                 )
-                self.assertEqual(found.no and found.no.reason, "admin_route", row.path)
+                self.assertEqual(found.denial and found.denial.reason, "admin_route", row.path)
                 closed += 1
         self.assertGreater(closed, 0)
 
@@ -63,7 +63,7 @@ class SpellingTests(SynchronousTestCase):
 
     def check(self, method: bytes, target: bytes) -> None:
         ruling = rule(method, target, upgrade=b"", has_body=False, gameserver_key=False)
-        if ruling.no is None:
+        if ruling.denial is None:
             try:
                 found = self.table.match(method.decode(), target.partition(b"?")[0])
             except BadPath:

@@ -17,7 +17,7 @@ from twisted.web.resource import Resource
 
 from svcserver.kernel.system import System, owned
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE
-from svcserver.web.openapi_paths import template
+from svcserver.web.openapi import template
 from tests.support.browser import Browser, Page
 from tests.support.examples import EXAMPLES
 from tests.support.game import GAME_SERVER_KEY, Game, Player

@@ -22,7 +22,7 @@ from svcserver.allowlist import service as allowlist
 from svcserver.content import service as content
 from svcserver.deploy import service as deploy
 from svcserver.relay import service as relay
-from svcserver.web.unread import MAX_UNREAD
+from svcserver.web.channel import MAX_UNREAD
 from tests.content.support import make, write
 from tests.edge.wires import Wire
 from tests.support.proves import proves

@@ -9,10 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
 from svcserver.web import channel as channel_module
-from svcserver.web.channel import PROMPT, Channel
+from svcserver.web.channel import FAIR, PROMPT, Channel
 from svcserver.web.routes import Answer
 from svcserver.web.site import HttpFactory
-from svcserver.web.unread import FAIR
 from tests.edge.wires import Wire
 from tests.support.game import Game
 from tests.support.proves import proves

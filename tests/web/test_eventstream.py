@@ -84,7 +84,7 @@ class EventStreamTests(SynchronousTestCase):
         async def fail() -> bytes:
             raise ValueError("a defect")
 
-        self.stream.look = fail
+        self.stream.read_line = fail
         self.stream.begin(self.out)
         self.assertTrue(self.out.finished)
         self.assertEqual(len(self.flushLoggedErrors(ValueError)), 1)
@@ -115,7 +115,7 @@ class EventStreamTests(SynchronousTestCase):
         async def wait() -> bytes | None:
             return await waiting
 
-        self.stream.look = wait
+        self.stream.read_line = wait
         self.stream.begin(self.out)
         self.stream.over()
         self.assertEqual(self.clock.getDelayedCalls(), [])

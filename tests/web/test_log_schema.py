@@ -17,8 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway.proxy_policy import Gateway
 from svcserver.relay.service import say
-from svcserver.web.jsonlines import json_lines
-from svcserver.web.logs import LogLines, standard_lines
+from svcserver.web.logs import LogLines, json_lines, standard_lines
 from svcserver.web.serving import top_service
 
 SERVICES = ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")

@@ -14,8 +14,7 @@ from twisted.logger import LogLevel, capturedLogs
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.web.jsonlines import JsonLines
-from svcserver.web.logs import FLUSH_S, LibraryLogs, LogLines, level_word
+from svcserver.web.logs import FLUSH_S, JsonLines, LibraryLogs, LogLines, level_word
 from tests.support.nasty import NASTY, unsafe_in
 from tests.support.proves import proves
 
@@ -120,7 +119,7 @@ class LibraryTests(SynchronousTestCase):
     def test_it_is_heard_once_a_process(self) -> None:
         root = logging.getLogger()
         self.patch(root, "handlers", [])
-        LibraryLogs.heard(), LibraryLogs.heard()
+        LibraryLogs.install(), LibraryLogs.install()
         self.assertEqual(len(root.handlers), 1)
 
 

@@ -15,8 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
 from svcserver.web import logwriter
-from svcserver.web.jsonlines import JsonLines
-from svcserver.web.logs import LogLines
+from svcserver.web.logs import JsonLines, LogLines
 from svcserver.web.logwriter import PIECE, Backlog, LogWriter
 from svcserver.web.serving import TopService
 from tests.support.processes import PATIENCE_S
@@ -174,9 +173,11 @@ class LinesTests(SynchronousTestCase):
     def test_the_line_of_dropped_ones_is_in_the_form_of_the_others(self) -> None:
         writer = LogWriter(len)
         JsonLines(writer, err=writer, writers=[writer])
-        self.assertIn('"message":"7 log lines were dropped', writer.told(7))
+        self.assertIn('"message":"7 log lines were dropped', writer.line_of_dropped(7))
         LogLines(writer, writers=[writer])
-        self.assertIn("Z warn web.logs: 7 log lines were dropped: nobody", writer.told(7))
+        self.assertIn(
+            "Z warn web.logs: 7 log lines were dropped: nobody", writer.line_of_dropped(7)
+        )
 
     def test_a_service_counts_them_for_its_figures(self) -> None:
         writer = LogWriter(len, backlog=Backlog(most=2))

@@ -34,8 +34,8 @@ from svcserver.web.openapi import (
     operation_name,
     schema,
     shape_name,
+    templates,
 )
-from svcserver.web.openapi_paths import templates
 from svcserver.web.refusals import wording_of
 from tests.support.closed import PlainRules
 from tests.support.described import rules_of, rules_of_shape

@@ -448,7 +448,7 @@ def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
         traces=not gate.settings.production,
         observers=observers,
         unmatched=gate.unmatched,
-        told=gate.refused.record_refusal,
+        on_refusal=gate.refused.record_refusal,
         call=Call,
         nobody=NOBODY,
     )

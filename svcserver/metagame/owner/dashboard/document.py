@@ -9,8 +9,7 @@ from svcserver.kernel.datafiles import read
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.metagame.rows import Access, Row
 from svcserver.web import routes as web
-from svcserver.web.openapi import document
-from svcserver.web.openapi_paths import templates
+from svcserver.web.openapi import document, templates
 
 TITLE = "svc-metagame"
 EXAMPLES = "examples.json"  # requests and replies recorded by the tests
