@@ -1,1 +1,1 @@
-"""Storage: one way in to the database."""
+"""Storage: the only access to the database."""

@@ -1,4 +1,4 @@
-"""Makes the SQLAlchemy engine of DATABASE_URL, set so that an acknowledged write is on disk."""
+"""The SQLAlchemy engine of DATABASE_URL, set so that an acknowledged write is on disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import SQLAlchemyError as SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 DEFAULT_URL = "sqlite:///svc.db"
@@ -42,11 +43,11 @@ ESCAPES = (
 
 
 class BadDatabase(Exception):
-    """The database cannot be used; ``str()`` says what is wrong, without credentials."""
+    """An error: the database cannot be used; ``str()`` gives the reason, without credentials."""
 
 
 def database_url(text: str) -> URL:
-    """A settings reader for DATABASE_URL."""
+    """Return the URL in a setting; raises ValueError for one that cannot be used."""
     try:
         url = make_url(text.strip())
     except ArgumentError:
@@ -66,7 +67,7 @@ def database_url(text: str) -> URL:
 
 
 def sqlite_url(file: Path) -> str:
-    """DATABASE_URL of a file by any name: what a URL gives a meaning is escaped, the rest stays."""
+    """Return the DATABASE_URL of a file by any name, escaping what has a meaning in a URL."""
     return "sqlite:///" + str(file).replace("%", "%25").replace("?", "%3F")
 
 
@@ -76,7 +77,7 @@ def is_sqlite(engine: Engine) -> bool:
 
 
 def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl") -> Engine:
-    """An engine that has not connected yet. It hides statement parameters in logs and errors.
+    """Return an engine, not yet connected. It hides statement parameters in logs and errors.
 
     ``connections``: the most to PostgreSQL, which lists them under the name of ``program``.
     """
@@ -100,12 +101,12 @@ def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl
 
 
 def _listed_as(program: str) -> str:
-    """The name of our connections in PostgreSQL's list, for whoever wants to end them."""
+    """Return our connections' name in PostgreSQL's list, for whoever wants to end them."""
     return f"{program} (process {os.getpid()} on {socket.gethostname()})"[:LONGEST_NAME]
 
 
 def describe(why: BaseException | None) -> str:
-    """The first line of the driver's own error message."""
+    """Return the first line of the driver's own error message."""
     origin = getattr(why, "orig", None) or why
     return str(origin).strip().splitlines()[0] if str(origin).strip() else type(origin).__name__
 
@@ -114,16 +115,3 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:
     """Set the pragmas; with isolation_level=None the sqlite3 module never begins by itself."""
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
-
-
-__all__ = [
-    "CONNECTIONS",
-    "DEFAULT_URL",
-    "BadDatabase",
-    "SQLAlchemyError",
-    "database_url",
-    "describe",
-    "is_sqlite",
-    "make_engine",
-    "sqlite_url",
-]

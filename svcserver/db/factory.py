@@ -1,4 +1,4 @@
-"""Makes the ``Ledger`` of an engine's back-end; features know only the protocol."""
+"""The choice of the ``Ledger`` by back-end; features know only the protocol."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ledger_for(
     counters: Counters | None = None,
     accounts: Column[Any] | None = None,
 ) -> LedgerService:
-    """The ledger of the engine's back-end.
+    """Return the ledger of the engine's back-end.
 
     ``reserve``: bytes that SQLite leaves free on its disk. ``counters``: where PostgreSQL's
     transactions that are run again are counted; ``accounts``: the column by which it locks an

@@ -1,4 +1,4 @@
-"""Runs compiled statements on the driver itself, at a third of SQLAlchemy's CPU cost.
+"""Execution of compiled statements on the driver, at a third of SQLAlchemy's CPU cost.
 
 On SQLite that is its own cursor, on PostgreSQL libpq's pipeline (``pipelined.py``).
 
@@ -42,31 +42,31 @@ class Rows:
         return self._rows
 
     def first(self) -> Any:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return self._rows[0] if self._rows else None
 
     def scalar(self) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         return self._rows[0][0] if self._rows else None
 
     def one(self) -> Any:
-        """The only row; raises as SQLAlchemy does where there is none or another."""
+        """Return the only row; raises as SQLAlchemy does for none or several."""
         if len(self._rows) != 1:
             raise MultipleResultsFound if self._rows else NoResultFound
         return self._rows[0]
 
     def scalar_one(self) -> Any:
-        """The first column of the only row."""
+        """Return the first column of the only row."""
         return self.one()[0]
 
     def scalars(self) -> Rows:
-        """The first column of every row."""
+        """Return the first column of every row."""
         return Rows([row[0] for row in self._rows], self.rowcount)
 
 
 @frozen
 class Plan:
-    """A statement as the driver wants it."""
+    """A statement in the driver's form."""
 
     sql: str
     values: Callable[[Mapping[str, Any]], Sequence[Any]]  # the parameters in their order
@@ -87,27 +87,27 @@ class Plans:
     def _nothing(self) -> BoundedCache[Any, str]:
         return BoundedCache(MAX_PLANS)
 
-    def of(self, statement: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
-        """The plan, or None: where there can be none, and at the first run of a statement.
+    def plan_for(self, statement: Any, parameters: Mapping[str, Any], dialect: Any) -> Plan | None:
+        """Return the plan, or None at a statement's first run and if no plan is possible.
 
         A statement that was built for a single run is never seen again.
         """
-        key = (statement, *given)
-        return self._plans.get(key) or self._look(key, given, dialect)
+        key = (statement, *parameters)
+        return self._plans.get(key) or self._look(key, parameters, dialect)
 
-    def _look(self, key: Any, given: Mapping[str, Any], dialect: Any) -> Plan | None:
-        lengths = [len(one) for one in given.values() if type(one) is list]
+    def _look(self, key: Any, parameters: Mapping[str, Any], dialect: Any) -> Plan | None:
+        lengths = [len(value) for value in parameters.values() if type(value) is list]
         if lengths:  # a plan for each length
             key = (*key, *lengths)
             plan = self._plans.get(key)
             if plan is not None:
                 return plan
-        found = self._known.get(key)
-        if found is None:
+        state = self._known.get(key)
+        if state is None:
             self._known.put(key, SEEN_ONCE)
-        if found is not SEEN_ONCE:
+        if state is not SEEN_ONCE:
             return None
-        plan = _plan(key[0], given, dialect, self.most_listed)
+        plan = _plan(key[0], parameters, dialect, self.most_listed)
         if plan is None:
             self._known.put(key, IMPOSSIBLE)
             return None
@@ -130,30 +130,34 @@ class FastConnection:
         return getattr(self._connection, name)
 
     def execute(self, statement: Any, parameters: Any = None) -> Any:
-        """As ``Connection.execute``, with every row fetched."""
+        """Execute as ``Connection.execute`` does, and fetch every row."""
         many = type(parameters) is list
-        given = parameters[0] if many and parameters else parameters or {}
-        plan = self._plans.of(statement, given, self.dialect)
+        values = parameters[0] if many and parameters else parameters or {}
+        plan = self._plans.plan_for(statement, values, self.dialect)
         if plan is None or (many and (plan.row is not None or not parameters)):
             return self._connection.execute(statement, parameters)
         if many:
             done = self._cursor.executemany(plan.sql, list(map(plan.values, parameters)))
             return Rows([], done.rowcount)
-        cursor = self._cursor.execute(plan.sql, plan.values(given))
+        cursor = self._cursor.execute(plan.sql, plan.values(values))
         if plan.row is None:
             return Rows([], cursor.rowcount)
         return Rows(list(map(plan.row, cursor.fetchall())), cursor.rowcount)
 
 
-def _plan(statement: Any, given: Mapping[str, Any], dialect: Any, most_listed: int) -> Plan | None:
+def _plan(
+    statement: Any, parameters: Mapping[str, Any], dialect: Any, most_listed: int
+) -> Plan | None:
     if not (getattr(statement, "is_select", False) or getattr(statement, "is_dml", False)):
         return None  # other kinds do not tell whether they give rows
-    columns = list(given) if getattr(statement, "is_insert", False) else None
-    lists = {name: value for name, value in given.items() if type(value) is list}
+    columns = list(parameters) if getattr(statement, "is_insert", False) else None
+    lists = {name: value for name, value in parameters.items() if type(value) is list}
     if any(not 0 < len(value) <= most_listed for value in lists.values()):
         return None
     if lists:
-        statement = statement.params(dict(given))  # lists are rendered only with all values given
+        statement = statement.params(
+            dict(parameters)
+        )  # lists are rendered only with all values given
     compiled: Any = statement.compile(
         dialect=dialect,
         column_keys=columns,
@@ -164,15 +168,15 @@ def _plan(statement: Any, given: Mapping[str, Any], dialect: Any, most_listed: i
         return None
     if getattr(compiled, "insert_prefetch", ()) or getattr(compiled, "update_prefetch", ()):
         return None
-    values = _values(compiled, given)
+    values = _values(compiled, parameters)
     if values is None:
         return None
     writes = bool(getattr(statement, "is_dml", False))
     return Plan(str(compiled), values, _row_maker(compiled, dialect), writes)
 
 
-def _values(compiled: Any, given: Mapping[str, Any]) -> Callable[[Any], Sequence[Any]] | None:
-    """A function that puts what is given in order; one expression, since every call pays for it."""
+def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Sequence[Any]] | None:
+    """Return a function that orders parameters; one expression, since every call pays for it."""
     names: dict[str, Any] = {}
     parts = []
     for at, name in enumerate(compiled.positiontup or ()):
@@ -180,25 +184,25 @@ def _values(compiled: Any, given: Mapping[str, Any]) -> Callable[[Any], Sequence
         whole, _, number = name.rpartition("_")
         bind = compiled.binds.get(name)
         if bind is None:
-            part = f"given[{whole!r}][{int(number) - 1}]"
-        elif bind.key in given:
-            part = f"given[{bind.key!r}]"
+            part = f"parameters[{whole!r}][{int(number) - 1}]"
+        elif bind.key in parameters:
+            part = f"parameters[{bind.key!r}]"
         elif bind.required:
             return None  # SQLAlchemy says best what is missing
         else:
             names[f"constant{at}"], part = bind.effective_value, f"constant{at}"
         if convert is not None and not _is_bytes(bind):
             names[f"convert{at}"] = convert
-            part = f"(None if (one := {part}) is None else convert{at}(one))"
+            part = f"(None if (value := {part}) is None else convert{at}(value))"
         parts.append(part + ",")
     made: Callable[[Any], Sequence[Any]] = eval(  # noqa: S307 - names of our own statements alone
-        f"lambda given: ({' '.join(parts)})", names
+        f"lambda parameters: ({' '.join(parts)})", names
     )
     return made
 
 
 def _is_bytes(value: Any) -> bool:
-    """Whether SQLite takes and gives it as it is: SQLAlchemy converts bytes for other drivers."""
+    """True for bytes: SQLite takes them as they are, other drivers need a conversion."""
     return isinstance(getattr(value, "type", None), LargeBinary)
 
 
@@ -212,7 +216,7 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
         if (convert := _convert(column.type, dialect)) and not _is_bytes(column)
     ]
     named: Any = namedtuple  # mypy takes only literal field names
-    row = named("named", [one.keyname for one in columns], rename=True)
+    row = named("named", [column.keyname for column in columns], rename=True)
     make: Callable[[Any], Any] = partial(tuple.__new__, row)  # as _make, which is written in Python
     if not converts:
         return make
@@ -227,13 +231,13 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
 
 
 def _convert(kind: Any, dialect: Any) -> Convert | None:
-    """What makes a value of what the driver gives, or None for as it is."""
-    given: Convert | None = kind.dialect_impl(dialect).result_processor(dialect, _oid(kind))
-    return given
+    """Return the conversion of a driver's value, or None for none."""
+    convert: Convert | None = kind.dialect_impl(dialect).result_processor(dialect, _oid(kind))
+    return convert
 
 
 def _oid(kind: Any) -> int | None:
-    """PostgreSQL's number of a type of numbers, which SQLAlchemy asks for."""
+    """Return PostgreSQL's number of a numeric type, which SQLAlchemy needs."""
     if isinstance(kind, Float):
         return _FLOAT8
     return _NUMERIC if isinstance(kind, Numeric) else None

@@ -1,4 +1,4 @@
-"""Database errors that are not bugs: it is gone, full, locked, or on a failing disk.
+"""Database errors that are not bugs: the server is gone, full, locked, or its disk fails.
 
 The caller gets a 503, since trying again makes sense, and the operator one log line per
 minute and fault. A mistake of ours (a bad statement) stays an unexpected failure.
@@ -51,7 +51,7 @@ _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 
 def cure_of(why: BaseException | None) -> str | None:
-    """The fault and its cure in words for an operator; None where it is no such fault."""
+    """Return the fault and its cure in words for an operator; None for any other error."""
     if isinstance(why, NoRoom):
         return _NO_ROOM
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
@@ -68,7 +68,7 @@ def cure_of(why: BaseException | None) -> str | None:
 
 
 def is_full(why: BaseException | None) -> bool:
-    """Whether the disk is full, or fuller than the reserve allows (SQLite only)."""
+    """Return whether the disk is full, or fuller than the reserve allows (SQLite only)."""
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     return isinstance(why, NoRoom) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
 
@@ -81,7 +81,7 @@ class Faults:
     _throttle: Throttle = field(factory=Throttle, init=False)
 
     def refuse(self, failure: Failure) -> Failure:
-        """``failure``, or an Unavailable in its place."""
+        """Return ``failure``, or an Unavailable in its place."""
         cure = cure_of(failure.value)
         if cure is None:
             return failure

@@ -24,7 +24,7 @@ Work = Callable[[Connection], T]
 
 @define(unsafe_hash=True)  # not frozen: every write makes one
 class OneAccount:
-    """The work writes what belongs to this account and judges by that alone.
+    """The scope of work that reads and writes only the data of this account.
 
     PostgreSQL locks the account's row before the work begins, and runs it READ COMMITTED.
     """
@@ -34,7 +34,7 @@ class OneAccount:
 
 @frozen
 class Across:
-    """The work judges by what several accounts share: PostgreSQL runs it SERIALIZABLE.
+    """The scope of work that depends on several accounts: PostgreSQL runs it SERIALIZABLE.
 
     Acts of one account, ``turn``, are run one after the other all the same.
     """
@@ -47,7 +47,7 @@ Scope = OneAccount | Across
 
 
 class Ledger(Protocol):
-    """A database that runs functions in transactions; see the module."""
+    """A database that runs functions in transactions."""
 
     def read(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` on a snapshot; it must not write."""

@@ -5,53 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import field, frozen
-from sqlalchemy import (
-    Column,
-    Connection,
-    Delete,
-    Insert,
-    Integer,
-    Row,
-    Select,
-    Table,
-    bindparam,
-    delete,
-    insert,
-    select,
-)
+from sqlalchemy import Column, Connection, Integer, Row, Table, bindparam, delete, insert, select
 
 _THE_ONE = 1
 
 
 def the_one() -> Column[int]:
-    """The primary key of such a table; a column of its own for each."""
+    """Return the primary key of such a table; each needs a column of its own."""
     return Column("id", Integer, primary_key=True)
 
 
-@frozen
 class OneRow:
-    """Reads and replaces the row of ``table``, whose primary key is ``the_one()``."""
+    """The only row of ``table``, whose primary key is ``the_one()``."""
 
-    table: Table
-    _get: Select[Any] = field(init=False)
-    _drop: Delete = field(init=False)
-    _add: Insert = field(init=False)
-
-    @_get.default
-    def _select(self) -> Select[Any]:
-        return select(self.table).where(self.table.c.id == bindparam("wanted"))
-
-    @_drop.default
-    def _delete(self) -> Delete:
-        return delete(self.table).where(self.table.c.id == bindparam("wanted"))
-
-    @_add.default
-    def _insert(self) -> Insert:
-        return insert(self.table)
+    def __init__(self, table: Table) -> None:
+        is_wanted = table.c.id == bindparam("wanted")
+        self._get, self._add = select(table).where(is_wanted), insert(table)
+        self._drop = delete(table).where(is_wanted)
 
     def get(self, tx: Connection) -> Row[Any] | None:
-        """The state as it stands; None where nobody has set it yet, or it was cleared."""
+        """Return the state; None if nobody has set it, or it was cleared."""
         return tx.execute(self._get, {"wanted": _THE_ONE}).first()
 
     def put(self, tx: Connection, row: Mapping[str, Any] | None) -> None:

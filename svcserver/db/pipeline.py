@@ -27,7 +27,7 @@ _DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
 class Gone(Exception):
-    """The connection broke; ``error`` is what SQLAlchemy would have raised."""
+    """An error: the connection broke; ``error`` is what SQLAlchemy would have raised."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -35,11 +35,11 @@ class Gone(Exception):
 
 
 class Unsure(Gone):
-    """It broke while a commit was under way: what was done may stand, or not."""
+    """An error: it broke during a commit, which may have been done or not."""
 
 
 class Failed(Exception):
-    """The command ``at`` failed, and the transaction with it."""
+    """An error: the command ``at`` failed, and the transaction with it."""
 
     def __init__(self, at: int, error: Exception) -> None:
         super().__init__(str(error))
@@ -48,7 +48,7 @@ class Failed(Exception):
 
 @frozen
 class Command:
-    """A statement with ``$1``; its values as ``encoded`` gives them."""
+    """A statement with ``$1``, and its values in the form of ``encoded``."""
 
     sql: str
     values: Sequence[bytes | None] = ()
@@ -56,7 +56,7 @@ class Command:
 
 
 def encoded(value: Any) -> tuple[bytes | None, pq.Format] | None:
-    """The value as PostgreSQL reads it; None for one that we leave to the driver."""
+    """Return the value as PostgreSQL reads it; None for one that we leave to the driver."""
     kind = type(value)
     if kind is str:
         return None if "\0" in value else (value.encode(), _TEXT)
@@ -72,7 +72,7 @@ def encoded(value: Any) -> tuple[bytes | None, pq.Format] | None:
 
 
 class Pipeline:
-    """Sends commands and reads their results."""
+    """One connection in pipeline mode, which sends commands and reads their results."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -87,23 +87,23 @@ class Pipeline:
 
     @property
     def dialect(self) -> Any:
-        """How SQLAlchemy writes statements for this database."""
+        """SQLAlchemy's dialect of this database."""
         return self._engine.dialect
 
     @property
     def failed(self) -> bool:
-        """Whether the transaction can only be rolled back."""
+        """True if the transaction can only be rolled back."""
         return bool(self._pg.transaction_status == pq.TransactionStatus.INERROR)
 
     def begin(self, *first: Command) -> None:
-        """A transaction, which is opened with the next command."""
+        """Begin a transaction, which is sent with the next command."""
         self.open()
         if len(self._names) >= MAX_PREPARED:
             self._forget()
         self._first = list(first)
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """The result of each; raises Failed or Gone."""
+        """Return the result of each command; raises Failed or Gone."""
         first, self._first = self._first, []
         self._send([*first, *commands])
         try:
@@ -113,7 +113,7 @@ class Pipeline:
             raise
 
     def commit(self) -> None:
-        """Returns when it is on disk."""
+        """Commit; returns when it is on disk."""
         if self._first:
             self._first = []  # nothing was done
             return
@@ -127,7 +127,7 @@ class Pipeline:
             )
 
     def end_reading(self) -> None:
-        """Let go of the snapshot; nobody waits for that."""
+        """Release the snapshot, without waiting for it."""
         if self._first:
             self._first = []
             return
@@ -135,7 +135,7 @@ class Pipeline:
             self._send([COMMIT])
 
     def roll_back(self) -> None:
-        """Undo what was done; a connection that cannot is closed, which undoes it too."""
+        """Undo the transaction; if the connection cannot, close it, which undoes it too."""
         self._first = []
         if self._pg is None:
             return
@@ -147,7 +147,7 @@ class Pipeline:
             self.close()
 
     def rows(self, result: Any, make: Callable[[Any], Any] | None) -> list[Any]:
-        """Each row made by ``make``; none for a statement that gives no rows."""
+        """Return each row made by ``make``; none for a statement that gives no rows."""
         if make is None or not result.ntuples:
             return []
         self._loader.set_pgresult(result)
@@ -155,7 +155,7 @@ class Pipeline:
         return loaded
 
     def plainly(self, run: Callable[[Connection], Any]) -> Any:
-        """What ``run`` gives, in SQLAlchemy's own way: for what is not simple."""
+        """Return the result of ``run``, executed by SQLAlchemy, for what is not simple."""
         if self._first:
             self.exchange([])
         self._answers()
@@ -174,7 +174,7 @@ class Pipeline:
                 self._pg.enter_pipeline_mode()
 
     def open(self) -> None:
-        """Connect, unless connected; raises what SQLAlchemy raises."""
+        """Connect, unless connected; raises SQLAlchemy's errors."""
         if self._pg is not None:
             if self._pg.status == pq.ConnStatus.OK:
                 return
@@ -201,12 +201,12 @@ class Pipeline:
     def _send(self, commands: Sequence[Command]) -> None:
         sent: Sent = []
         try:
-            for one in commands:
-                name = self._names.get(one.sql)
+            for command in commands:
+                name = self._names.get(command.sql)
                 if name is None:
-                    name = self._prepare(one.sql)
-                    sent.append(one.sql)
-                self._pg.send_query_prepared(name, one.values, one.formats, _BINARY)
+                    name = self._prepare(command.sql)
+                    sent.append(command.sql)
+                self._pg.send_query_prepared(name, command.values, command.formats, _BINARY)
                 sent.append(None)
             self._pg.pipeline_sync()
             self._owed.append(sent)
@@ -221,7 +221,7 @@ class Pipeline:
         return name
 
     def _forget(self) -> None:
-        """Let the server forget what was prepared."""
+        """Let the server drop the prepared statements."""
         self._names = {}
         try:
             self._pg.send_query_params(b"DEALLOCATE ALL", None)
@@ -231,7 +231,7 @@ class Pipeline:
         self._owed.append([None])
 
     def _answers(self) -> list[Any]:
-        """The results of what was sent last; what was sent before is read and forgotten."""
+        """Return the results of the last batch; earlier ones are read and dropped."""
         results: list[Any] = []
         while self._owed:
             results = self._answer(self._owed.popleft())
@@ -277,7 +277,7 @@ class Pipeline:
         return Gone(self._as_sqlalchemy(why, gone=True))
 
     def _as_sqlalchemy(self, why: Error, *, gone: bool = False) -> Exception:
-        """The error that SQLAlchemy would have raised for it."""
+        """Return the error that SQLAlchemy would have raised for it."""
         error: Any = DBAPIError.instance(
             "",
             None,

@@ -24,7 +24,7 @@ DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
 
 
 class Spoilt(Exception):
-    """The transaction can only be rolled back, because of the pieces in ``by``."""
+    """An error: the transaction can only be rolled back, because of the pieces in ``by``."""
 
     def __init__(self, by: Mapping[int, Failure]) -> None:
         super().__init__(f"{len(by)} failed")
@@ -40,10 +40,10 @@ class PipelinedConnection:
         self.dialect = pipeline.dialect
 
     def execute(self, statement: Any, parameters: Any = None) -> Any:
-        """As ``Connection.execute``, with every row fetched."""
+        """Execute as ``Connection.execute`` does, and fetch every row."""
         many = isinstance(parameters, list)
-        sets = [_padded(one) for one in parameters] if many else [_padded(parameters or {})]
-        plan = self._plans.of(statement, sets[0], DIALECT) if sets else None
+        sets = [_padded(values) for values in parameters] if many else [_padded(parameters or {})]
+        plan = self._plans.plan_for(statement, sets[0], DIALECT) if sets else None
         commands = None if plan is None or (many and plan.row) else _commands(plan, sets)
         if plan is None or commands is None:
             self.wrote = self.wrote or not getattr(statement, "is_select", False)
@@ -51,27 +51,27 @@ class PipelinedConnection:
         self.wrote = self.wrote or plan.writes
         results = getcurrent().parent.switch(commands)
         rows = self._pipeline.rows(results[0], plan.row)
-        return Rows(rows, sum(one.command_tuples or 0 for one in results))
+        return Rows(rows, sum(result.command_tuples or 0 for result in results))
 
     def exec_driver_sql(self, statement: str, parameters: Any = None) -> Any:
-        """Run a statement by itself, like ``Connection.exec_driver_sql``: it joins no pipeline."""
+        """Run a statement by itself, outside the pipeline."""
         self.wrote = True  # for all we know
         return self._pipeline.plainly(lambda tx: tx.exec_driver_sql(statement, parameters))
 
 
 @define
 class _Run:
-    """A piece of work that waits for the answers to what it asked."""
+    """A piece of work that waits for the results of its commands."""
 
     at: int
     tx: PipelinedConnection
     greenlet: Any
-    asked: list[Command] = field(factory=list)
+    commands: list[Command] = field(factory=list)
 
 
 @define
 class _Together:
-    """Runs the jobs of a batch side by side: their commands go out together."""
+    """The jobs of a batch, run side by side: their commands are sent together."""
 
     pipeline: Pipeline
     plans: Plans
@@ -81,7 +81,7 @@ class _Together:
     greenlets: list[Any] = field(factory=list)
 
     def begin(self, works: Sequence[Work[Any]]) -> None:
-        """Each up to what it asks first."""
+        """Run each job up to its first commands."""
         self.results = [None] * len(works)
         for at, work in enumerate(works):
             tx = PipelinedConnection(self.pipeline, self.plans)
@@ -90,10 +90,10 @@ class _Together:
             self._take(run, run.greenlet.switch(work, tx))
 
     def exchange(self) -> None:
-        """One round trip for all that is asked, and each up to what it asks next."""
+        """Send all commands in one round trip, and run each job up to its next ones."""
         runs, self.runs = self.runs, []
         try:
-            answers = self.pipeline.exchange([one for run in runs for one in run.asked])
+            answers = self.pipeline.exchange([command for run in runs for command in run.commands])
         except Failed as why:
             run = _whose(runs, why.at)
             outcome = run.greenlet.throw(why.error)
@@ -101,19 +101,19 @@ class _Together:
             raise Spoilt({run.at: failure}) from why
         begin = 0
         for run in runs:
-            end = begin + len(run.asked)
+            end = begin + len(run.commands)
             self._take(run, run.greenlet.switch(answers[begin:end]))
             begin = end
 
     def end(self) -> None:
-        """Those that wait get no answer: they are run again."""
-        for one in self.greenlets:
-            if not one.dead:
-                one.throw()
+        """End the jobs that still wait; they are run again."""
+        for waiting in self.greenlets:
+            if not waiting.dead:
+                waiting.throw()
 
     def _take(self, run: _Run, outcome: Any) -> None:
         if not run.greenlet.dead:
-            run.asked = outcome
+            run.commands = outcome
             self.runs.append(run)
             return
         self.results[run.at] = outcome
@@ -128,7 +128,7 @@ class _Together:
 
 
 def together(pipeline: Pipeline, plans: Plans, works: Sequence[Work[Any]]) -> list[Any]:
-    """What each piece gives, or its Failure; raises Spoilt or Gone."""
+    """Return the result of each piece, or its Failure; raises Spoilt or Gone."""
     pieces = _Together(pipeline, plans)
     try:
         pieces.begin(works)
@@ -149,36 +149,36 @@ def _outcome(work: Work[Any], tx: Any) -> Any:
 
 
 def _whose(runs: Sequence[_Run], at: int) -> _Run:
-    """The run that gave the command at this place of the batch."""
+    """Return the run that gave the command at this place of the batch."""
     for run in runs:
-        if at < len(run.asked):
+        if at < len(run.commands):
             return run
-        at -= len(run.asked)
+        at -= len(run.commands)
     return runs[-1]
 
 
-def _padded(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With each list padded by its last value to a power of two in length.
+def _padded(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Pad each list by its last value to a power of two in length.
 
     An ``IN`` means the same with a value repeated, and then few statements differ in length, so
     that their plans are reused.
     """
-    lists = {name: value for name, value in given.items() if type(value) is list and value}
+    lists = {name: value for name, value in parameters.items() if type(value) is list and value}
     if not lists:
-        return given
+        return parameters
     longer = {
         name: value + value[-1:] * ((1 << (len(value) - 1).bit_length()) - len(value))
         for name, value in lists.items()
     }
-    return {**given, **longer}
+    return {**parameters, **longer}
 
 
 def _commands(plan: Plan, sets: Sequence[Mapping[str, Any]]) -> list[Command] | None:
     commands = []
-    for one in sets:
+    for parameters in sets:
         values: list[bytes | None] = []
         formats: list[pq.Format] = []
-        for value in plan.values(one):
+        for value in plan.values(parameters):
             sent = encoded(value)
             if sent is None:
                 return None

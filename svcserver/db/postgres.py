@@ -1,4 +1,4 @@
-"""PostgreSQL: a few connections in threads, each of which takes all that waits in one go.
+"""The ledger on PostgreSQL: a few threads with connections, each taking all waiting jobs.
 
 Reads of a moment share one snapshot, and so its round trips. Writes of one account each lock
 that account's row and share a transaction at READ COMMITTED, as they share one on SQLite. What
@@ -117,7 +117,7 @@ class PostgresLedger(Service):
         self._close_when_idle()
 
     def _ended(self, job: Job, result: Any) -> None:
-        """Free the place now: one whose asker has left keeps it until its work is done."""
+        """Free the place now: a cancelled job keeps its place until its work is done."""
         self._under_way -= 1
         self._next(_turn(job))
         if isinstance(result, Failure):

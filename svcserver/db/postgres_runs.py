@@ -1,4 +1,4 @@
-"""How PostgreSQL runs jobs: reads in one snapshot, accounts' writes in one transaction.
+"""The ways in which PostgreSQL runs jobs: shared snapshots, shared and single transactions.
 
 A run is called in a thread of a pool with that thread's connection.
 """
@@ -49,7 +49,7 @@ class ReadRuns:
 
 @frozen
 class AccountLock:
-    """How the row of an account is locked: ``column`` is its id."""
+    """The locking of account rows; ``column`` is the account's id."""
 
     column: Column[Any]
     together: str = field(init=False)
@@ -58,18 +58,22 @@ class AccountLock:
     def __attrs_post_init__(self) -> None:
         rows = select(self.column)
         some = rows.where(self.column == any_(bindparam("ids", type_=ARRAY(String))))
-        one = rows.where(self.column == bindparam("wanted"))
+        single = rows.where(self.column == bindparam("wanted"))
         # key_share: as strong as an update of the row, but its keys may be referred to meanwhile
         object.__setattr__(self, "together", _sql(some, skip_locked=True))
-        object.__setattr__(self, "single", _sql(one))
+        object.__setattr__(self, "single", _sql(single))
 
     def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
-        """Those accounts that nobody else holds are held now."""
+        """Lock the accounts that nobody else holds, and return them."""
         ids = [_account(job) for job in jobs]
-        return self._held(pipeline, self.together, _array([one for one in ids if "\0" not in one]))
+        return self._held(
+            pipeline,
+            self.together,
+            _array([account_id for account_id in ids if "\0" not in account_id]),
+        )
 
     def wait_for(self, pipeline: Pipeline, job: Job) -> bool:
-        """Hold the account as soon as nobody else does; whether there is such an account."""
+        """Lock the account as soon as it is free; returns whether it exists."""
         account = _account(job)
         return "\0" not in account and bool(self._held(pipeline, self.single, account))
 
@@ -87,7 +91,7 @@ class AccountRuns:
     lock: AccountLock | None
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """The outcomes of the jobs; LATER where somebody else holds the account."""
+        """Return the outcomes of the jobs; LATER if somebody else holds the account."""
         lock = self.lock
         if lock is None:
             return [(job, LATER) for job in batch]
@@ -111,7 +115,7 @@ class AccountRuns:
 
 @frozen
 class SingleRuns:
-    """One piece of work by itself, again where another transaction got in between.
+    """One piece of work by itself, repeated after a conflict with another transaction.
 
     Across accounts it is SERIALIZABLE, and so it is for an account that is not there.
     """
@@ -168,7 +172,7 @@ def _without_those_that_fail(
     run: Callable[[Sequence[Job]], Results],
     judged: Callable[[Failure], Any],
 ) -> Outcomes:
-    """Run all together; those because of which all is undone have their outcome, the rest again."""
+    """Run all jobs together; those that undo the batch get their outcome, the rest run again."""
     outcomes: Outcomes = []
     broke = False
     while batch:
@@ -204,6 +208,6 @@ def _account(job: Job) -> str:
 
 
 def _array(texts: Sequence[str]) -> str:
-    """As PostgreSQL writes an array of texts."""
-    quoted = (one.replace("\\", "\\\\").replace('"', '\\"') for one in texts)
-    return "{" + ",".join(f'"{one}"' for one in quoted) + "}"
+    """Return texts in PostgreSQL's array syntax."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"

@@ -1,4 +1,4 @@
-"""Records a refusal in one row, although the refused work itself is rolled back.
+"""Recording of a refusal in one row, although the refused work itself is rolled back.
 
 Work that raises is always rolled back. Where the specification wants a refusal recorded,
 the work raises ``RefusedWrite``, and is run by ``write_or_record``.
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class RefusedWrite(Exception):
-    """Raised by work: roll it back, insert ``row`` by the statement ``add``, and raise ``why``."""
+    """An error of work: roll it back, insert ``row`` by ``add``, and raise ``why``."""
 
     def __init__(self, why: Refusal, add: Insert, row: Mapping[str, Any]) -> None:
         super().__init__(why.message)
@@ -28,13 +28,13 @@ class RefusedWrite(Exception):
 
 @shielded
 async def write_or_record(ledger: Ledger, work: Work[T], scope: Scope = ACROSS) -> T:
-    """As ``ledger.write``; of work that raises ``RefusedWrite`` only its row is committed.
+    """Write as ``ledger.write``; of work that raises RefusedWrite only its row is committed.
 
     The row is on disk before the refusal is raised.
     """
     try:
         return await ledger.write(work, scope)
-    except RefusedWrite as one:
-        add, row, why = one.add, one.row, one.why
+    except RefusedWrite as refused:
+        add, row, why = refused.add, refused.row, refused.why
     await ledger.write(lambda tx: tx.execute(add, row), scope)
     raise why

@@ -61,14 +61,14 @@ def refuse_restored(engine: Engine) -> None:
 
 
 def _lock_file(url: URL) -> Path | None:
-    """The lock of an SQLite file; None for another database, and where there are no such locks."""
+    """Return the lock of an SQLite file; None for other databases and without such locks."""
     if os.name != "posix" or url.get_backend_name() != "sqlite" or not url.database:
         return None
     return Path(f"{url.database}.restoring") if url.database != ":memory:" else None
 
 
 def _is_locked_by_us(handle: int) -> bool:
-    """Lock an open file until it is closed; False where another process has done so."""
+    """Lock an open file until it is closed; False if another process holds the lock."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

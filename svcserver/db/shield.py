@@ -1,4 +1,4 @@
-"""Protects coroutines from cancellation.
+"""Protection of coroutines from cancellation.
 
 The front door cancels a handler whose client disconnects. A write that is running commits
 all the same, so what must follow it (signals to other features) must run, too.
@@ -24,7 +24,7 @@ log = Logger()
 def shielded(
     work: Callable[P, Coroutine[Deferred[Any], Any, T]],
 ) -> Callable[P, Coroutine[Deferred[Any], Any, T]]:
-    """``work`` runs to its end; cancelling ends only the waiting for it."""
+    """Let ``work`` run to its end; cancelling only ends the waiting for it."""
 
     @wraps(work)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -34,7 +34,7 @@ def shielded(
 
 
 def apart(done: Deferred[T], what: str) -> Deferred[T]:
-    """A Deferred with the result of ``done``; cancelling it leaves ``done`` alone."""
+    """Return a Deferred with the result of ``done``; cancelling it leaves ``done`` alone."""
     waiting: Deferred[T] = Deferred()
 
     def ended(result: Any) -> None:

@@ -16,17 +16,17 @@ LOOK_S = 1.0
 
 
 class NoRoom(Exception):
-    """The disk has less room than the reserve."""
+    """An error: the disk has less room than the reserve."""
 
 
 def free_bytes(folder: Path) -> int:
-    """Bytes that a program that is not root may still write to the disk of ``folder``."""
+    """Return the bytes that a program without root rights may write to the disk of ``folder``."""
     return shutil.disk_usage(folder).free
 
 
 @define
 class Reserve:
-    """Checks at most once a second that ``bytes`` are free; with 0 never."""
+    """A check that ``bytes`` are free, at most once a second; with 0 never."""
 
     folder: Path
     bytes: int

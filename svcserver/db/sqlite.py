@@ -45,7 +45,7 @@ _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 @define
 class Schedule:
-    """When the next piece is due, and when the log can be ended.
+    """The times at which the next piece is due, and at which the log can be ended.
 
     How many pages a commit adds is known only after a piece was moved, so the last piece tells
     how many jobs make the next. The writer calls ``committed`` and ``ended``, the thread the
@@ -62,24 +62,24 @@ class Schedule:
     _pages_a_job: float = field(default=4.0, init=False)
 
     def committed(self, jobs: int) -> bool:
-        """Count jobs that were committed; whether a piece is due."""
+        """Count jobs that were committed; returns whether a piece is due."""
         self._committed += jobs
         return (self._committed - self._moved) * self._pages_a_job >= self.piece
 
     def begin(self) -> None:
-        """A piece of the log begins to be moved into the database: count anew."""
+        """Note that a piece begins to be moved, and count anew."""
         jobs, self._moved = self._committed - self._moved, self._committed
         self._jobs = max(1, jobs)
 
     def moved(self, pages: int, done: int) -> None:
-        """So many of the log's pages have been moved."""
+        """Note how many of the log's pages have been moved."""
         grown = pages - self._pages if pages >= self._pages else pages  # fewer: it began anew
         self._pages_a_job = max(1.0, grown / self._jobs)
         self._pages = pages
         self.can_end = pages >= self.end and done == pages  # else a long read holds it up
 
     def ended(self) -> None:
-        """The writer has moved what was left, or could not; the next piece will tell."""
+        """Note that the writer has moved the rest, or could not; the next piece will tell."""
         self.can_end = False
 
 
@@ -103,13 +103,13 @@ class Checkpoints:
         self._thread.start()
 
     def stop(self) -> Deferred[None]:
-        """End after the piece that is being moved; to be called when the writer has ended."""
+        """End after the current piece; call it when the writer has ended."""
         self._stopping = True
         self._due.set()
         return self._stopped
 
     def after_commit(self, jobs: int, writer: Any) -> None:
-        """Called by the writer's thread, with its connection and when its jobs are answered."""
+        """Move what is due; the writer's thread calls it when its jobs are answered."""
         if self._schedule.committed(jobs):
             self._due.set()
         if self._schedule.can_end:
@@ -130,8 +130,8 @@ class Checkpoints:
 
     def _piece(self) -> None:
         self._schedule.begin()
-        found = self._move(self._raw)
-        if found is None:
+        progress = self._move(self._raw)
+        if progress is None:
             return
         try:
             # SQLite syncs the file only where nothing was committed meanwhile; what is synced
@@ -140,10 +140,10 @@ class Checkpoints:
         except OSError as why:
             self._failed(why)
             return
-        self._schedule.moved(*found)
+        self._schedule.moved(*progress)
 
     def _move(self, connection: Any) -> tuple[int, int] | None:
-        """Pages in the log, and how many are moved; None when that failed."""
+        """Return the pages in the log, and how many are moved; None after a failure."""
         try:
             busy, pages, done = connection.execute(MOVE).fetchone()
         except sqlite3.Error as why:
@@ -278,7 +278,7 @@ class Worker:
         return outcomes
 
     def _emptied(self) -> bool:
-        """Whether a checkpoint has truncated the write-ahead log, which frees disk space.
+        """Truncate the write-ahead log, which frees disk space; returns whether that succeeded.
 
         The log may have grown to a hundred megabytes.
         """
@@ -361,7 +361,7 @@ class Worker:
 
 
 class SqliteLedger(Service):
-    """The default ledger: work of a moment shares one transaction, one commit and one fsync.
+    """The default ledger: simultaneous work shares one transaction, commit and fsync.
 
     ``reserve``: bytes that stay free on the disk; writes beyond them are refused as Unavailable.
     """

@@ -1,4 +1,4 @@
-"""Whether a PostgreSQL server can be used, checked before any migration."""
+"""The check of a PostgreSQL server, made before any migration."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def refuse_unsuitable(engine: Engine) -> None:
         return
     probe = make_engine(engine.url, 2).execution_options(isolation_level="AUTOCOMMIT")
     try:
-        with probe.connect() as one, probe.connect() as other:
+        with probe.connect() as older, probe.connect() as newer:
             # In this order it shows whether the pooler hands out the newest or the oldest session
-            order = (one, other, other, one)
+            order = (older, newer, newer, older)
             sessions = [tx.exec_driver_sql(_SESSION).scalar_one() for tx in order]
-            encoding = one.exec_driver_sql(_ENCODING).scalar_one()
+            encoding = older.exec_driver_sql(_ENCODING).scalar_one()
     except SQLAlchemyError as why:
         if "statement pooling" in str(why):  # as pgbouncer refuses the first transaction
             raise BadDatabase(SHARED) from None

@@ -20,6 +20,6 @@ CHUNK = 500  # ids of one statement: databases bound its parameters
 
 
 def chunks(ids: list[str]) -> Iterator[list[str]]:
-    """The ids in lists that a statement can take."""
+    """Yield the ids in lists that a statement can take."""
     for start in range(0, len(ids), CHUNK):
         yield ids[start : start + CHUNK]

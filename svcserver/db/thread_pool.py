@@ -32,7 +32,7 @@ Outcomes = list[tuple[Job, Any]]
 
 
 class Run(Protocol):
-    """How a pool runs jobs, at most ``most`` at once; called in its threads."""
+    """A way to run jobs, at most ``most`` at once, in the pool's threads."""
 
     @property
     def most(self) -> int: ...
@@ -62,8 +62,8 @@ class ThreadPool:
 
     def start(self) -> None:
         """Start the threads, which then take jobs until ``stop``."""
-        for one in self.threads:
-            one.start()
+        for thread in self.threads:
+            thread.start()
 
     def take(self, job: Job) -> None:
         """Queue a job; those of one turn of the reactor wake a thread once."""
@@ -72,12 +72,12 @@ class ThreadPool:
             self._reactor.callLater(0, self._hand_over)
 
     def stop(self) -> None:
-        """End the threads, which have nothing to do any more; waits for that."""
-        alive = [one for one in self.threads if one.is_alive()]
+        """End the idle threads; waits until they have ended."""
+        alive = [thread for thread in self.threads if thread.is_alive()]
         for _ in alive:  # not while looking: one that ends at once takes the word for another
             self._queue.put(None)
-        for one in alive:
-            one.join()
+        for thread in alive:
+            thread.join()
 
     def _hand_over(self) -> None:
         jobs, self._gathered = self._gathered, []

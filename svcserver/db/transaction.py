@@ -1,4 +1,4 @@
-"""Single transactions at the start and from ``svcctl``, and whether one is run again."""
+"""Single transactions at the start and from ``svcctl``, and the rule of their retries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONFLICTS = {"40001", "40P01"}  # serialization failure, deadlock
 
 @contextmanager
 def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
-    """A connection whose work is committed whole or not at all.
+    """Give a connection whose work is committed whole or not at all.
 
     Our SQLite connections are in autocommit mode, so ``Engine.begin`` alone would commit each
     statement by itself. ``wait_ms``: how long to wait for another writer. On PostgreSQL commits
@@ -54,7 +54,7 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
 
 
 def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
-    """Run and commit on PostgreSQL; again when it conflicts with another transaction.
+    """Run and commit on PostgreSQL, again after a conflict with another transaction.
 
     A violated uniqueness is a conflict, too: the second run reads the row that won and gives
     the documented refusal. It has a retry budget of its own, so that it gets its second run
@@ -72,13 +72,13 @@ def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
 
 @define
 class Tries:
-    """Whether a transaction is run once more."""
+    """The retries of a transaction."""
 
     conflicts: int = 0
     duplicates: int = 0
 
     def again(self, why: BaseException | None) -> bool:
-        """Whether to run it again after this; waits until then."""
+        """Return whether to run it again after this error, having waited for the next try."""
         if not self.counts(why):
             return False
         if self.conflicts >= MAX_CONFLICTS or self.duplicates >= MAX_DUPLICATES:
@@ -87,7 +87,7 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Whether another transaction is to blame, so that a try more is worth it."""
+        """Return whether another transaction caused the error, so that a retry is worth it."""
         if isinstance(why, DBAPIError) and getattr(why.orig, "sqlstate", None) in _CONFLICTS:
             self.conflicts += 1
         elif isinstance(why, IntegrityError):

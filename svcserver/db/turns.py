@@ -1,4 +1,4 @@
-"""Runs jobs of one account one after the other.
+"""A queue for each account, whose jobs run one after the other.
 
 SQLite has one reader thread: eight large reads of one account at once would hold up
 everybody's log-in until the last is done. In turn, others' jobs get in between.

@@ -1,4 +1,4 @@
-"""Inserts a row, or overwrites the one that has its primary key: one statement for both."""
+"""Statements that insert a row, or overwrite the one with its primary key."""
 
 from __future__ import annotations
 
@@ -11,59 +11,43 @@ from sqlalchemy import Column, Connection, Table, case, func
 
 @frozen
 class Upsert:
-    """Built once for the back-end it is first used on; ``put`` takes rows by column names.
+    """Statements that insert or overwrite rows of ``table``, built once for each back-end.
 
-    The others are names of columns; see ``into``.
+    An existing row retains its columns ``retained``, and those of ``retained_for_null`` for which
+    None is put. Values for the columns of ``added`` are added to the stored ones; the columns of
+    ``highest`` take the higher value.
     """
 
     table: Table
-    kept: Collection[str]
-    kept_for_null: Collection[str]
-    added: Collection[str] = ()
-    highest: Collection[str] = ()
+    retained: Collection[str] = field(default=(), kw_only=True)
+    retained_for_null: Collection[str] = field(default=(), kw_only=True)
+    added: Collection[str] = field(default=(), kw_only=True)
+    highest: Collection[str] = field(default=(), kw_only=True)
     _statements: dict[str, Any] = field(factory=dict, init=False, repr=False)
-
-    @classmethod
-    def into(
-        cls,
-        table: Table,
-        *,
-        kept: Collection[str] = (),
-        kept_for_null: Collection[str] = (),
-        added: Collection[str] = (),
-        highest: Collection[str] = (),
-    ) -> Upsert:
-        """For ``table``. An existing row keeps its ``kept`` columns.
-
-        It also keeps those of ``kept_for_null`` for which None is put. What is put into the
-        columns of ``added`` is added to what is there, and in those of ``highest`` the higher
-        of both stays.
-        """
-        return cls(table, kept, kept_for_null, added, highest)
 
     def put(self, tx: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
         """Insert or overwrite each row; every row has the same columns."""
-        found = rows if type(rows) is list else list(rows)
-        if found:
-            tx.execute(self.statement(tx.dialect.name), found)
+        listed = rows if type(rows) is list else list(rows)
+        if listed:
+            tx.execute(self.statement(tx.dialect.name), listed)
 
     def statement(self, dialect: str) -> Any:
-        """The one statement for a back-end: what is known of it is known by its identity."""
+        """Return the statement for a back-end, always the same object: caches know it by that."""
         made = self._statements.get(dialect)
         return made if made is not None else self._statements.setdefault(dialect, self._of(dialect))
 
     def _of(self, dialect: str) -> Any:
         put, keys = _insert(dialect)(self.table), list(self.table.primary_key)
         changed: dict[str, Any] = {
-            one.name: self._changed(one, put.excluded[one.name])
-            for one in self.table.c
-            if one not in keys and one.name not in self.kept
+            column.name: self._changed(column, put.excluded[column.name])
+            for column in self.table.c
+            if column not in keys and column.name not in self.retained
         }
         return put.on_conflict_do_update(index_elements=keys, set_=changed)
 
     def _changed(self, there: Column[Any], put: Any) -> Any:
-        """What a column of an existing row becomes."""
-        if there.name in self.kept_for_null:
+        """Return the new value of a column of an existing row."""
+        if there.name in self.retained_for_null:
             return func.coalesce(put, there)
         if there.name in self.added:
             return there + put
@@ -71,7 +55,7 @@ class Upsert:
 
 
 def _insert(dialect: str) -> Callable[[Table], Any]:
-    """The back-end's own INSERT; each takes megabytes to import, and a host has one of them."""
+    """Return the back-end's own INSERT; each takes megabytes to import, and a host needs one."""
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
 

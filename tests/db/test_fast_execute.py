@@ -70,7 +70,7 @@ class DirectTests(SynchronousTestCase):
     def planned(self, statement: Any, **given: Any) -> Any:
         """The third run, when everything is known."""
         for _ in range(2):
-            self.plans.of(statement, given, self.connection.dialect)
+            self.plans.plan_for(statement, given, self.connection.dialect)
         return self.tx.execute(statement, given)
 
     def test_rows_are_those_of_sqlalchemy_with_their_names_and_types(self) -> None:

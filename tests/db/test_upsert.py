@@ -33,26 +33,26 @@ class UpsertTests(SynchronousTestCase):
         upsert.put(self.tx, [{"owner": "a", "number": number, "colour": colour, "size": size}])
 
     def test_a_row_with_another_key_stays(self) -> None:
-        things = Upsert.into(THINGS)
+        things = Upsert(THINGS)
         self.put(things, 1, "red", 1)
         self.put(things, 2, "blue", 2)
         self.put(things, 1, "green", 3)
         self.assertEqual(self.rows(), [("a", 1, "green", 3), ("a", 2, "blue", 2)])
 
     def test_none_overwrites_what_is_there(self) -> None:
-        things = Upsert.into(THINGS)
+        things = Upsert(THINGS)
         self.put(things, 1, "red", 1)
         self.put(things, 1, None, None)
         self.assertEqual(self.rows(), [("a", 1, None, None)])
 
     def test_a_kept_column_has_its_first_value(self) -> None:
-        things = Upsert.into(THINGS, kept=("colour",))
+        things = Upsert(THINGS, retained=("colour",))
         self.put(things, 1, "red", 1)
         self.put(things, 1, "blue", 2)
         self.assertEqual(self.rows(), [("a", 1, "red", 2)])
 
     def test_a_column_kept_for_null_takes_other_values(self) -> None:
-        things = Upsert.into(THINGS, kept_for_null=("colour",))
+        things = Upsert(THINGS, retained_for_null=("colour",))
         self.put(things, 1, "red", 1)
         self.put(things, 1, None, 2)
         self.put(things, 2, None, 3)
@@ -60,5 +60,5 @@ class UpsertTests(SynchronousTestCase):
         self.assertEqual(self.rows(), [("a", 1, "red", 2), ("a", 2, "blue", 4)])
 
     def test_no_rows_are_no_statement(self) -> None:
-        Upsert.into(THINGS).put(self.tx, iter([]))
+        Upsert(THINGS).put(self.tx, iter([]))
         self.assertEqual(self.rows(), [])

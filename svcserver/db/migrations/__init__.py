@@ -29,7 +29,7 @@ _LOCK = 0x53564344  # any constant: two starting services must not migrate at on
 
 
 def upgrade(engine: Engine, revision: str = "head") -> bool:
-    """Bring the database to ``revision``; whether it is new, and so empty.
+    """Bring the database to ``revision``; returns whether it was new, and so empty.
 
     Raises BadDatabase when it cannot be used.
     """
@@ -60,7 +60,7 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
 
 
 def upgrade_apart(engine: Engine) -> bool:
-    """As ``upgrade``, for a service: where there is something to do a child process does it.
+    """Upgrade for a service: a child process does the work if there is some.
 
     Alembic would stay in memory, ten megabytes for one minute of a host's life. What the child
     cannot do is tried again here, and said. A process with other threads does it by itself: a
@@ -72,15 +72,17 @@ def upgrade_apart(engine: Engine) -> bool:
         _make_private(engine.url.database or "")
     try:
         with transaction(engine) as tx:
-            found = revisions.present(tx)
+            revision = revisions.present(tx)
     except SQLAlchemyError:
         return upgrade(engine)  # which says what is wrong
     engine.dispose()
-    behind = found is None or (found in revisions.known() and found != revisions.known()[-1])
+    behind = revision is None or (
+        revision in revisions.known() and revision != revisions.known()[-1]
+    )
     if behind and active_count() == 1:
         _in_a_child(engine)
     upgrade(engine)
-    return found is None
+    return revision is None
 
 
 def _in_a_child(engine: Engine) -> None:
@@ -95,17 +97,17 @@ def _in_a_child(engine: Engine) -> None:
 
 
 def too_new(revision: str) -> str:
-    """What is said of a database that a newer version has migrated."""
+    """Return the message about a database that a newer version has migrated."""
     return f"its revision {revision} is of a newer version than this program"
 
 
 def unfit(tx: Connection) -> str | None:
-    """Why this version cannot use a newer one's database; None where that only added."""
+    """Return why this version cannot use a newer one's database; None if it only added."""
     looked_at = inspect(tx)
     for table in METADATA.sorted_tables:
         if not looked_at.has_table(table.name):
             return f"it has no table {table.name}"
-        columns = {one["name"]: one for one in looked_at.get_columns(table.name)}
+        columns = {column["name"]: column for column in looked_at.get_columns(table.name)}
         for name in table.c.keys() - columns.keys():
             return f"{table.name} has no column {name}"
         for name in columns.keys() - set(table.c.keys()):
@@ -119,7 +121,7 @@ def _is_file(database: str) -> bool:
 
 
 def _make_private(file: str) -> None:
-    """Make a file that is not there yet, for us alone; SQLite would let everybody read it.
+    """Create a missing file for us alone; SQLite would let everybody read it.
 
     One that an older version left readable for others becomes private, and so do its
     write-ahead log and shared memory.
@@ -145,7 +147,7 @@ def _make_private(file: str) -> None:
 
 def _look_through(tx: Connection) -> None:
     """Refuse a damaged file now, not when somebody's save touches the damage."""
-    pages, size = (tx.exec_driver_sql(f"PRAGMA {one}").scalar_one() for one in _EXTENT)
+    pages, size = (tx.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return
     verdict = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())

@@ -1,4 +1,4 @@
-"""Which revisions this version knows, and which the database has; without Alembic."""
+"""The revisions that this version knows, and the database's revision; without Alembic."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ _SCRIPTS = Path(__file__).parent / "versions"
 
 
 def known() -> list[str]:
-    """Every revision that this version knows, the newest last.
+    """Return every revision that this version knows, the newest last.
 
     Read from the names of the scripts: Alembic costs a start half a second and 8 MB.
     """
-    return sorted(one.stem.partition("_")[0] for one in _SCRIPTS.glob("[0-9]*.py"))
+    return sorted(script.stem.partition("_")[0] for script in _SCRIPTS.glob("[0-9]*.py"))
 
 
 def present(tx: Connection) -> str | None:
-    """The database's revision; None where there are no tables yet."""
+    """Return the database's revision; None while there are no tables."""
     if not inspect(tx).has_table("alembic_version"):
         return None
-    found = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return None if found is None else str(found)
+    revision = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return None if revision is None else str(revision)
 
 
 def newer(tx: Connection) -> str | None:
-    """The database's revision where this version does not know it."""
-    found = present(tx)
-    return None if found is None or found in known() else found
+    """Return the database's revision if this version does not know it."""
+    revision = present(tx)
+    return None if revision is None or revision in known() else revision

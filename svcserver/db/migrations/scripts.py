@@ -1,4 +1,4 @@
-"""What needs Alembic: running the scripts, and saying what each would do."""
+"""The use of Alembic: running the scripts, and listing those to come."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ def run(connection: Connection, revision: str) -> None:
 
 
 def pending(tx: Connection) -> list[tuple[str, str]]:
-    """The revisions that are still to be made, the oldest first, each with what it does."""
-    known = [*ScriptDirectory.from_config(_config()).walk_revisions()][::-1]
+    """Return the revisions still to be made, oldest first, each with its description."""
+    scripts = [*ScriptDirectory.from_config(_config()).walk_revisions()][::-1]
     done = revisions.present(tx)
-    names = [one.revision for one in known]
-    left = known[names.index(done) + 1 :] if done in names else known
-    return [(one.revision, (one.doc or "").splitlines()[0] if one.doc else "") for one in left]
+    names = [script.revision for script in scripts]
+    left = scripts[names.index(done) + 1 :] if done in names else scripts
+    return [
+        (script.revision, (script.doc or "").splitlines()[0] if script.doc else "")
+        for script in left
+    ]
 
 
 def _config() -> Config:

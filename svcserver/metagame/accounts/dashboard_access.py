@@ -40,7 +40,7 @@ DASHBOARD_ACCESS = Table(
 )
 _OF = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.account_id == bindparam("holder"))
 _BY_KEY = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.key_hash == bindparam("offered"))
-_PUT = Upsert.into(DASHBOARD_ACCESS)
+_PUT = Upsert(DASHBOARD_ACCESS)
 
 
 @frozen

@@ -48,7 +48,7 @@ ACCOUNT_NETWORKS = Table(
     Index("ix_account_networks_network", "network"),
 )
 _N = ACCOUNT_NETWORKS.c
-_NOTE = Upsert.into(ACCOUNT_NETWORKS)
+_NOTE = Upsert(ACCOUNT_NETWORKS)
 _OF = (
     select(_N.network, _N.at)
     .where(_N.account_id == bindparam("holder"))

@@ -1,4 +1,4 @@
-"""Since when each key has signed players' tokens: an older one may go a day after that."""
+"""The start of each signing key's use: the previous key may go a day later."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What the owner announces to everybody: one row, which the next announcement replaces."""
+"""The owner's announcement: one row, which the next announcement replaces."""
 
 import sqlalchemy as sa
 from alembic import op

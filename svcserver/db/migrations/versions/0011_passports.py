@@ -1,4 +1,4 @@
-"""Which hosts' passports are taken, and whose have been: each player's of a host once."""
+"""The hosts whose passports are trusted, and the imports: each player of a host once."""
 
 import sqlalchemy as sa
 from alembic import op

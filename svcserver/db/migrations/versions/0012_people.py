@@ -1,4 +1,4 @@
-"""When accounts were last seen."""
+"""The time when each account was last seen."""
 
 import sqlalchemy as sa
 from alembic import op

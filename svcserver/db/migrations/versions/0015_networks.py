@@ -1,4 +1,4 @@
-"""From which networks accounts log in, and which of them a ban keeps out."""
+"""The networks from which accounts log in, and those that a ban covers."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Which networks a mute silences."""
+"""The networks that a mute covers."""
 
 import sqlalchemy as sa
 from alembic import op

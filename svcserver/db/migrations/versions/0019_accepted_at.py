@@ -1,4 +1,4 @@
-"""When a friend request was accepted."""
+"""The time when a friend request was accepted."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What stood on the board and grants something.
+"""Former entries of the board that grant something.
 
 The dashboard's sessions, the registration mode, how often codes of a second factor were tried.
 """

@@ -1,4 +1,4 @@
-"""The ids of requests that the gateway may send again, and what came of them."""
+"""The ids of requests that the gateway may send again, and their results."""
 
 import sqlalchemy as sa
 from alembic import op

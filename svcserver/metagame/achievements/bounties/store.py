@@ -39,12 +39,12 @@ BOUNTY_DRAFTS = Table(
 )
 _B, _D = BOUNTIES.c, BOUNTY_DRAFTS.c
 _ALL = select(BOUNTIES).where(_B.account_id == bindparam("account"))
-_PUT = Upsert.into(BOUNTIES)
+_PUT = Upsert(BOUNTIES)
 _DROP = delete(BOUNTIES).where(
     _B.account_id == bindparam("account"), _B.bounty_id == bindparam("wanted")
 )
 _DRAFT = select(_D.data).where(_D.account_id == bindparam("account"))
-_PUT_DRAFT = Upsert.into(BOUNTY_DRAFTS)
+_PUT_DRAFT = Upsert(BOUNTY_DRAFTS)
 
 
 @frozen

@@ -93,7 +93,7 @@ BREADCRUMBS = Table(
 )
 _B = BREADCRUMBS.c
 _FIND = select(_B.version, _B.data).where(_B.character_id == bindparam("character"))
-_PUT = Upsert.into(BREADCRUMBS)
+_PUT = Upsert(BREADCRUMBS)
 
 
 @frozen

@@ -128,7 +128,7 @@ _ALL = select(_C.cooldown_id, _C.started).where(_C.account_id == bindparam("acco
 _DROP = delete(COOLDOWNS).where(
     _C.account_id == bindparam("account"), _C.cooldown_id == bindparam("wanted")
 )
-_PUT = Upsert.into(COOLDOWNS)
+_PUT = Upsert(COOLDOWNS)
 
 
 @frozen

@@ -143,7 +143,7 @@ ENTITLEMENTS = Table(
 )
 _E = ENTITLEMENTS.c
 _ALL = select(ENTITLEMENTS).where(_E.account_id == bindparam("account"))
-_PUT = Upsert.into(ENTITLEMENTS)
+_PUT = Upsert(ENTITLEMENTS)
 
 
 @frozen

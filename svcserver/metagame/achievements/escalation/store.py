@@ -34,7 +34,7 @@ _S = ESCALATION_SEASONS.c
 _FIND = select(ESCALATION_SEASONS).where(
     _S.account_id == bindparam("account"), _S.season_id == bindparam("season")
 )
-_PUT = Upsert.into(ESCALATION_SEASONS)
+_PUT = Upsert(ESCALATION_SEASONS)
 
 
 @frozen

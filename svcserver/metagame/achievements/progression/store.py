@@ -60,7 +60,7 @@ HUNT_PASSES = Table(
 )
 _T, _O, _L, _H = TRACKS.c, OBJECTIVES.c, LAST_GRANTS.c, HUNT_PASSES.c
 _TRACKS = select(TRACKS).where(_T.account_id == bindparam("account"))
-_PUT_TRACK = Upsert.into(TRACKS)
+_PUT_TRACK = Upsert(TRACKS)
 _DROP_TRACK = delete(TRACKS).where(
     _T.account_id == bindparam("account"), _T.progression_id == bindparam("wanted")
 )
@@ -70,13 +70,13 @@ _OBJECTIVES = (
 _ONE_OBJECTIVE = select(OBJECTIVES).where(
     _O.account_id == bindparam("account"), _O.objective_id == bindparam("wanted")
 )
-_PUT_OBJECTIVE = Upsert.into(OBJECTIVES, kept=("created_at",))
+_PUT_OBJECTIVE = Upsert(OBJECTIVES, retained=("created_at",))
 _DROP_OBJECTIVES = delete(OBJECTIVES).where(_O.account_id == bindparam("account"))
 _LAST = select(_L.body_hash, _L.reply, _L.at).where(_L.account_id == bindparam("account"))
-_PUT_LAST = Upsert.into(LAST_GRANTS)
+_PUT_LAST = Upsert(LAST_GRANTS)
 _DROP_LAST = delete(LAST_GRANTS).where(_L.account_id == bindparam("account"))
 _CHOSEN = select(_H.progression_id).where(_H.account_id == bindparam("account"))
-_CHOOSE = Upsert.into(HUNT_PASSES)
+_CHOOSE = Upsert(HUNT_PASSES)
 
 
 def configured_paths(folder: str | None, active: str) -> Paths:

@@ -174,9 +174,9 @@ ACTIVE_CHARACTER = (
 """The account's most recently saved character; its only one, even if never saved."""
 
 
-_PUT_STACKS = Upsert.into(ITEM_STACKS, kept_for_null=("extra",))
-_PUT_INSTANCES = Upsert.into(ITEM_INSTANCES)
-_PUT_SIZE = Upsert.into(INVENTORY_SIZES)
+_PUT_STACKS = Upsert(ITEM_STACKS, retained_for_null=("extra",))
+_PUT_INSTANCES = Upsert(ITEM_INSTANCES)
+_PUT_SIZE = Upsert(INVENTORY_SIZES)
 
 
 @define  # not frozen: one is made for every transaction

@@ -66,7 +66,7 @@ _L, _E, _S = LOADOUTS.c, LOADOUT_ELEMENTS.c, LOADOUT_SAVES.c
 _FIND = select(_L.character_id, _L.character_slots, _L.active_index, _L.version).where(
     _L.character_id == bindparam("character")
 )
-_PUT = Upsert.into(LOADOUTS, kept=("save_id",))
+_PUT = Upsert(LOADOUTS, retained=("save_id",))
 _POINT = (
     update(LOADOUTS)
     .where(_L.character_id == bindparam("character"))

@@ -165,7 +165,7 @@ FIGURES = Table(
     *(Column(name, Float, nullable=False) for name in HIGHEST[1:]),
 )
 _F = FIGURES.c
-_ADD = Upsert.into(FIGURES, added=ADDED, highest=HIGHEST)
+_ADD = Upsert(FIGURES, added=ADDED, highest=HIGHEST)
 _OLD = delete(FIGURES).where(
     _F.step_s == bindparam("step"), or_(_F.at < bindparam("before"), _F.at > bindparam("later"))
 )

@@ -39,7 +39,7 @@ ACCOUNT_SEEN = Table(
     Column("account_id", String(64), primary_key=True),
     Column("at", BigInteger, nullable=False, index=True),  # epoch seconds
 )
-_PUT_SEEN = Upsert.into(ACCOUNT_SEEN)
+_PUT_SEEN = Upsert(ACCOUNT_SEEN)
 _PATTERN, _SKIP, _COUNT = "pattern", "skip", "count"
 _A, _SEEN = ACCOUNTS.c, ACCOUNT_SEEN.c.at
 _ROLE = case(
