@@ -94,7 +94,7 @@ class Crowd:
 
     async def _act(self, who: str, *, beat: bool) -> None:
         if beat:
-            await self.online.hear(who, "/Game/Maps/city", "")
+            await self.online.mark_seen(who, "/Game/Maps/city", "")
         else:
             await self.parties.act(lambda rules: rules.standing(rules.poll(who)), near(who))
 

@@ -138,12 +138,12 @@ class Metagame(Parts):
         ended.connect(lambda event: log_failure(self.matches.forget(event.account_id)))
         ended.connect(lambda event: log_failure(self.online.forget(event.account_id)))
         if (ports := self.game_ports) is not None:
-            ended.connect(lambda event: ports.ended(event.account_id))
+            ended.connect(lambda event: ports.close(event.account_id))
 
     def features(self) -> Iterator[Feature]:
         """Every feature, each after those it may use; raises BadData for a bad data file."""
         settings, ports = self.settings, self.game_ports
-        yield from login(self, ports.heard if ports is not None else None)
+        yield from login(self, ports.note_network if ports is not None else None)
         yield from lookups(self)
         yield from management(self, rename_characters)
         yield from invites(self)
@@ -166,7 +166,7 @@ class Metagame(Parts):
         yield from friends(self, also_block=between, also_unfriend=(cancel_between,))
         yield from guilds(self, self.guilds)
         yield from slayerlinks(self)
-        yield from presence(self, self.online, ports.came if ports is not None else None)
+        yield from presence(self, self.online, ports.note_request if ports is not None else None)
         yield from matchmaking(self, self.matches, self.parties, self.deploy)
         yield from status(self, self.about, self.announcements.current)
         yield from self.desk.features()

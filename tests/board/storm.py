@@ -316,7 +316,7 @@ class Lane:
                     lambda transaction: self._found_guild(Founders(transaction), me, peer)
                 )
             case _:
-                await self._online.hear(me, "city_01_persistent", "city")
+                await self._online.mark_seen(me, "city_01_persistent", "city")
 
     def _sign_in(self, lockout: Lockout, me: str) -> tuple[bool, bool]:
         before = lockout.locked(me, "192.0.2.1"), lockout.waits(me)

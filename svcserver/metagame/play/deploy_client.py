@@ -1,4 +1,4 @@
-"""Asking the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
+"""The client of the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
 
 What is not one of the specification's two routes is asked with a ticket of the machine.
 """
@@ -42,7 +42,7 @@ class Busy(Exception):
 
 
 class DeployFailed(Exception):
-    """There is no usable answer; ``was_asked`` unless nobody can have heard the question.
+    """There is no usable answer; ``was_asked`` unless the request cannot have arrived.
 
     ``status`` is that of an answer which is no JSON; 0 where there is none.
     """
@@ -94,11 +94,11 @@ class DeployClient:
         raise DeployFailed(f"status {status}")
 
     async def game_servers(self) -> list[dict[str, Any]]:
-        """The records of ``GET /gameservers``; no answer within 2 s is an empty list."""
+        """Return the records of ``GET /gameservers``; none without an answer within 2 s."""
         return await self.listed() or []
 
     async def ports(self) -> set[int] | None:
-        """The UDP ports of the running game servers; None when the deploy server does not say.
+        """Return the UDP ports of the running game servers; None without an answer.
 
         Of one that answers and has no list nothing is known to run, so nobody waits for its end.
         """
@@ -108,11 +108,11 @@ class DeployClient:
         return {record["port"] for record in listed if "port" in record}
 
     async def listed(self) -> list[dict[str, Any]] | None:
-        """The records; None when the deploy server does not say."""
+        """Return the records; None without an answer."""
         return (await self._list())[1]
 
     async def _list(self) -> tuple[int, list[dict[str, Any]] | None]:
-        """The status, 0 where there was no answer, and the records if they were in it."""
+        """Return the status (0 without an answer) and the records if the answer has them."""
         try:
             status, reply = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
         except DeployFailed as error:
@@ -123,7 +123,7 @@ class DeployClient:
         return status, None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start, stop or restart one; the id of what runs now. Raises Refusal in its words.
+        """Start, stop or restart one; return the id of what runs now. Raises Refusal.
 
         Raises Unanswered where it was asked and has not said what came of it.
         """
@@ -134,8 +134,8 @@ class DeployClient:
                 return made
         return None
 
-    async def hear(self, server_ids: Sequence[str]) -> None:
-        """Players on these game servers were heard; no answer is no harm."""
+    async def report_players(self, server_ids: Sequence[str]) -> None:
+        """Report that players on these game servers were seen; no answer does no harm."""
         try:
             path, body = "/gameservers/heard", {"Ids": server_ids}
             await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path), json=body)
@@ -143,7 +143,7 @@ class DeployClient:
             return
 
     async def console(self, server_id: str) -> list[str]:
-        """The last lines that a game server has printed; raises Refusal."""
+        """Return the last lines that a game server has printed; raises Refusal."""
         path = f"/gameservers/console?id={quote(server_id, safe='')}"
         match await self._owners("GET", path, LIST_TIMEOUT_S):
             case {"lines": list(lines)}:

@@ -1,4 +1,4 @@
-"""Shuts the UDP game ports for players whose sessions have ended.
+"""Closes the UDP game ports for players whose sessions have ended.
 
 A game server lets whoever reaches it go on playing, so a ban or a kick also takes the player's
 address out of the firewall rule, which the gateway's reports opened. The allowlist helper is asked
@@ -45,7 +45,7 @@ class GamePorts:
     urls: Sequence[str]
     secret: Secret
     network_of: Callable[[HttpRequest], str]
-    _heard: LRUCache[AccountId, dict[str, float]] = field(
+    _networks: LRUCache[AccountId, dict[str, float]] = field(
         factory=lambda: LRUCache(MAX_PLAYERS), init=False
     )
     _ended: LRUCache[AccountId, float] = field(factory=lambda: LRUCache(1024), init=False)
@@ -65,28 +65,28 @@ class GamePorts:
         urls = [address.url() for address in (settings.allowlist_url, *settings.allowlist_more)]
         return cls(http, clock, urls, settings.allowlist_secret, network_of)
 
-    def came(self, account_id: AccountId, request: HttpRequest) -> None:
-        """A player's request."""
-        self.heard(account_id, self.network_of(request))
+    def note_request(self, account_id: AccountId, request: HttpRequest) -> None:
+        """Record the network of a player's request."""
+        self.note_network(account_id, self.network_of(request))
 
-    def heard(self, account_id: AccountId, network: str) -> None:
-        """A player has logged in or sent a heartbeat from ``network``; empty: this machine."""
+    def note_network(self, account_id: AccountId, network: str) -> None:
+        """Record a log-in or heartbeat from ``network``; an empty one is this machine."""
         now = self.clock.seconds()
         if not network or now - self._ended.get(account_id, NEVER) < LATE_S:
             return
-        mine = self._heard.get(account_id)
+        mine = self._networks.get(account_id)
         if mine is None:
-            mine = self._heard[account_id] = {}
+            mine = self._networks[account_id] = {}
         mine.pop(network, None)
         mine[network] = now
         if len(mine) > MAX_NETWORKS:
             del mine[next(iter(mine))]
 
-    def ended(self, account_id: AccountId) -> None:
+    def close(self, account_id: AccountId) -> None:
         """Close the ports for the networks of a player whose sessions have ended."""
         now = self.clock.seconds()
         self._ended[account_id] = now
-        for network in self._heard.pop(account_id, {}):
+        for network in self._networks.pop(account_id, {}):
             if self._is_used(network, now - HERE_S):
                 log.info(
                     "the game ports stay open for {network}: others play there", network=network
@@ -100,7 +100,7 @@ class GamePorts:
                 )
 
     def _is_used(self, network: str, since: float) -> bool:
-        return any(times.get(network, NEVER) >= since for times in self._heard.values())
+        return any(times.get(network, NEVER) >= since for times in self._networks.values())
 
     def _begin(self, network: str, now: float) -> None:
         work = Deferred.fromCoroutine(self._withdraw(network, now))

@@ -60,54 +60,54 @@ class GamePortsTests(SynchronousTestCase):
 
     @proves("a ban or a kick shuts the game ports")
     def test_an_end_closes_the_players_networks_twice(self) -> None:
-        self.ports.heard(ANN, HOME)
-        self.ports.heard(ANN, CAFE)
-        self.ports.heard(BOB, "203.0.113.8")
-        self.ports.ended(ANN)
+        self.ports.note_network(ANN, HOME)
+        self.ports.note_network(ANN, CAFE)
+        self.ports.note_network(BOB, "203.0.113.8")
+        self.ports.close(ANN)
         self.assertEqual(sorted(self.withdrawn()), sorted([HOME, CAFE]))
         self.assertEqual(sorted(self.withdrawn(TWICE_S)), sorted([HOME, CAFE]))
         self.assertEqual(self.clock.getDelayedCalls(), [])
-        self.ports.ended(ANN)  # as another process tells it again
+        self.ports.close(ANN)  # as another process tells it again
         self.assertEqual(self.withdrawn(TWICE_S), [])
 
     @proves("a ban or a kick shuts the game ports")
     def test_where_others_play_it_stays_open_until_they_are_gone(self) -> None:
-        self.ports.heard(BOB, HOME)
+        self.ports.note_network(BOB, HOME)
         self.clock.advance(HERE_S)
-        self.ports.heard(ANN, HOME)
-        self.ports.ended(ANN)
+        self.ports.note_network(ANN, HOME)
+        self.ports.close(ANN)
         self.assertEqual(self.withdrawn(TWICE_S), [])
         self.clock.advance(1)
-        self.ports.heard(ANN, HOME)
-        self.ports.ended(ANN)
+        self.ports.note_network(ANN, HOME)
+        self.ports.close(ANN)
         self.assertEqual(self.withdrawn(), [HOME])
 
     @proves("a ban or a kick shuts the game ports")
     def test_a_ban_of_all_who_play_there(self) -> None:
         for player in (ANN, BOB):
-            self.ports.heard(player, HOME)
+            self.ports.note_network(player, HOME)
         for player in (ANN, BOB):
-            self.ports.ended(player)
+            self.ports.close(player)
         self.assertEqual(self.withdrawn(), [HOME])
 
     def test_who_was_kicked_and_is_back_is_not_put_out_again(self) -> None:
-        self.ports.heard(ANN, HOME)
-        self.ports.ended(ANN)
+        self.ports.note_network(ANN, HOME)
+        self.ports.close(ANN)
         self.assertEqual(self.withdrawn(), [HOME])
         self.clock.advance(LATE_S)
-        self.ports.heard(ANN, HOME)
+        self.ports.note_network(ANN, HOME)
         self.assertEqual(self.withdrawn(TWICE_S), [])
 
     def test_a_request_that_was_let_in_just_before_does_not_count(self) -> None:
-        self.ports.heard(ANN, HOME)
-        self.ports.ended(ANN)
-        self.ports.heard(ANN, HOME)
+        self.ports.note_network(ANN, HOME)
+        self.ports.close(ANN)
+        self.ports.note_network(ANN, HOME)
         self.assertEqual((self.withdrawn(), self.withdrawn(TWICE_S)), ([HOME], [HOME]))
 
     def test_an_absent_helper_is_retried_and_given_up_with_a_line(self) -> None:
         self.helper.status = 503
-        self.ports.heard(ANN, HOME)
-        self.ports.ended(ANN)
+        self.ports.note_network(ANN, HOME)
+        self.ports.close(ANN)
         self.assertEqual(self.withdrawn(), [HOME])
         for wait_s in AGAIN_S:
             self.assertEqual(self.withdrawn(wait_s), [HOME])
@@ -117,19 +117,19 @@ class GamePortsTests(SynchronousTestCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_loopback_is_not_closed_and_few_networks_are_remembered(self) -> None:
-        self.ports.heard(ANN, "")
+        self.ports.note_network(ANN, "")
         for last in range(MAX_NETWORKS + 3):
-            self.ports.heard(ANN, f"203.0.113.{last}")
-        self.ports.ended(ANN)
+            self.ports.note_network(ANN, f"203.0.113.{last}")
+        self.ports.close(ANN)
         self.assertEqual(
             self.withdrawn(), [f"203.0.113.{number}" for number in range(3, 3 + MAX_NETWORKS)]
         )
 
     def test_so_many_at_once_and_a_stop(self) -> None:
         for number in range(MAX_UNDER_WAY + 5):
-            self.ports.heard(f"player-{number}", f"10.0.{number >> 8}.{number & 255}")
+            self.ports.note_network(f"player-{number}", f"10.0.{number >> 8}.{number & 255}")
         for number in range(MAX_UNDER_WAY + 5):
-            self.ports.ended(f"player-{number}")
+            self.ports.close(f"player-{number}")
         self.assertEqual(len(self.withdrawn()), MAX_UNDER_WAY)
         self.successResultOf(self.ports.stop())
         self.assertEqual(self.clock.getDelayedCalls(), [])

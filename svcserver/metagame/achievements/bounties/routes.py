@@ -74,7 +74,7 @@ class BountyRoutes:
 
 
 def bounties(parts: Parts) -> Iterator[Feature]:
-    """Bounties."""
+    """Yield the routes of bounties."""
     most = parts.settings.bounties_max_bytes
     acts = BountyActs(parts.ledger, parts.wall_clock, parts.events, most)
     yield BountyRoutes(parts.settings, acts, parts.acting)

@@ -140,5 +140,5 @@ class BreadcrumbRoutes:
 
 
 def breadcrumbs(parts: Parts) -> Iterator[Feature]:
-    """Breadcrumbs."""
+    """Yield the routes of breadcrumbs."""
     yield BreadcrumbRoutes(BreadcrumbActs(parts.data, parts.settings.breadcrumbs_max_bytes))

@@ -205,7 +205,7 @@ class CooldownRoutes:
 
 
 def cooldowns(parts: Parts) -> Iterator[Feature]:
-    """Cooldowns."""
+    """Yield the routes of cooldowns."""
     most = parts.settings.achievements_max
     acts = CooldownActs(parts.ledger, parts.wall_clock, parts.events, most)
     yield CooldownRoutes(parts.settings, acts, parts.acting)

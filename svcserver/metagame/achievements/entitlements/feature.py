@@ -267,7 +267,7 @@ class EntitlementRoutes:
 
 
 def entitlements(parts: Parts) -> Iterator[Feature]:
-    """Entitlements."""
+    """Yield the routes of entitlements."""
     settings = parts.settings
     acts = EntitlementActs(
         settings.entitlements_default,

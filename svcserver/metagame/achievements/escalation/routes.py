@@ -96,7 +96,7 @@ class EscalationRoutes:
 
 
 def escalation(parts: Parts) -> Iterator[Feature]:
-    """Escalation seasons, real or as a stub; raises BadData."""
+    """Yield the routes of escalation seasons, real or as a stub; raises BadData."""
     yield EscalationStubRoutes()
     strict = parts.settings.escalation_strict
     seasons = acts.EscalationActs(acts.load(), strict, parts.ledger, parts.events)

@@ -55,6 +55,6 @@ class CharacterRoutes:
 
 
 def characters(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
-    """Characters; ``after_save`` thins their history."""
+    """Yield the routes of characters; ``after_save`` thins their history."""
     most = parts.settings.character_max_bytes
     yield CharacterRoutes(CharacterActs(parts.data, parts.wall_clock, most, after_save))

@@ -146,6 +146,6 @@ class CurrencyRoutes:
 
 
 def currency(parts: Parts) -> Iterator[Feature]:
-    """Balances; raises BadData."""
+    """Yield the routes of balances; raises BadData."""
     in_inventory = parts.settings.balance_from_inventory
     yield CurrencyRoutes(CurrencyActs.of(parts.ledger, from_inventory=in_inventory))

@@ -81,6 +81,6 @@ def _by(call: Call) -> By:
 
 
 def inventory(parts: Parts) -> Iterator[Feature]:
-    """The inventory."""
+    """Yield the routes of inventories."""
     acts = InventoryActs(policy_of(parts.settings), parts.data, parts.wall_clock)
     yield InventoryRoutes(acts, parts.acting)

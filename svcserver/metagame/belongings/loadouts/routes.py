@@ -106,7 +106,7 @@ class LoadoutRoutes:
 
 
 def loadouts(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
-    """Loadouts; ``after_save`` thins their history. Raises BadData."""
+    """Yield the routes of loadouts; ``after_save`` thins their history. Raises BadData."""
     acts = LoadoutActs(
         load(),
         parts.settings.real_progression,

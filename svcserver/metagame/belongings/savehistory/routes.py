@@ -66,5 +66,5 @@ class SaveHistoryRoutes:
 
 
 def savehistory(parts: Parts) -> Iterator[Feature]:
-    """Former saves."""
+    """Yield the routes of save histories."""
     yield SaveHistoryRoutes(SaveHistoryActs(parts.ledger, parts.wall_clock, parts.audit))

@@ -99,7 +99,7 @@ class ShopRoutes:
 
 
 def shop(parts: Parts, entitlements: Callable[[Connection], Entitlements]) -> Iterator[Feature]:
-    """The store, open or closed; ``entitlements`` keeps what is bought. Raises BadData."""
+    """Yield the routes of the store; ``entitlements`` stores what is bought. Raises BadData."""
     offers = load(repeatable=parts.settings.store_repeatable_tokens)
     policy = policy_of(parts.settings)
     yield ClosedShopRoutes()

@@ -144,7 +144,7 @@ class OnlinePlayers:
 
     async def looked(self) -> tuple[float, list[tuple[Beat, Sent | None]]]:
         """Return the board's clock (epoch seconds) and the result of ``all``."""
-        at, online = await self.online.looked()
+        at, online = await self.online.snapshot()
         beats = sorted(online, key=lambda beat: beat.account_id)
         sent = await self.matches.sent_to(beat.account_id for beat in beats)
         return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
@@ -188,7 +188,7 @@ class SeenPlayers:
             return
         placed = await self.placed.place(fresh)
         if placed.of_player:
-            await self.placed.deploy.hear(sorted(set(placed.of_player.values()))[:MOST])
+            await self.placed.deploy.report_players(sorted(set(placed.of_player.values()))[:MOST])
 
 
 def seen_players_watch(seen_players: SeenPlayers, clock: IReactorTime) -> Every:

@@ -118,7 +118,7 @@ class MatchmakingRoutes:
 def matchmaking(
     parts: Parts, matches: LiveMatches, parties: LiveParties, deploy: DeployClient
 ) -> Iterator[Feature]:
-    """Matchmaking."""
+    """Yield the routes of matchmaking."""
     launching, news = Launching(matches, deploy, parts.clock), parts.news
     acts = MatchmakingActs(matches, launching, parties, news.heard, news.sent_to_hunt)
     yield MatchmakingRoutes(parts.settings, acts)

@@ -48,7 +48,7 @@ class PresenceActs:
     async def beat(self, account_id: AccountId, map_path: str, state: str) -> None:
         """Mark the player online, at that place."""
         there, doing = map_path[:LONGEST], state[:LONGEST]
-        await self.online.hear(account_id, there, doing)
+        await self.online.mark_seen(account_id, there, doing)
         if self.player_active.listeners:
             self.player_active.send(Heard(account_id, there, doing))
 
@@ -71,8 +71,8 @@ class Online:
     board: Board
     also_heard: tuple[Callable[[BoardTransaction, AccountId], None], ...] = ()
 
-    def hear(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
-        """Keep a heartbeat; blind, so it never runs again.
+    def mark_seen(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
+        """Store a heartbeat, without reading, so that the transaction never runs again.
 
         One that cannot be kept is followed by another.
         """
@@ -94,7 +94,7 @@ class Online:
             lambda transaction: [beat for _, beat in transaction.each(BEATS)]
         )
 
-    def looked(self) -> Deferred[tuple[float, list[Beat]]]:
+    def snapshot(self) -> Deferred[tuple[float, list[Beat]]]:
         """Return the board's time (epoch seconds) and the last heartbeat of each online player."""
         return self.board.transact(
             lambda transaction: (transaction.now, [beat for _, beat in transaction.each(BEATS)])
@@ -114,7 +114,7 @@ class PresenceRoutes:
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: PresenceActs
-    came: Callable[[AccountId, HttpRequest], object] | None = None  # told who calls from where
+    on_beat: Callable[[AccountId, HttpRequest], object] | None = None  # told who calls from where
 
     @routes.row(
         "POST",
@@ -128,8 +128,8 @@ class PresenceRoutes:
         """Mark the player online; a game server's own heartbeat records nothing."""
         account_id = call.caller.account
         if account_id is not None:
-            if self.came is not None:
-                self.came(account_id, call.request)
+            if self.on_beat is not None:
+                self.on_beat(account_id, call.request)
             await self.acts.beat(account_id, call.body.map, call.body.state)
         return _NEXT_BEAT
 
@@ -140,7 +140,7 @@ class PresenceRoutes:
 
 
 def presence(
-    parts: Parts, online: Online, came: Callable[[AccountId, HttpRequest], object] | None
+    parts: Parts, online: Online, on_beat: Callable[[AccountId, HttpRequest], object] | None
 ) -> Iterator[Feature]:
-    """Heartbeats; ``came`` is called with who sends one, and from where."""
-    yield PresenceRoutes(PresenceActs(online, parts.news.heard), came)
+    """Yield the routes of heartbeats; ``on_beat`` is called with each player and request."""
+    yield PresenceRoutes(PresenceActs(online, parts.news.heard), on_beat)

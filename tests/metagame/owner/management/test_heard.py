@@ -59,7 +59,7 @@ class HeardTests(SynchronousTestCase):
         self.addCleanup(self.watch.stopService)
 
     def beat(self, player: Any, map_path: str) -> None:
-        self.successResultOf(self.online.hear(player, map_path, ""))
+        self.successResultOf(self.online.mark_seen(player, map_path, ""))
 
     def reports(self) -> list[list[str]]:
         self.board.now += EVERY_S

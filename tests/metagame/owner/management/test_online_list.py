@@ -85,7 +85,7 @@ class HuntTests(SynchronousTestCase):
         self.matches.sent(self.ann, self.wall_clock())
 
     def entry(self, map_path: str) -> Any:
-        at_once(self.game.parts.online.hear(self.ann, map_path, "island"))
+        at_once(self.game.parts.online.mark_seen(self.ann, map_path, "island"))
         [entry] = self.browse("GET", PATH, key=self.admin.key).json
         return entry["HuntId"], entry["EnteredHuntAt"]
 

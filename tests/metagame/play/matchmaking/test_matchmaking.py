@@ -453,16 +453,6 @@ class EndedTests(MatchmakingCase):
         self.status(self.bob)
         self.assertEqual(self.deploy.requests[-1]["ExpectedPlayers"], [self.bob.id])
 
-    def test_an_old_token_learns_no_game_server(self) -> None:
-        self.join(self.ann, **HUNT)
-        self.game.clock.advance(21)
-        self.assertIn("serverInfo", self.status(self.ann).json)
-        fresh = self.end_sessions(self.ann)
-        self.assertEqual(
-            self.game.browse("GET", "/candidate/status", token=fresh).status,
-            self.status(self.bob).status,
-        )
-
 
 def entry(party: str | None = None) -> MatchEntry:
     match = Match("m", "Hunt", "7", "", ["ann", "bob"], True, 0.0, party_id=party)
@@ -471,14 +461,6 @@ def entry(party: str | None = None) -> MatchEntry:
 
 
 class ReplyTests(SynchronousTestCase):
-    def test_there_is_one_region(self) -> None:
-        for target, urls in (("", []), ("https://x.invalid/QoS", ["https://x.invalid/QoS"])):
-            pings = {"maxPingingStepTime": 3, "pingCount": 5, "pingFrequency": 0.25}
-            self.assertEqual(
-                wire.show_regions(target),
-                {"code": 200, "message": "success", "payload": {**pings, "regionUrls": urls}},
-            )
-
     def test_a_wish_is_checked_before_anybody_asks_for_a_server(self) -> None:
         request = wire.CandidateWish(ISLAND, "", "7").checked()
         self.assertEqual((request.game_mode, request.hunt_id), (ISLAND, "7"))

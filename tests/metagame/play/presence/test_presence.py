@@ -101,7 +101,7 @@ class OnlineTests(SynchronousTestCase):
         self.patch(presence, "BEATS", evolve(presence.BEATS, most=50))
         online = Online(TestBoard().board)
         for n in range(55):
-            at_once(online.hear(str(n), "", ""))
+            at_once(online.mark_seen(str(n), "", ""))
         self.assertEqual(at_once(online.count()), 50)
         self.assertNotIn("0", [beat.account_id for beat in at_once(online.all())])
 
@@ -114,7 +114,7 @@ class OnlineTests(SynchronousTestCase):
         online = Online(live.board)
         for who, later in beats:
             live.now += later
-            at_once(online.hear(who, "", ""))
+            at_once(online.mark_seen(who, "", ""))
             last[who] = live.now
         expected = {who for who, at in last.items() if at + 90 > live.now}
         self.assertEqual({beat.account_id for beat in at_once(online.all())}, expected)
