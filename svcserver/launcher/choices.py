@@ -1,4 +1,4 @@
-"""The player's choices for one host: folder, command, what runs it, speed; checked, then kept."""
+"""The player's settings for one host: folder, command, runner, speed limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FASTEST = 2**40  # bytes a second
 
 @frozen
 class Choices:
-    """As the player has typed them; an empty text is the launcher's own way."""
+    """The settings as the player typed them; an empty text means the default."""
 
     folder: str
     command: str
@@ -27,12 +27,12 @@ class Choices:
 
     @classmethod
     def of(cls, member: Membership) -> Choices:
-        """What the player has chosen for this host."""
+        """Return the player's settings for this host."""
         record = member.record
         return cls(record.folder, record.command, record.runner, record.speed_limit)
 
     def with_word(self, name: str, text: str) -> Choices | None:
-        """One of them changed, as the terminal says it; None where there is no such word."""
+        """Return a copy with one setting changed; None if ``name`` is no setting."""
         if name == "limit":
             try:
                 limit = round(float(text or "0") * 1_000_000)
@@ -44,7 +44,7 @@ class Choices:
 
 
 def choose(member: Membership, choices: Choices, home: Path) -> str:
-    """Keep ``choices`` for a host; gives what is wrong with them, and changes nothing then."""
+    """Save ``choices`` for a host; on an error return its text and change nothing."""
     try:
         for text in (choices.command.strip(), choices.runner.strip()):
             if text:
@@ -71,6 +71,6 @@ def choose(member: Membership, choices: Choices, home: Path) -> str:
 
 
 def path_of(text: str, home: Path) -> Path:
-    """A path that the player has typed or pasted."""
+    """Return the path that the player typed or pasted."""
     text = text.strip().strip('"')
     return (home / text[2:]) if text.startswith(("~/", "~\\")) else Path(text)

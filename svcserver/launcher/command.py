@@ -24,12 +24,12 @@ HIDDEN = "(your key)"
 
 
 class BadCommand(ValueError):
-    """The command cannot be read; says why."""
+    """Raised if the command cannot be read; the text is the reason."""
 
 
 @frozen
-class Start:
-    """What the placeholders of a start command stand for."""
+class StartValues:
+    """The values of the placeholders in a start command."""
 
     folder: str
     server: str  # host:port that the game talks to
@@ -37,7 +37,7 @@ class Start:
     program: str = USUAL_PROGRAM  # a path below the folder
 
     def arguments(self, command: str, runner: str, key: str) -> list[str]:
-        """The program and its arguments; raises BadCommand.
+        """Return the program and its arguments; raise BadCommand.
 
         ``runner`` is put in front, such as ``wine``. Values are filled in after the command has
         been split, so nothing in them can become another argument.
@@ -52,13 +52,13 @@ class Start:
         return [_filled(part, values) for part in split(runner)] + parts if runner else parts
 
     def shown(self, command: str, runner: str, platform: str) -> str:
-        """The same for the player's eyes, without the key, quoted as ``platform`` does it."""
+        """Return the command line for the player, without the key, quoted as on ``platform``."""
         parts = self.arguments(command, runner, HIDDEN)
         return subprocess.list2cmdline(parts) if platform == "win32" else shlex.join(parts)
 
 
 def split(command: str) -> list[str]:
-    """The parts of a command, quotes understood; a backslash is a plain character, as in paths."""
+    """Split a command; quotes work, and a backslash is a plain character, as in paths."""
     if len(command) > LONGEST:
         raise BadCommand("it is too long")
     lexer = shlex.shlex(command, posix=True, punctuation_chars=False)
@@ -73,11 +73,11 @@ def split(command: str) -> list[str]:
 
 
 def check(command: str) -> None:
-    """Raise BadCommand where ``command`` cannot start anything."""
+    """Raise BadCommand if ``command`` cannot start anything."""
     if any("\0" in part or "\n" in part for part in split(command)):
         raise BadCommand("it has a line break")
 
 
 def _filled(part: str, values: Mapping[str, str]) -> str:
-    """``part`` with its placeholders replaced, once: a value may look like another one."""
-    return _PLACE.sub(lambda found: values.get(found[0], found[0]), part)
+    """Fill in the placeholders once: a value may look like another placeholder."""
+    return _PLACE.sub(lambda match: values.get(match[0], match[0]), part)

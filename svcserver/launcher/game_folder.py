@@ -1,4 +1,4 @@
-"""The game's folder on disk: what is there, what is missing, and what goes into place.
+"""The game's folder on disk: its files, what is missing, and what is moved into place.
 
 A download grows as ``<hash>.part``; whole and verified it becomes ``<hash>.whole``, so that the
 name alone says what need not be fetched again. Only when everything is there are the files moved
@@ -23,11 +23,11 @@ SPARE = 64 * 1024 * 1024  # bytes that the disk keeps free besides
 
 
 class Stopped(Exception):
-    """The player has stopped the work."""
+    """Raised if the player has stopped the work."""
 
 
 class NoRoom(Exception):
-    """The disk has too little room; ``needed`` more bytes."""
+    """Raised if the disk is too full; ``needed`` is the number of missing bytes."""
 
     def __init__(self, needed: int) -> None:
         super().__init__(f"{needed} bytes are needed")
@@ -35,12 +35,12 @@ class NoRoom(Exception):
 
 
 class Damaged(Exception):
-    """A downloaded file does not have its hash."""
+    """Raised if a downloaded file does not have its hash."""
 
 
 @define
 class Progress:
-    """Numbers that the work raises in its thread and others read."""
+    """The counters that a thread raises and others read."""
 
     bytes_done: int = 0
     bytes_total: int = 0
@@ -49,7 +49,7 @@ class Progress:
     stop: bool = False
 
     def add(self, size: int) -> None:
-        """Count ``size`` bytes more; raises Stopped once ``stop`` is set."""
+        """Count ``size`` bytes; raise Stopped once ``stop`` is set."""
         if self.stop:
             raise Stopped
         self.bytes_done += size
@@ -57,22 +57,22 @@ class Progress:
 
 @frozen
 class Comparison:
-    """What a check has found."""
+    """The result of a check."""
 
     wrong: tuple[GameFile, ...]  # missing or damaged
     bytes_missing: int  # without what downloads that were cut short have already
 
     @property
     def whole(self) -> bool:
-        """Whether every listed file is there and right."""
+        """True if every listed file is there and right."""
         return not self.wrong
 
 
-Seen = dict[str, tuple[int, int, str]]  # path -> size, time of change, hash
+FileMarks = dict[str, tuple[int, int, str]]  # path -> size, time of change, hash
 
 
 def one_name(folder: Path) -> str:
-    """The same text for every path of ``folder``, through whichever links and letter case."""
+    """Return the same text for every path of ``folder``, through links and letter case."""
     return os.path.normcase(os.path.realpath(folder))
 
 
@@ -81,11 +81,11 @@ class GameFolder:
     """The folder of one host's game files."""
 
     root: Path
-    _seen: Seen | None = field(default=None, init=False, repr=False)
+    _marks: FileMarks | None = field(default=None, init=False, repr=False)
 
     @property
     def parts(self) -> Path:
-        """The folder of downloads that are not whole yet."""
+        """The folder of incomplete downloads."""
         return self.root / OWN_FOLDER / "parts"
 
     @property
@@ -93,78 +93,80 @@ class GameFolder:
         return self.root / OWN_FOLDER / "seen.json"
 
     def place(self, path: str) -> Path:
-        """Where a file of the list belongs."""
+        """Return the path of a listed file."""
         return self.root.joinpath(*path.split("/"))
 
     def compare(
         self, files: Sequence[GameFile], progress: Progress, *, thorough: bool = False
     ) -> Comparison:
-        """What is missing. A file is hashed again only when it has changed, or ``thorough``."""
+        """Return what is missing; hash a file again only if it changed, or with ``thorough``."""
         progress.bytes_total = sum(one.size for one in files)
         progress.files_total = len(files)
-        seen: Seen = {} if thorough else self._remembered()
-        kept: Seen = {}
+        known: FileMarks = {} if thorough else self._remembered()
+        confirmed: FileMarks = {}
         wrong: list[GameFile] = []
-        for one in files:
-            if self._is_right(one, seen, kept, progress):
+        for file in files:
+            if self._is_right(file, known, confirmed, progress):
                 progress.files_done += 1
             else:
-                wrong.append(one)
-        self._remember(kept)
+                wrong.append(file)
+        self._remember(confirmed)
         return Comparison(tuple(wrong), sum(map(self._still_to_come, _distinct(wrong))))
 
-    def _is_right(self, one: GameFile, seen: Seen, kept: Seen, progress: Progress) -> bool:
-        place = self.place(one.path)
+    def _is_right(
+        self, file: GameFile, known: FileMarks, confirmed: FileMarks, progress: Progress
+    ) -> bool:
+        place = self.place(file.path)
         try:
             state = place.lstat()
         except OSError:
-            progress.add(one.size)
+            progress.add(file.size)
             return False
-        right = state.st_size == one.size and place.is_file() and not place.is_symlink()
-        mark = (state.st_size, state.st_mtime_ns, one.sha256)
-        if right and seen.get(one.path) == mark:
-            progress.add(one.size)
+        right = state.st_size == file.size and place.is_file() and not place.is_symlink()
+        mark = (state.st_size, state.st_mtime_ns, file.sha256)
+        if right and known.get(file.path) == mark:
+            progress.add(file.size)
         elif right:
-            right = file_hash(place, progress) == one.sha256
+            right = file_hash(place, progress) == file.sha256
         else:
-            progress.add(one.size)
+            progress.add(file.size)
         if right:
-            kept[one.path] = mark
+            confirmed[file.path] = mark
         return right
 
-    def _still_to_come(self, one: GameFile) -> int:
-        if self.whole(one).exists():
+    def _still_to_come(self, file: GameFile) -> int:
+        if self.whole(file).exists():
             return 0
-        return max(0, one.size - self.part_size(one))
+        return max(0, file.size - self.part_size(file))
 
     # -- downloads -------------------------------------------------------------
 
-    def part(self, one: GameFile) -> Path:
-        """Where a file is kept until it is whole, named by its hash."""
-        return self.parts / f"{one.sha256}.part"
+    def part(self, file: GameFile) -> Path:
+        """Return the path of an incomplete download, named by its hash."""
+        return self.parts / f"{file.sha256}.part"
 
-    def whole(self, one: GameFile) -> Path:
-        """Where a downloaded file is kept once it is verified, until it is moved into place."""
-        return self.parts / f"{one.sha256}.whole"
+    def whole(self, file: GameFile) -> Path:
+        """Return the path of a verified download until it is moved into place."""
+        return self.parts / f"{file.sha256}.whole"
 
-    def part_size(self, one: GameFile) -> int:
-        """Bytes that an earlier download has left."""
+    def part_size(self, file: GameFile) -> int:
+        """Return the bytes that an earlier download has left."""
         try:
-            return self.part(one).stat().st_size
+            return self.part(file).stat().st_size
         except OSError:
             return 0
 
     def prepare(self, files: Iterable[GameFile]) -> list[GameFile]:
-        """Make room for downloads; gives one file for each hash still to come. Raises NoRoom."""
+        """Prepare the folder; return one file for each missing hash. Raise NoRoom."""
         self.parts.mkdir(parents=True, exist_ok=True)
         files = tuple(files)
         wanted = _distinct(files)
-        known = {name for one in wanted for name in (self.part(one).name, self.whole(one).name)}
+        known = {name for file in wanted for name in (self.part(file).name, self.whole(file).name)}
         for old in self.parts.iterdir():
             if old.name not in known:
                 old.unlink()  # of another version of the game
-        left = [one for one in wanted if not self.whole(one).exists()]
-        copies = sum(one.size for one in files) - sum(one.size for one in wanted)
+        left = [file for file in wanted if not self.whole(file).exists()]
+        copies = sum(file.size for file in files) - sum(file.size for file in wanted)
         needed = sum(map(self._still_to_come, left)) + copies
         lacking = needed + SPARE - shutil.disk_usage(self.parts).free if needed else 0
         if lacking > 0:
@@ -172,29 +174,29 @@ class GameFolder:
         return left
 
     def put_in_place(self, files: Iterable[GameFile], progress: Progress) -> None:
-        """Move every verified file to its place; a file that was there is replaced.
+        """Move every verified file to its place, replacing the file that was there.
 
         Raises OSError, ENOTEMPTY where a folder is there and something is in it: that is the
         player's, whatever the host's list says.
         """
         groups: dict[str, list[GameFile]] = {}
-        for one in files:
-            groups.setdefault(one.sha256, []).append(one)
-        moved: Seen = self._remembered()
+        for file in files:
+            groups.setdefault(file.sha256, []).append(file)
+        moved: FileMarks = self._remembered()
         for same in groups.values():
             source = self.whole(same[0])
-            for one in same[1:]:
+            for file in same[1:]:
                 progress.add(0)
                 copy = source.with_suffix(".copy")
                 shutil.copyfile(source, copy)
-                self._move(copy, one, moved)
+                self._move(copy, file, moved)
             self._move(source, same[0], moved)
         self._remember(moved)
 
-    def _move(self, source: Path, one: GameFile, moved: Seen) -> None:
-        place = self.place(one.path)
+    def _move(self, source: Path, file: GameFile, moved: FileMarks) -> None:
+        place = self.place(file.path)
         # the outermost first: what is behind a link is not the game's, and stays
-        for folder in reversed([*place.parents][: len(one.path.split("/")) - 1]):
+        for folder in reversed([*place.parents][: len(file.path.split("/")) - 1]):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
                 folder.unlink()
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -202,33 +204,33 @@ class GameFolder:
             place.rmdir()
         source.replace(place)
         state = place.stat()
-        moved[one.path] = (state.st_size, state.st_mtime_ns, one.sha256)
+        moved[file.path] = (state.st_size, state.st_mtime_ns, file.sha256)
 
     # -- what was seen ---------------------------------------------------------
 
-    def _remembered(self) -> Seen:
-        if self._seen is None:
+    def _remembered(self) -> FileMarks:
+        if self._marks is None:
             try:
                 read = json.parse(self._memory.read_bytes())
             except (OSError, json.BadJson):
                 read = {}
             pairs = read.items() if isinstance(read, dict) else ()
-            self._seen = {path: tuple(mark) for path, mark in pairs if _is_mark(mark)}
-        return dict(self._seen)
+            self._marks = {path: tuple(mark) for path, mark in pairs if _is_mark(mark)}
+        return dict(self._marks)
 
-    def _remember(self, seen: Seen) -> None:
-        self._seen = dict(seen)
+    def _remember(self, marks: FileMarks) -> None:
+        self._marks = dict(marks)
         if not self.root.is_dir():
             return
         self._memory.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._memory.with_suffix(".new")
-        fresh.write_bytes(json.dump({path: list(mark) for path, mark in seen.items()}))
+        fresh.write_bytes(json.dump({path: list(mark) for path, mark in marks.items()}))
         fresh.replace(self._memory)
 
 
 @define
-class Growing:
-    """A file that is being downloaded; its hash grows with it."""
+class PartialFile:
+    """A file that is being downloaded, and its hash so far."""
 
     folder: GameFolder
     file: GameFile
@@ -236,7 +238,7 @@ class Growing:
     _hash: hashlib._Hash = field(factory=hashlib.sha256, init=False, repr=False)
 
     def resume(self, progress: Progress) -> None:
-        """Read what an earlier download has left, so that it need not come again."""
+        """Read and hash what an earlier download has left."""
         path = self.folder.part(self.file)
         if self.folder.part_size(self.file) > self.file.size:
             path.unlink()
@@ -251,14 +253,14 @@ class Growing:
             return
 
     def write(self, data: bytes) -> None:
-        """Add ``data``; raises OSError where the disk is full."""
+        """Append ``data``; raise OSError if the disk is full."""
         with self.folder.part(self.file).open("ab") as file:
             file.write(data)
         self._hash.update(data)
         self.size += len(data)
 
     def finish(self) -> None:
-        """Verify, and name it whole; raises Damaged, and begins anew, where it is another one.
+        """Verify the file and mark it whole; otherwise delete it and raise Damaged.
 
         The disk is asked as well: the hash is of what came, whatever has become of the file.
         """
@@ -275,19 +277,19 @@ class Growing:
 
 
 def file_hash(path: Path, progress: Progress) -> str:
-    """The SHA-256 of a file, counting the bytes read."""
-    found = hashlib.sha256()
+    """Return the SHA-256 of a file, counting the bytes read."""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(PIECE):
             progress.add(len(data))
-            found.update(data)
-    return found.hexdigest()
+            digest.update(data)
+    return digest.hexdigest()
 
 
 def _distinct(files: Iterable[GameFile]) -> list[GameFile]:
-    """One file for each hash: equal content is downloaded once."""
-    return list({one.sha256: one for one in files}.values())
+    """Return one file for each hash: equal content is downloaded once."""
+    return list({file.sha256: file for file in files}.values())
 
 
 def _is_mark(mark: object) -> bool:
-    return isinstance(mark, list) and [type(one) for one in mark] == [int, int, str]
+    return isinstance(mark, list) and [type(part) for part in mark] == [int, int, str]

@@ -1,4 +1,4 @@
-"""The hosts that the player has joined, in one file; no secret stands in it."""
+"""The hosts that the player has joined, in one file without secrets."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OWN = re.compile(r"[a-z0-9-]{1,80}\Z")
 
 
 class TooManyHosts(Exception):
-    """As many hosts are kept as may be."""
+    """Raised if the list of hosts is full."""
 
 
 @frozen
 class HostRecord:
-    """One host in ``hosts.json``: how to reach it, whom we take it for, where its game is."""
+    """One host in ``hosts.json``: its address, its certificate, its game folder."""
 
     id: str
     name: str
@@ -41,23 +41,23 @@ class HostRecord:
 
     @property
     def public(self) -> bool:
-        """Whether it is reached over pinned TLS."""
+        """True if it is reached over pinned TLS."""
         return bool(self.fingerprint)
 
-    def trusts(self, other: HostRecord) -> bool:
-        """Whether each certificate that ``other`` would take is one that this record takes."""
+    def trusts(self, candidate: HostRecord) -> bool:
+        """Return whether this record accepts each certificate that ``candidate`` accepts."""
         known = {self.fingerprint, self.next_fingerprint}
-        wanted = {other.fingerprint, other.next_fingerprint} - {""}
-        return self.public == other.public and wanted <= known
+        wanted = {candidate.fingerprint, candidate.next_fingerprint} - {""}
+        return self.public == candidate.public and wanted <= known
 
 
 def id_of(invite: Invite) -> str:
-    """The id of an invite's host; another invite to the same place has the same."""
+    """Return the id of an invite's host; all invites to one address have the same."""
     return id_at(invite.host, invite.port)
 
 
 def id_at(host: str, port: int) -> str:
-    """The id of the host at that address; two addresses never have the same.
+    """Return the id of the host at that address, unique for each address.
 
     It names a folder, so it has few kinds of characters. Where that loses something, a hash is
     added: else an invite to ``a-b.example`` could take the place of ``a.b.example``.
@@ -70,7 +70,7 @@ def id_at(host: str, port: int) -> str:
 
 
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
-    """The record after an invite: what the player has set stays."""
+    """Return the record after an invite; the player's settings stay."""
     old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
     return evolve(
         old,
@@ -82,7 +82,7 @@ def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
 
 @define
 class HostList:
-    """All hosts, kept in ``path``."""
+    """All hosts, saved in ``path``."""
 
     path: Path
     _known: dict[str, HostRecord] = field(factory=dict, init=False)
@@ -93,8 +93,8 @@ class HostList:
         except FileNotFoundError:
             return
         entries = read.get("hosts", []) if isinstance(read, dict) else []
-        for one in entries[:MOST_HOSTS]:
-            record = _record(one)
+        for entry in entries[:MOST_HOSTS]:
+            record = _record(entry)
             if record is not None:
                 self._known[record.id] = record
 
@@ -105,7 +105,7 @@ class HostList:
         return self._known.get(host)
 
     def put(self, record: HostRecord) -> None:
-        """Keep or replace a host, on disk before it returns; raises TooManyHosts."""
+        """Save or replace a host, on disk before it returns; raise TooManyHosts."""
         if record.id not in self._known and len(self._known) >= MOST_HOSTS:
             raise TooManyHosts
         self._known[record.id] = record
@@ -117,15 +117,18 @@ class HostList:
 
     def _write(self) -> None:
         write_private(
-            self.path, json.dump({"hosts": [asdict(one) for one in self._known.values()]})
+            self.path, json.dump({"hosts": [asdict(record) for record in self._known.values()]})
         )
 
 
 def _record(raw: object) -> HostRecord | None:
-    """The record in a file's entry; None where it is none."""
+    """Parse an entry of the file; return None if it is no host."""
     if not isinstance(raw, dict):
         return None
-    kinds = {one.name: int if one.type in (int, "int") else str for one in fields(HostRecord)}
+    kinds = {
+        attribute.name: int if attribute.type in (int, "int") else str
+        for attribute in fields(HostRecord)
+    }
     known = {name: raw[name] for name, kind in kinds.items() if type(raw.get(name)) is kind}
     if not {"id", "name", "host", "port"} <= known.keys() or not _OWN.match(known["id"]):
         return None

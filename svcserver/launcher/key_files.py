@@ -1,4 +1,4 @@
-"""An account key on its way to another PC: a private file that names its host, too."""
+"""Account keys on their way to another PC: a private file that also names the host."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _HEX = frozenset("0123456789abcdef")
 
 
 class BadKeyFile(ValueError):
-    """The file holds no exported account key; the text says why."""
+    """Raised if the file has no exported account key; the text is the reason."""
 
 
 @frozen
 class KeyFile:
-    """What an exported key file holds: the host, the name and the account key."""
+    """The content of an exported key file: the host, the name and the account key."""
 
     record: HostRecord
     key: Secret = field(repr=False)
 
 
 def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
-    """Write the key of ``record``'s host below ``folder``; gives where.
+    """Write the key of ``record``'s host to a file in ``folder``; return its path.
 
     A file with another key, perhaps the only copy, stays: then the name gets a number.
     """
-    said = {
+    data = {
         "name": record.name,
         "host": record.host,
         "port": record.port,
@@ -45,7 +45,7 @@ def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
         "username": record.username,
         "key": key.reveal(),
     }
-    content = json.dump(said) + b"\n"
+    content = json.dump(data) + b"\n"
     path, number = folder / f"svc-key-{record.id}.json", 1
     while path.exists() and path.read_bytes() != content and number < MOST_FILES:
         number += 1
@@ -55,37 +55,37 @@ def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
 
 
 def read_key_file(path: Path) -> KeyFile:
-    """The key in ``path`` with its host; raises BadKeyFile, and OSError where it is not there."""
+    """Return the key in ``path`` and its host; raise BadKeyFile or OSError."""
     with path.open("rb") as file:
         return parse_key_file(file.read(MOST + 1))
 
 
 def parse_key_file(content: bytes) -> KeyFile:
-    """The key in a file's bytes with its host; raises BadKeyFile."""
+    """Return the key in a file's bytes and its host; raise BadKeyFile."""
     if len(content) > MOST:
         raise BadKeyFile("too long")
     try:
-        said = json.parse(content)
+        data = json.parse(content)
     except json.BadJson as why:
         raise BadKeyFile("no JSON") from why
-    if not isinstance(said, dict):
+    if not isinstance(data, dict):
         raise BadKeyFile("it has no host")
-    return KeyFile(_record(said), Secret(_text(said, "key", KEY.match)))
+    return KeyFile(_record(data), Secret(_text(data, "key", KEY.match)))
 
 
-def _record(said: dict[str, Any]) -> HostRecord:
-    host, port = _text(said, "host", is_host), said.get("port")
+def _record(data: dict[str, Any]) -> HostRecord:
+    host, port = _text(data, "host", is_host), data.get("port")
     if type(port) is not int or not 0 < port < 65536:
         raise BadKeyFile("port")
-    record = HostRecord(id_at(host, port), _text(said, "name", is_server_name), host, port)
-    fingerprint = _text(said, "fingerprint", _is_fingerprint)
+    record = HostRecord(id_at(host, port), _text(data, "name", is_server_name), host, port)
+    fingerprint = _text(data, "fingerprint", _is_fingerprint)
     if not fingerprint and not is_private_host(host):
         raise BadKeyFile("a host on the internet needs a fingerprint")  # else the key goes in clear
     return evolve(
         record,
         fingerprint=fingerprint,
-        next_fingerprint=_text(said, "fingerprint2", _is_fingerprint),
-        username=_text(said, "username", NAME.match),
+        next_fingerprint=_text(data, "fingerprint2", _is_fingerprint),
+        username=_text(data, "username", NAME.match),
     )
 
 
@@ -93,8 +93,8 @@ def _is_fingerprint(text: str) -> bool:
     return not text or (len(text) == 64 and _HEX.issuperset(text))
 
 
-def _text(said: dict[str, Any], name: str, good: Any) -> str:
-    value = said.get(name)
-    if not isinstance(value, str) or not good(value):
+def _text(data: dict[str, Any], name: str, is_good: Any) -> str:
+    value = data.get(name)
+    if not isinstance(value, str) or not is_good(value):
         raise BadKeyFile(name)
     return value

@@ -1,4 +1,4 @@
-"""Where account keys are kept: the system's key store, or a file only this user may read."""
+"""Account keys in the system's key store, or in a file only this user may read."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ IN_BOTH = (
 
 
 class NoKeyStore(Exception):
-    """The system's key store cannot be used."""
+    """Raised if the system's key store cannot be used."""
 
 
 class KeyStore(Protocol):
-    """Keeps one secret for each name."""
+    """Saves one secret for each name."""
 
     where: str  # a sentence for the player
 
     def get(self, name: str) -> Secret | None:
-        """The secret kept under ``name``."""
+        """Return the secret saved under ``name``."""
 
     def put(self, name: str, secret: Secret) -> None:
-        """Keep it, in place of what was there."""
+        """Save or replace a secret."""
 
     def drop(self, name: str) -> None:
-        """Forget it; nothing happens where there is none."""
+        """Delete a secret, if there is one."""
 
 
 @define
@@ -51,8 +51,8 @@ class FileKeys:
     _known: dict[str, str] | None = field(default=None, init=False, repr=False)
 
     def get(self, name: str) -> Secret | None:
-        found = self._all().get(name)
-        return Secret(found) if found else None
+        key = self._all().get(name)
+        return Secret(key) if key else None
 
     def put(self, name: str, secret: Secret) -> None:
         self._write({**self._all(), name: secret.reveal()})
@@ -79,7 +79,7 @@ class FileKeys:
 
 @define
 class SystemKeys:
-    """The key store of the system, through ``keyring``, with a file for what it does not take.
+    """The system's key store, through ``keyring``, with a file for keys it refuses.
 
     A store may be locked or gone at any moment, and an account whose key is lost is lost: so
     what it refuses is kept in the file, and what stands in the file already is found.
@@ -98,11 +98,11 @@ class SystemKeys:
 
     def _stored(self, name: str) -> Secret | None:
         try:
-            found = self.backend.get_password(SERVICE, name)
+            password = self.backend.get_password(SERVICE, name)
         except Exception as why:  # what a store raises is its own affair
             log.warn("the key store did not answer: {why}", why=type(why).__name__)
             return None
-        return Secret(found) if found else None
+        return Secret(password) if password else None
 
     def put(self, name: str, secret: Secret) -> None:
         try:
@@ -128,7 +128,7 @@ class SystemKeys:
 
 
 def system_backend() -> Any:
-    """The system's key store, tried once; raises NoKeyStore."""
+    """Return the system's key store after a trial; raise NoKeyStore."""
     try:
         import keyring
         from keyring.backends import fail, null
@@ -150,7 +150,7 @@ def system_backend() -> Any:
 
 
 def open_keys(folder: Path, *, use_file: bool = False) -> KeyStore:
-    """The system's key store; where there is none, or ``use_file`` asks for it, a file."""
+    """Return the system's key store, or a file if there is none or ``use_file`` is set."""
     file = FileKeys(folder / "keys.json")
     if use_file:
         file.where = AS_ASKED

@@ -1,4 +1,4 @@
-"""The host's list of game files, read with suspicion: a host must not write where it likes.
+"""The host's list of game files, validated: a host must not write where it likes.
 
 Pure. A path that Windows would read in another way is refused on every system, so that a list
 means the same everywhere.
@@ -29,12 +29,12 @@ OWN_FOLDER = ".svc-launcher"  # the launcher's folder inside the game's
 
 
 class BadListing(ValueError):
-    """Not a list of files that may be followed; says why."""
+    """Raised if a list of files must not be followed; the text is the reason."""
 
 
 @frozen
 class GameFile:
-    """Where it belongs in the game's folder, and what it must be: bytes and checksum."""
+    """A file's path in the game's folder, its size and its checksum."""
 
     path: str  # with slashes
     size: int
@@ -52,11 +52,11 @@ class Listing:
     @property
     def total(self) -> int:
         """The size of all files, in bytes."""
-        return sum(one.size for one in self.files)
+        return sum(file.size for file in self.files)
 
 
 def read_listing(text: bytes) -> Listing:
-    """The list in an answer; raises BadListing."""
+    """Parse the list in a reply; raise BadListing."""
     try:
         value = json.parse(text)
     except json.BadJson:
@@ -64,16 +64,16 @@ def read_listing(text: bytes) -> Listing:
     raw = value.get("files") if isinstance(value, dict) else None
     if not isinstance(raw, list) or len(raw) > MOST_FILES:
         raise BadListing("it has no list of files")
-    files = tuple(_file(one) for one in raw)
-    _check_places([one.path.lower() for one in files])
+    files = tuple(_file(entry) for entry in raw)
+    _check_places([entry.path.lower() for entry in files])
     build, program = value.get("build"), value.get("program")
-    if not any(one.path == program for one in files):
+    if not any(entry.path == program for entry in files):
         program = ""  # nothing is started but a file of the game that was verified
     return Listing(plain(build[:LONGEST_BUILD]) if isinstance(build, str) else "", files, program)
 
 
 def _check_places(paths: list[str]) -> None:
-    """Raise BadListing where two files need the same place.
+    """Raise BadListing if two files need the same path.
 
     Sorted, with the separator before every other character, what is in a folder follows at once
     upon a file of the folder's name. A set of all folders could take gigabytes: paths may be deep.
@@ -86,9 +86,9 @@ def _check_places(paths: list[str]) -> None:
             raise BadListing("it has a file where it has a folder")
 
 
-def _file(one: Any) -> GameFile:
-    found = one if isinstance(one, dict) else {}
-    path, size, sha256 = found.get("path"), found.get("size"), found.get("sha256")
+def _file(entry: Any) -> GameFile:
+    fields = entry if isinstance(entry, dict) else {}
+    path, size, sha256 = fields.get("path"), fields.get("size"), fields.get("sha256")
     if not isinstance(path, str) or not is_safe(path):
         raise BadListing("it has a path that may not be written")
     if type(size) is not int or not 0 <= size <= LARGEST:
@@ -99,7 +99,7 @@ def _file(one: Any) -> GameFile:
 
 
 def is_safe(path: str) -> bool:
-    """Whether a path stays below its folder, on every system, and outside ours."""
+    """Return whether a path stays inside its folder, on every system, and outside ours."""
     parts = path.split("/")
     return (
         0 < len(path) <= 1024

@@ -1,4 +1,4 @@
-"""``svc-launcher``: the command line, and everything put together."""
+"""The command line of ``svc-launcher``, and the assembly of its parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from svcserver.launcher import one_instance, runners
 from svcserver.launcher.host_list import HostList
 from svcserver.launcher.keystore import open_keys
 from svcserver.launcher.page import Page
-from svcserver.launcher.page_guard import Entrance
+from svcserver.launcher.page_guard import Sessions
 from svcserver.launcher.page_server import PageServer
 from svcserver.launcher.places import Places, downloads_here, places_here
 from svcserver.launcher.private_files import make_private_folder, write_private
@@ -52,21 +52,21 @@ FILE = "links.json"
 
 
 @frozen
-class WantedLinks:
-    """The choice, kept in the folder ``state``."""
+class LinkChoice:
+    """The player's choice about links, saved in the folder ``state``."""
 
     state: Path
 
     def wanted(self) -> bool:
-        """True unless the player has said no."""
+        """Return whether links should be registered: True unless the player refused."""
         try:
-            said = json.parse((self.state / FILE).read_bytes())
+            data = json.parse((self.state / FILE).read_bytes())
         except (OSError, json.BadJson):
             return True
-        return not (isinstance(said, dict) and said.get("wanted") is False)
+        return not (isinstance(data, dict) and data.get("wanted") is False)
 
     def keep(self, *, wanted: bool) -> None:
-        """Remember it; raises OSError."""
+        """Save the choice; raise OSError."""
         write_private(self.state / FILE, json.dump({"wanted": wanted}))
 
 
@@ -78,13 +78,13 @@ LAST_WORDS_S = 0.2
 
 
 def say(*lines: str) -> None:
-    """Print lines for the player; no text of others in them can begin another one."""
+    """Print lines for the player; foreign text cannot start a new line."""
     for line in lines:
         print(visible(line), flush=True)  # noqa: T201 - the one place that prints
 
 
-def arguments(given: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; a bad one ends the program with its usage."""
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line; a bad one ends the program with its usage."""
     parser = argparse.ArgumentParser(
         prog="svc-launcher", description="Joins a host, keeps the game's files, starts the game."
     )
@@ -112,29 +112,29 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--key-file", action="store_true", help="keep keys in a private file")
     named = f"svc-launcher {launcher_version()}"
     parser.add_argument("--version", action="version", version=named)
-    return parser.parse_args(given)
+    return parser.parse_args(argv)
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Run until the player ends it; the exit status."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until the player ends it; return the exit status."""
     let_nobody_else_write()
-    wish = arguments(sys.argv[1:] if given is None else given)
+    options = arguments(sys.argv[1:] if argv is None else argv)
     places = places_here(os.environ)
-    if wish.what == "remove":
-        return _remove(scheme_of(sys.platform, places), WantedLinks(Path(places.state)))
+    if options.what == "remove":
+        return _remove(scheme_of(sys.platform, places), LinkChoice(Path(places.state)))
     state = Path(places.state)
     make_private_folder(state)
     running = one_instance.find(state)
-    link = running.hand_over(wish.what) if running is not None else None
+    link = running.hand_over(options.what) if running is not None else None
     if link is not None:
         say("The launcher runs already; its page has the invite.")
-        if not wish.no_browser and not wish.print_link:
+        if not options.no_browser and not options.print_link:
             webbrowser.open(link)
         return 0
     reactor = monotonic_reactor()
     try:
         _begin_log(state)
-        running_now = Program.make(reactor, places, wish)
+        running_now = Program.make(reactor, places, options)
     except (json.BadJson, OSError) as why:
         say(f"The launcher's own files in {state} cannot be read: {why}. Mend or remove them.")
         return 1
@@ -146,14 +146,14 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _end_with_the_terminal(reactor: Any) -> None:
-    """Stop, too, when the terminal's window is closed: the game has a session of its own."""
+    """Stop also when the terminal's window is closed: the game has its own session."""
     hangup = getattr(signal, "SIGHUP", None)  # which Windows does not have
     if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
         signal.signal(hangup, lambda *_: reactor.callFromThread(reactor.stop))
 
 
 def relay_port(text: str, say: Callable[[str], None]) -> int:
-    """The port that the game finds its relay on; one that is none is said, and not used.
+    """Return the relay's port for the game; report a bad one and use the default.
 
     Like the relay's own setting, whose module is not among what the launcher is packed with.
     """
@@ -166,8 +166,8 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
     return DEFAULT_PORT
 
 
-def _remove(links: Scheme, choice: WantedLinks) -> int:
-    """Undo what was registered with the system, also for later starts; the exit status."""
+def _remove(links: Scheme, choice: LinkChoice) -> int:
+    """Undo what was registered with the system, also for later starts; return the exit status."""
     try:
         say(links.remove())
         if choice.state.is_dir():
@@ -190,7 +190,7 @@ def _begin_log(state: Path) -> None:
 
 
 def _log_text(event: LogEvent) -> str:
-    """A line of the log; a text of others in it, as in a traceback, cannot begin another one."""
+    """Format a log line; foreign text, such as in a traceback, cannot start a new one."""
     text = formatEventAsClassicLogText(event) or ""
     return "\n    ".join(map(visible, text.rstrip("\n").split("\n"))) + "\n"
 
@@ -201,7 +201,7 @@ class Program:
 
     reactor: Any
     state: Path
-    wish: argparse.Namespace
+    options: argparse.Namespace
     launcher: Launcher
     page: Page
     places: Places
@@ -209,19 +209,19 @@ class Program:
     parts: MultiService = field(factory=MultiService, init=False)
 
     @classmethod
-    def make(cls, reactor: Any, places: Places, wish: argparse.Namespace) -> Program:
-        """The program of these settings, not started yet."""
+    def make(cls, reactor: Any, places: Places, options: argparse.Namespace) -> Program:
+        """Return the program with these options, not started yet."""
         state = Path(places.state)
         launcher = Launcher(
             reactor,
-            open_keys(state, use_file=wish.key_file),
+            open_keys(state, use_file=options.key_file),
             HostList(state / "hosts.json"),
             Path(places.games),
             relay_port(os.environ.get("SVC_RELAY_PORT", ""), say),
             runners.find(sys.platform, os.environ, Path.home()),
         )
-        page = Page(launcher, Entrance(), Path.home(), downloads_here(os.environ, Path.home()))
-        return cls(reactor, state, wish, launcher, page, places)
+        page = Page(launcher, Sessions(), Path.home(), downloads_here(os.environ, Path.home()))
+        return cls(reactor, state, options, launcher, page, places)
 
     def __attrs_post_init__(self) -> None:
         self.server = PageServer(self.reactor, self.page.answer)
@@ -229,48 +229,48 @@ class Program:
         self.page.quit = self._quit
 
     def link(self) -> str:
-        """A link to the page that works once; what follows # is never sent to anybody."""
+        """Return a link to the page that works once; browsers never send the part after #."""
         return f"http://127.0.0.1:{self.server.port}/#{self.page.entrance.new_token()}"
 
     def start(self) -> None:
-        """Open page or terminal, then take the invite of the command line."""
+        """Open the page or the terminal, then the invite of the command line."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
         terminal = Terminal(
             self.launcher, say, self.reactor.stop, self.page.home, self.page.downloads
         )
-        if self.wish.no_browser:
+        if self.options.no_browser:
             Every(self.reactor, LOOK_S, terminal.look, "the terminal").setServiceParent(self.parts)
         self.parts.startService()
         self.page.secret = one_instance.announce(self.state, self.server.port)
-        self._join(self.wish.what)
+        self._join(self.options.what)
         self._have_links_opened()
-        if self.wish.no_browser:
+        if self.options.no_browser:
             self._read_lines(terminal)
             return
         link = self.link()
         # without a console, as in a window program of Windows, nothing is printed
         say(f"The launcher's page: {link}", "The link works once. Ctrl-C ends the launcher.")
-        if not self.wish.print_link:
+        if not self.options.print_link:
             self.reactor.callInThread(webbrowser.open, link)
 
     def _have_links_opened(self) -> None:
-        """Register with the system in a thread, unless the player does not want it."""
-        choice, asked = WantedLinks(self.state), self.wish.links
+        """Register for links in a thread, unless the player refuses it."""
+        choice, has_flag = LinkChoice(self.state), self.options.links
         try:
-            if asked or self.wish.no_links:
-                choice.keep(wanted=asked)
+            if has_flag or self.options.no_links:
+                choice.keep(wanted=has_flag)
         except OSError as why:
             log.warn("the wish about links is not kept: {why}", why=why)
-        if self.wish.no_links or self.wish.print_link or not (asked or choice.wanted()):
+        if self.options.no_links or self.options.print_link or not (has_flag or choice.wanted()):
             return
         links = scheme_of(sys.platform, self.places)
-        adding = deferToThread(links.add, over_another=asked)
-        adding.addCallback(lambda told: log.info("{told}", told=told))
+        adding = deferToThread(links.add, over_another=has_flag)
+        adding.addCallback(lambda result: log.info("{told}", told=result))
         adding.addErrback(_not_registered)
 
     def _quit(self) -> None:
-        """End the launcher, after the page has its answer."""
+        """End the launcher after the page has got its reply."""
         self.reactor.callLater(LAST_WORDS_S, self.reactor.stop)
 
     def _join(self, invite: str) -> None:
@@ -293,13 +293,13 @@ class Program:
         threading.Thread(target=read, daemon=True).start()
 
     def stop(self) -> Any:
-        """End everything; the game, too, since its relay ends."""
+        """End everything, including the game, whose relay ends."""
         one_instance.withdraw(self.state)
         return self.parts.stopService()
 
 
 def _not_registered(why: Failure) -> None:
-    """The launcher is as good without links: the invite can be pasted."""
+    """Log a failed registration: without links the invite can be pasted."""
     log.warn("svc: links are not opened with the launcher: {why}", why=why.getErrorMessage())
 
 

@@ -1,7 +1,8 @@
-"""One host of the player's: does what its machine asks for, and says how things are."""
+"""One host that the player has joined: carries out the actions of its state machine."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,16 +13,18 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher import accounts, key_and_passport, starting, words
-from svcserver.launcher.asking import HostClient
-from svcserver.launcher.fetching import CannotFetch, KeyRefused
-from svcserver.launcher.files_job import FilesJob, NoListing, damage
+from svcserver.launcher import accounts, words
+from svcserver.launcher.command import DOCUMENTED, USUAL_PROGRAM, BadCommand, StartValues
+from svcserver.launcher.downloads import DownloadFailed, KeyRefused
+from svcserver.launcher.game_files import GameFiles, NoListing, damage
 from svcserver.launcher.game_folder import GameFolder, Stopped, one_name
+from svcserver.launcher.host_client import HostClient, NoReply
 from svcserver.launcher.host_list import HostRecord
-from svcserver.launcher.host_news import HostNews
+from svcserver.launcher.host_status import HostNews
 from svcserver.launcher.keystore import KeyStore
-from svcserver.launcher.playing import Game
-from svcserver.launcher.runners import Runner
+from svcserver.launcher.playing import Game, NoProgram
+from svcserver.launcher.private_files import write_private
+from svcserver.launcher.runners import Runner, chosen
 from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 log = Logger()
@@ -29,51 +32,75 @@ log = Logger()
 _PASSING = (words.UNREACHABLE, words.RESTARTING, words.FULL)
 
 
-class Surroundings(Protocol):
-    """What a membership needs of the launcher around it."""
+LONGEST_PASSPORT = 64 * 1024 * 1024  # bytes
+PASSPORT_S = 300.0  # for making a passport
+CHAT_PORT = 61099  # of a private host, which has no gateway
+
+
+class CannotPlay(Exception):
+    """Raised if the game cannot be started now; the text is for the player."""
+
+
+class LauncherServices(Protocol):
+    """The part of the launcher that a membership uses."""
 
     clock: Any
     keys: KeyStore
     games: Path
     downloading: set[str]  # the folders that games are downloaded into now, by ``one_name``
-    runner: Runner | None  # what was found for Windows games
+    runner: Runner | None  # the installed runner for Windows games
 
     def client(self, record: HostRecord, content_port: int = 0) -> HostClient:
-        """Asks the host; with a port, the content server of a private one."""
+        """Return a client of the host, or with a port of a private one's content server."""
 
-    def in_thread(self, work: Callable[..., Any], *given: Any) -> Deferred[Any]:
+    def in_thread(self, work: Callable[..., Any], *args: Any) -> Deferred[Any]:
         """Run blocking work in a thread."""
 
     def keep(self, record: HostRecord) -> None:
-        """Write down what has changed of a host."""
+        """Save the changed record of a host."""
 
     def open_way(self, record: HostRecord) -> tuple[str, str]:
-        """Make the host reachable for the game: its server and chat. Raises CannotPlay."""
+        """Make the host reachable for the game; return server and chat. Raise CannotPlay."""
 
     def close_way(self, record: HostRecord) -> Any:
-        """Stop the relay that ``open_way`` started for this host; another host's goes on."""
+        """Stop the relay that ``open_way`` started for this host; leave another host's alone."""
 
 
 def invite_name(host: str) -> str:
-    """Under which an invite's code is kept until it is used."""
+    """Return the name under which an invite's code is saved until it is used."""
     return f"{host}/invite"
+
+
+def new_key_name(host: str) -> str:
+    """Return the name under which a new key is saved until the host has taken it."""
+    return f"{host}/new"
+
+
+def way_to(record: HostRecord, relay_port: int) -> tuple[str, str]:
+    """Return server (``host:port``) and chat (``ws://host:port``) for the game.
+
+    It reaches a public host through the relay on this PC, a private one directly.
+    """
+    if record.public:
+        return f"127.0.0.1:{relay_port}", f"ws://127.0.0.1:{relay_port}"
+    return f"{record.host}:{record.port}", f"ws://{record.host}:{CHAT_PORT}"
 
 
 @define(eq=False, slots=False)
 class Membership:
-    """Everything about one host; the machine's errands are methods of it."""
+    """Everything about one host; implements the actions of its state machine."""
 
-    around: Surroundings
+    around: LauncherServices
     record: HostRecord
-    before: HostRecord | None = None  # as it stays until the player trusts a new certificate
+    before: HostRecord | None = None  # the record until the player trusts a new certificate
     host: Host = field(init=False)
     inputs: Inputs = field(init=False)
     news: HostNews = field(factory=HostNews, init=False)
     game: Game = field(init=False)
-    files: FilesJob = field(init=False)
+    files: GameFiles = field(init=False)
     client: HostClient = field(init=False)
-    saying: str = field(default="", init=False)  # about a field the player is filling in
-    tried: str = field(default="", init=False)  # what ``saying`` is about
+    saying: str = field(default="", init=False)  # about the name the player is typing
+    tried: str = field(default="", init=False)  # that name
     _asking: Deferred[Any] | None = field(default=None, init=False)
     _fetching: Deferred[Any] | None = field(default=None, init=False)
     _jobs: set[Deferred[Any]] = field(factory=set, init=False)
@@ -86,12 +113,12 @@ class Membership:
         self.client = self.around.client(self.record)
         self.files = self._files()
 
-    def _files(self) -> FilesJob:
+    def _files(self) -> GameFiles:
         record = self.record
         content = self.client
         if not record.public and record.content_port:
             content = self.around.client(record, record.content_port)
-        job = FilesJob(self.around.clock, content, self.around.in_thread, GameFolder(self.folder))
+        job = GameFiles(self.around.clock, content, self.around.in_thread, GameFolder(self.folder))
         job.rate.limit = record.speed_limit
         return job
 
@@ -102,16 +129,16 @@ class Membership:
 
     @property
     def folder(self) -> Path:
-        """Where this host's game files are: as chosen, else the usual place."""
+        """The folder of this host's game files: as chosen, otherwise the usual one."""
         return Path(self.record.folder) if self.record.folder else self.usual_folder
 
     @property
     def usual_folder(self) -> Path:
-        """Where it is unless the player wants it elsewhere."""
+        """The folder unless the player chose another one."""
         return self.around.games / self.record.id
 
     def change(self, **changes: Any) -> None:
-        """Change the record of this host, and keep it."""
+        """Change and save the record of this host."""
         before, self.record = self.record, evolve(self.record, **changes)
         if self.before is None:
             self.around.keep(self.record)
@@ -120,23 +147,23 @@ class Membership:
             self.files.stop()
             self.files = self._files()
 
-    # -- the machine's errands -------------------------------------------------
+    # -- actions of the state machine -------------------------------------------------
 
     def register(self, name: str) -> None:
-        self._ask_no_more()
+        self._cancel_name_check()
         self._begin(self._register(name))
 
     @property
     def _code(self) -> str:
-        """The invite's, until it is used."""
+        """The invite's code, until it is used."""
         code = self.around.keys.get(invite_name(self.record.id))
         return code.reveal() if code is not None else ""
 
     async def _register(self, name: str) -> None:
         try:
             account = await accounts.register(self.client, name, self._code)
-        except accounts.Refused as why:
-            self.inputs.refused(str(why))
+        except accounts.Refused as error:
+            self.inputs.refused(str(error))
             return
         self.around.keys.put(self.record.id, account.key)
         self.around.keys.drop(invite_name(self.record.id))
@@ -151,15 +178,15 @@ class Membership:
         key = self.key
         try:
             account = await accounts.recognise(self.client, key or Secret(""))
-        except accounts.Refused as why:
-            self.inputs.refused(str(why))
+        except accounts.Refused as error:
+            self.inputs.refused(str(error))
             return
         self.change(username=account.username)
         self.inputs.known()
         await self._settle()
 
     async def _settle(self) -> None:
-        """Look around as a new member, then at the files."""
+        """Load the status as a new member, then check the files."""
         await self._refresh()
         self.inputs.check(False)
 
@@ -174,30 +201,31 @@ class Membership:
             return
         files = self.files
         try:
-            listing, found = await files.check(thorough=thorough)
+            listing, comparison = await files.check(thorough=thorough)
         except Stopped:
             return
         except NoListing:
             self.inputs.whole(False)
             return
-        except CannotFetch as why:
-            self.inputs.failed(str(why))
+        except DownloadFailed as error:
+            self.inputs.failed(str(error))
             return
         self._keep_program(files)
-        if found.whole:
+        if comparison.whole:
             self.inputs.whole(True)
         else:
-            self.inputs.lacking(found.bytes_missing, damage(found, listing))
+            self.inputs.lacking(comparison.bytes_missing, damage(comparison, listing))
 
     def fetch(self) -> None:
         self._fetching = self._begin(self._fetch(self._fetching))
 
     async def _fetch(self, before: Deferred[Any] | None) -> None:
-        """Download, unless another host does so in the same folder: each would take the other's
-        partial files for those of an older version.
+        """Download, unless another host does so in the same folder.
+
+        Each would take the other's partial files for those of an older version.
         """
         if before is not None:
-            await before  # one that was stopped may still be ending
+            await before  # a stopped download may still be ending
         downloading = self.around.downloading
         place = await self.around.in_thread(one_name, self.folder)
         if self.host.stage is not Stage.FETCHING:
@@ -211,7 +239,7 @@ class Membership:
         finally:
             downloading.discard(place)
 
-    async def _fetch_files(self, files: FilesJob) -> None:
+    async def _fetch_files(self, files: GameFiles) -> None:
         try:
             await files.fetch(self.key or Secret(""))
         except Stopped:
@@ -219,35 +247,88 @@ class Membership:
         except KeyRefused:
             self.inputs.failed(await self._why_refused())
             return
-        except CannotFetch as why:
-            self.inputs.failed(str(why))
+        except DownloadFailed as error:
+            self.inputs.failed(str(error))
             return
         self._keep_program(files)
         self.inputs.whole(True)
 
-    def _keep_program(self, files: FilesJob) -> None:
-        """Remember what starts the game: it is played, too, while the files are not handed out."""
+    def _keep_program(self, files: GameFiles) -> None:
+        """Save which program starts the game, for times when the host offers no files."""
         if files.program != self.record.program:
             self.change(program=files.program)
 
     async def _why_refused(self) -> str:
-        """Whether the key is unknown, or the account shut out."""
+        """Return whether the key is unknown or the account banned, as the player's text."""
         try:
             await accounts.recognise(self.client, self.key or Secret(""))
-        except accounts.Refused as why:
-            return str(why)
+        except accounts.Refused as error:
+            return str(error)
         return words.KEY_REFUSED
 
     def stop_files(self) -> None:
         self.files.stop()
 
     def start_game(self) -> None:
-        self._begin(starting.start_game(self))
+        self._begin(self._start_game())
+
+    async def _start_game(self) -> None:
+        """Check that the host lets the player in, and start the game."""
+        try:
+            await self._try_start()
+        except (accounts.Refused, CannotPlay) as error:
+            self.inputs.failed(str(error))
+        except BadCommand as error:
+            self.inputs.failed(words.BAD_COMMAND.format(why=error))
+        except OSError as error:
+            reason = error.strerror or error
+            self.inputs.failed(words.NOT_WRITABLE.format(folder=self.folder, why=reason))
+        except NoProgram as error:
+            self.inputs.failed(words.NO_PROGRAM.format(program=error))
+
+    async def _try_start(self) -> None:
+        key = self.key
+        if key is None:
+            raise accounts.Refused(words.KEY_REFUSED)
+        await accounts.recognise(self.client, key)
+        if not await self.files.is_newest():
+            raise CannotPlay(words.VERSION)
+        runner, environ = self.runner, dict(os.environ)
+        if runner is not None:
+            await self.around.in_thread(runner.prepare, self.folder)
+            environ |= runner.environ(self.folder)
+        if self.host.stage is not Stage.STARTING:
+            return
+        values = self.start_values(*self.around.open_way(self.record))
+        try:
+            front = runner.command if runner is not None else ""
+            self.game.start(
+                values.arguments(self.command, front, key.reveal()), str(self.folder), environ
+            )
+        except BaseException:
+            self.around.close_way(self.record)
+            raise
+        self.inputs.started()
+
+    @property
+    def command(self) -> str:
+        """The command that starts the game, with placeholders."""
+        return self.record.command or DOCUMENTED
+
+    @property
+    def runner(self) -> Runner | None:
+        """The program in front of the game's own."""
+        program = self.record.program or USUAL_PROGRAM
+        return chosen(self.record.runner, self.command, program, self.around.runner)
+
+    def start_values(self, server: str, chat: str) -> StartValues:
+        """Return the values of the command's placeholders for these addresses."""
+        program = self.record.program or USUAL_PROGRAM
+        return StartValues(str(self.folder), server, chat, program)
 
     def _game_ended(self, status: int) -> None:
         self.around.close_way(self.record)
-        why = words.GAME_FAILED.format(code=status) if status else ""
-        self.inputs.ended(why)
+        self.inputs.ended(words.GAME_FAILED.format(code=status) if status else "")
         if not status:
             self.host.note = words.GAME_ENDED
 
@@ -255,10 +336,10 @@ class Membership:
         self.game.stop()
         self.around.close_way(self.record)
 
-    # -- the player's other wishes ---------------------------------------------
+    # -- the player's other requests ---------------------------------------------
 
     def agree(self) -> None:
-        """The player trusts the host; one who has a key for it already goes on with it."""
+        """Trust the host; a player with a key for it goes on with it."""
         before, self.before = self.before, None
         self.inputs.agree()
         if before is not None:
@@ -266,18 +347,18 @@ class Membership:
             self.inputs.bring()
 
     def choose(self, name: str) -> None:
-        """Register as ``name``, if that can be a name."""
+        """Register as ``name`` if it is a valid name."""
         if accounts.NAME.match(name):
             self.inputs.choose(name)
         else:
             self.host.trouble = words.NAME_INVALID
 
     def try_name(self, name: str) -> None:
-        """Say whether ``name`` keeps the rules and is free, in place of what was asked before."""
-        self._ask_no_more()
+        """Check whether ``name`` is valid and free; cancels an earlier check."""
+        self._cancel_name_check()
         if self.host.stage is not Stage.NAMING:
             return
-        self.tried, self.host.trouble = name, ""  # which was about another name
+        self.tried, self.host.trouble = name, ""  # the trouble was about another name
         if accounts.NAME.match(name):
             self._asking = self._begin(self._ask_for(name))
         else:
@@ -287,19 +368,19 @@ class Membership:
         public = self.record.public
         self.saying = await accounts.ask_for(self.client, name, self._code, public=public)
 
-    def _ask_no_more(self) -> None:
+    def _cancel_name_check(self) -> None:
         asking, self._asking = self._asking, None
         self.tried = self.saying = ""
         if asking is not None:
             asking.cancel()
 
     def bring(self, key: Secret) -> None:
-        """Use the account key ``key`` from now on, and keep it in the key store."""
+        """Save the account key ``key`` in the key store and use it."""
         self.around.keys.put(self.record.id, key)
         self.inputs.bring()
 
     def refresh(self) -> Deferred[Any]:
-        """Ask the host anew for its status, news and files."""
+        """Poll the host's status and news."""
         return self._begin(self._refresh())
 
     async def _refresh(self) -> None:
@@ -315,28 +396,64 @@ class Membership:
         if self.news.known and key is not None:
             await self.news.ask_hunter(self.client, key, self.around.clock.seconds())
         if self.news.reachable and self.news.known is False:
-            # the host may have taken a new key whose answer was lost
-            renewed = key_and_passport.is_renewing(self) and await key_and_passport.renew_key(self)
-            if not renewed:
+            # the host may have taken a new key although its reply was lost
+            is_renewing = self.around.keys.get(new_key_name(self.record.id)) is not None
+            if not (is_renewing and await self._renew_key()):
                 self.inputs.expelled(await self._why_refused())
         if over and self.host.stage is Stage.UNCHECKED and not self.host.trouble:
-            self.inputs.check(False)  # which the host could not be asked about before
+            self.inputs.check(False)  # the host could not be reached before
 
     def save_passport(self, folder: Path) -> None:
-        """Have the host sign what the player has there, and keep it in ``folder``."""
-        self._begin(
-            key_and_passport.save_passport(self, folder / f"svc-passport-{self.record.id}.json")
-        )
+        """Have the host sign the player's data, and save it in ``folder``."""
+        self._begin(self._save_passport(folder / f"svc-passport-{self.record.id}.json"))
+
+    async def _save_passport(self, path: Path) -> None:
+        key = self.key if self.record.username else None
+        bounds: Any = {"limit": LONGEST_PASSPORT, "patience_s": PASSPORT_S}
+        try:
+            reply = await self.client.ask("GET", "/launcher/passport", key=key, **bounds)
+            if reply.status != 200 or not isinstance(reply.json, dict):
+                self.host.note = words.NO_PASSPORT
+                return
+            await self.around.in_thread(write_private, path, reply.body)
+        except NoReply as error:
+            self.host.note = accounts.lost(error)
+        except OSError as error:
+            reason = error.strerror or error
+            self.host.note = words.NOT_WRITABLE.format(folder=path.parent, why=reason)
+        else:
+            self.host.note = words.PASSPORT_SAVED.format(path=path)
 
     def renew_key(self) -> None:
-        """Have the host take a new key in place of the one we have."""
+        """Replace the key with a new one."""
         self._begin(self._renew_key())
 
-    async def _renew_key(self) -> None:
-        await key_and_passport.renew_key(self)
+    async def _renew_key(self) -> bool:
+        """Replace the key, and return whether the host has taken the new one.
+
+        Both keys are saved until that is known.
+        """
+        keys, record, old = self.around.keys, self.record, self.key
+        if old is None or not record.username:
+            return False
+        if self.host.stage in (Stage.STARTING, Stage.PLAYING):
+            self.host.note = words.RENEW_LATER
+            return False
+        new = keys.get(new_key_name(record.id)) or accounts.new_key()
+        keys.put(new_key_name(record.id), new)
+        try:
+            await accounts.renew(self.client, old, new)
+        except accounts.Refused as error:
+            if not await accounts.is_taken(self.client, new):
+                self.host.note = str(error)
+                return False
+        keys.put(record.id, new)
+        keys.drop(new_key_name(record.id))
+        self.host.note = words.KEY_RENEWED
+        return True
 
     def leave(self) -> None:
-        """Stop the downloads and all errands, and close the connections to the host."""
+        """Stop all work, and close the connections to the host."""
         self.files.stop()
         for job in tuple(self._jobs):
             job.cancel()
@@ -344,7 +461,7 @@ class Membership:
         if self.files.client is not self.client:
             self.files.client.pool.close()
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> Deferred[Any]:
+    def _begin(self, work: Coroutine[Any, Any, object]) -> Deferred[Any]:
         job: Deferred[Any] = Deferred.fromCoroutine(work)
         self._jobs.add(job)
         job.addErrback(self._broken)
@@ -353,11 +470,11 @@ class Membership:
 
     def _broken(self, failure: Failure) -> None:
         if failure.check(CancelledError) is None:
-            log.failure("what was asked for {host} failed", failure, host=self.record.name)
+            log.failure("an action for {host} failed", failure, host=self.record.name)
             self.inputs.failed(words.DEFECT)
 
     # -- what is shown ---------------------------------------------------------
 
     def standing(self) -> str:
-        """A sentence when the host is not as it should be."""
+        """Return a text if the host is not as it should be."""
         return self.news.why if self.news.reachable is False else ""

@@ -63,39 +63,39 @@ class Running:
         return link if isinstance(link, str) and link.startswith(own) else None
 
 
-def _ask(connection: http.client.HTTPConnection, path: str, said: object) -> tuple[int, object]:
-    connection.request("POST", path, json.dump(said), {"Content-Type": "application/json"})
+def _ask(connection: http.client.HTTPConnection, path: str, body: object) -> tuple[int, object]:
+    connection.request("POST", path, json.dump(body), {"Content-Type": "application/json"})
     answer = connection.getresponse()
     return answer.status, json.parse(answer.read(LONGEST_ANSWER))
 
 
 def proof_of(secret: Secret, nonce: str) -> str:
-    """What only a holder of ``secret`` can answer to ``nonce``."""
+    """Return the proof that its sender knows ``secret``, for this ``nonce``."""
     key, text = secret.reveal().encode(), b"svc-launcher runs " + nonce.encode()
     return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
 def find(state: Path) -> Running | None:
-    """The launcher whose file is there; it may have ended without removing it."""
+    """Return the launcher whose file is there; it may have ended without removing it."""
     try:
-        said = json.parse((state / FILE).read_bytes())
+        data = json.parse((state / FILE).read_bytes())
     except (OSError, json.BadJson):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(data, dict):
         return None
-    port, secret = said.get("port"), said.get("secret")
+    port, secret = data.get("port"), data.get("secret")
     if type(port) is not int or not 0 < port < 65536 or not isinstance(secret, str):
         return None
     return Running(port, Secret(secret))
 
 
 def announce(state: Path, port: int) -> Secret:
-    """Say that this launcher runs; gives the secret of those who hand over."""
+    """Record that this launcher runs; return the secret for the hand-over."""
     secret = hex_token(64)
     write_private(state / FILE, json.dump({"port": port, "secret": secret, "pid": os.getpid()}))
     return Secret(secret)
 
 
 def withdraw(state: Path) -> None:
-    """Say that it no longer runs."""
+    """Record that it no longer runs."""
     (state / FILE).unlink(missing_ok=True)

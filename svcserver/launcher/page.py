@@ -1,4 +1,4 @@
-"""What the page may ask: its files by anybody here, everything else with the session.
+"""The page's requests: its files for anybody here, everything else with the session.
 
 No key is ever in the page. One that is saved for another PC is written by the launcher itself, and
 of one that comes the page passes on the file which the player has chosen, unread: its bytes are in
@@ -23,8 +23,8 @@ from svcserver.launcher.choices import FASTEST, LONGEST_PATH, Choices, choose
 from svcserver.launcher.command import LONGEST
 from svcserver.launcher.key_files import BadKeyFile, parse_key_file
 from svcserver.launcher.membership import Membership
-from svcserver.launcher.page_guard import Entrance
-from svcserver.launcher.page_server import ENTER, Said, Wish
+from svcserver.launcher.page_guard import Sessions
+from svcserver.launcher.page_server import ENTER, PageReply, PageRequest
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.view import show_all
 
@@ -38,140 +38,142 @@ INDEX = "index.html"
 
 
 class Bad(Exception):
-    """The request does not fit."""
+    """Raised if the request has a wrong form."""
 
 
-def read_files() -> dict[str, Said]:
-    """The page's own files, by name."""
-    found = {}
-    for one in files("svcserver.launcher").joinpath("static").iterdir():
-        kind = _KINDS.get(one.name.rpartition(".")[2])
+def read_files() -> dict[str, PageReply]:
+    """Return the page's own files, by name."""
+    replies = {}
+    for file in files("svcserver.launcher").joinpath("static").iterdir():
+        kind = _KINDS.get(file.name.rpartition(".")[2])
         if kind is not None:
-            found[one.name] = Said(200, one.read_bytes(), kind)
-    return found
+            replies[file.name] = PageReply(200, file.read_bytes(), kind)
+    return replies
 
 
 @define
 class Page:
-    """Answers what the page in the browser asks, once the server has let it in."""
+    """Answers the requests of the page in the browser."""
 
     launcher: Launcher
-    entrance: Entrance
+    entrance: Sessions
     home: Path
     downloads: Path  # where what the player takes along is written
     link: Callable[[], str] = str  # a new link to this page
     quit: Callable[[], None] = lambda: None  # ends the launcher
     secret: Secret | None = None  # of a second start, which hands over its invite
-    _files: dict[str, Said] = field(factory=read_files)
+    _files: dict[str, PageReply] = field(factory=read_files)
     _numbers: Iterator[int] = field(factory=count)
 
-    def answer(self, wish: Wish) -> Said:
-        """The answer to a request that comes from this machine and our own origin."""
-        if wish.method == "GET" and wish.path.count("/") == 1:
-            return self._files.get(wish.path[1:] or INDEX, Said.of({"error": "not_found"}, 404))
-        if wish.method not in ("GET", "POST"):
-            return Said.of({"error": "method_not_allowed"}, 405)
+    def answer(self, request: PageRequest) -> PageReply:
+        """Answer a request that comes from this machine and our own origin."""
+        if request.method == "GET" and request.path.count("/") == 1:
+            return self._files.get(
+                request.path[1:] or INDEX, PageReply.of({"error": "not_found"}, 404)
+            )
+        if request.method not in ("GET", "POST"):
+            return PageReply.of({"error": "method_not_allowed"}, 405)
         try:
-            if wish.path == ENTER:
-                return self._enter(_body(wish))
-            if wish.path == "/api/running":
-                return self._running(_body(wish))
-            if wish.path == "/api/hand-over":
-                return self._hand_over(_body(wish))
-            if not self.entrance.knows(wish.session):
-                return Said.of({"error": "session"}, 403)
-            return self._api(wish)
+            if request.path == ENTER:
+                return self._enter(_body(request))
+            if request.path == "/api/running":
+                return self._running(_body(request))
+            if request.path == "/api/hand-over":
+                return self._hand_over(_body(request))
+            if not self.entrance.knows(request.session):
+                return PageReply.of({"error": "session"}, 403)
+            return self._api(request)
         except Bad:
-            return Said.of({"error": "bad_request"}, 400)
+            return PageReply.of({"error": "bad_request"}, 400)
 
-    def _enter(self, said: dict[str, Any]) -> Said:
-        session = self.entrance.enter(_text(said, "token", 256))
+    def _enter(self, body: dict[str, Any]) -> PageReply:
+        session = self.entrance.enter(_text(body, "token", 256))
         if session is None:
-            return Said.of({"error": "token"}, 403)
-        return Said.of({"session": session})
+            return PageReply.of({"error": "token"}, 403)
+        return PageReply.of({"session": session})
 
-    def _running(self, said: dict[str, Any]) -> Said:
-        """Prove to a second start that this is the launcher whose file it has found."""
-        nonce = _text(said, "nonce", 64)
+    def _running(self, body: dict[str, Any]) -> PageReply:
+        """Prove to a second start that this is the launcher whose file it found."""
+        nonce = _text(body, "nonce", 64)
         if self.secret is None or len(nonce) < 32:
             raise Bad
-        return Said.of({"proof": one_instance.proof_of(self.secret, nonce)})
+        return PageReply.of({"proof": one_instance.proof_of(self.secret, nonce)})
 
-    def _hand_over(self, said: dict[str, Any]) -> Said:
-        if self.secret is None or not self.secret.matches(_text(said, "secret", 256)):
-            return Said.of({"error": "secret"}, 403)
-        invite = _text(said, "invite", 4096)
+    def _hand_over(self, body: dict[str, Any]) -> PageReply:
+        if self.secret is None or not self.secret.matches(_text(body, "secret", 256)):
+            return PageReply.of({"error": "secret"}, 403)
+        invite = _text(body, "invite", 4096)
         if invite:
-            self._join(said)
-        return Said.of({"link": self.link()})
+            self._join(body)
+        return PageReply.of({"link": self.link()})
 
-    def _api(self, wish: Wish) -> Said:
-        _, _, *parts = wish.path.split("/")
-        match wish.method, parts:
+    def _api(self, request: PageRequest) -> PageReply:
+        _, _, *parts = request.path.split("/")
+        match request.method, parts:
             case "GET", ["state"]:
-                return Said.of(self._state())
+                return PageReply.of(self._state())
             case "GET", ["hosts", host, "pictures", number]:
                 return self._picture(host, number)
             case "POST", ["join"]:
-                return self._join(_body(wish))
+                return self._join(_body(request))
             case "POST", ["import"]:
-                return self._import(wish.body)
+                return self._import(request.body)
             case "POST", ["import", "replace"]:
-                return self._import(wish.body, replace=True)
+                return self._import(request.body, replace=True)
             case "POST", ["quit"]:
                 self.quit()
-                return Said.of({})
+                return PageReply.of({})
             case "POST", ["hosts", host, act] if act in _ACTS:
                 member = self.launcher.members.get(host)
                 if member is None:
-                    return Said.of({"error": "not_found", "sentence": words.UNKNOWN_HOST}, 404)
-                sentence = _ACTS[act](self, member, _body(wish))
-                return Said.of({"sentence": sentence or "", "state": self._state()})
-        return Said.of({"error": "not_found"}, 404)
+                    return PageReply.of({"error": "not_found", "sentence": words.UNKNOWN_HOST}, 404)
+                sentence = _ACTS[act](self, member, _body(request))
+                return PageReply.of({"sentence": sentence or "", "state": self._state()})
+        return PageReply.of({"error": "not_found"}, 404)
 
     def _state(self) -> dict[str, Any]:
-        """How things are, numbered: an answer that comes late is not to cover a newer one."""
+        """Return the state, numbered so that a late reply does not replace a newer one."""
         return {**show_all(self.launcher), "number": next(self._numbers)}
 
-    def _join(self, said: dict[str, Any]) -> Said:
+    def _join(self, body: dict[str, Any]) -> PageReply:
         try:
-            member = self.launcher.join(_text(said, "invite", 4096))
+            member = self.launcher.join(_text(body, "invite", 4096))
         except CannotJoin as why:
-            return Said.of({"sentence": str(why)})
-        return Said.of({"id": member.record.id, "state": self._state()})
+            return PageReply.of({"sentence": str(why)})
+        return PageReply.of({"id": member.record.id, "state": self._state()})
 
-    def _import(self, content: bytes, *, replace: bool = False) -> Said:
-        """Take over the key in a file's bytes."""
+    def _import(self, content: bytes, *, replace: bool = False) -> PageReply:
+        """Import the key in a file's bytes."""
         try:
             member = self.launcher.bring(parse_key_file(content), replace=replace)
         except BadKeyFile:
-            return Said.of({"sentence": words.BAD_KEY_FILE})
+            return PageReply.of({"sentence": words.BAD_KEY_FILE})
         except CannotJoin as why:
-            return Said.of({"sentence": str(why), "other_key": isinstance(why, OtherKey)})
-        return Said.of({"id": member.record.id, "state": self._state()})
+            return PageReply.of({"sentence": str(why), "other_key": isinstance(why, OtherKey)})
+        return PageReply.of({"id": member.record.id, "state": self._state()})
 
-    def _picture(self, host: str, number: str) -> Said:
+    def _picture(self, host: str, number: str) -> PageReply:
         member = self.launcher.members.get(host)
         pictures = member.news.pictures if member is not None else []
         index = whole_in(number, 2)
         if index is None or index >= len(pictures):
-            return Said.of({"error": "not_found"}, 404)
-        found = pictures[index]
-        return Said(200, found.body, found.kind)
+            return PageReply.of({"error": "not_found"}, 404)
+        picture = pictures[index]
+        return PageReply(200, picture.body, picture.kind)
 
     # -- acts on one host ------------------------------------------------------
 
     def agree(self, member: Membership, _: dict[str, Any]) -> None:
         member.agree()
 
-    def choose(self, member: Membership, said: dict[str, Any]) -> None:
-        member.choose(_text(said, "name", 64).strip())
+    def choose(self, member: Membership, body: dict[str, Any]) -> None:
+        member.choose(_text(body, "name", 64).strip())
 
-    def try_name(self, member: Membership, said: dict[str, Any]) -> None:
-        member.try_name(_text(said, "name", 64).strip())
+    def try_name(self, member: Membership, body: dict[str, Any]) -> None:
+        member.try_name(_text(body, "name", 64).strip())
 
-    def check(self, member: Membership, said: dict[str, Any]) -> None:
-        member.inputs.check(said.get("thorough") is True)
+    def check(self, member: Membership, body: dict[str, Any]) -> None:
+        member.inputs.check(body.get("thorough") is True)
 
     def fetch(self, member: Membership, _: dict[str, Any]) -> None:
         member.inputs.fetch()
@@ -194,15 +196,15 @@ class Page:
     def save_passport(self, member: Membership, _: dict[str, Any]) -> None:
         member.save_passport(self.downloads)
 
-    def settings(self, member: Membership, said: dict[str, Any]) -> str:
-        """Change how this host's game is kept and started; gives what is wrong."""
-        limit = said.get("speed_limit")
+    def settings(self, member: Membership, body: dict[str, Any]) -> str:
+        """Change how this host's game is stored and started; return the text of an error."""
+        limit = body.get("speed_limit")
         if type(limit) is not int or not 0 <= limit < FASTEST:
             raise Bad
         chosen = Choices(
-            _text(said, "folder", LONGEST_PATH),
-            _text(said, "command", LONGEST),
-            _text(said, "runner", LONGEST_PATH),
+            _text(body, "folder", LONGEST_PATH),
+            _text(body, "command", LONGEST),
+            _text(body, "runner", LONGEST_PATH),
             limit,
         )
         return choose(member, chosen, self.home)
@@ -225,20 +227,20 @@ _ACTS: dict[str, Act] = {
 }
 
 
-def _body(wish: Wish) -> dict[str, Any]:
-    if wish.method != "POST":
+def _body(request: PageRequest) -> dict[str, Any]:
+    if request.method != "POST":
         raise Bad
     try:
-        said = json.parse(wish.body)
+        data = json.parse(request.body)
     except json.BadJson:
         raise Bad from None
-    if not isinstance(said, dict):
+    if not isinstance(data, dict):
         raise Bad
-    return said
+    return data
 
 
-def _text(said: dict[str, Any], name: str, longest: int) -> str:
-    value = said.get(name)
+def _text(data: dict[str, Any], name: str, longest: int) -> str:
+    value = data.get(name)
     if not isinstance(value, str) or len(value) > longest or "\0" in value:
         raise Bad
     return value

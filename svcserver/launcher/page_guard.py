@@ -1,4 +1,4 @@
-"""Who may use the page: this machine's browser, on our own address, with the session. Pure.
+"""Access to the page: this machine's browser, at our own address, with the session. Pure.
 
 Any page in the browser can send requests to loopback, a name of somebody else's may be pointed
 at 127.0.0.1, and other users of this PC can connect, too. So a request must name our very address
@@ -22,20 +22,20 @@ _SITES = (b"same-origin", b"none")
 
 
 @define
-class Entrance:
+class Sessions:
     """The one-time tokens of links, and the sessions they were exchanged for."""
 
     _tokens: list[Secret] = field(factory=list)
     _sessions: list[Secret] = field(factory=list)
 
     def new_token(self) -> str:
-        """A token for a link; it works once."""
+        """Return a token for a link; it works once."""
         token = hex_token(64)
         self._tokens = [*self._tokens[1 - MOST_SESSIONS :], Secret(token)]
         return token
 
     def enter(self, offered: str) -> str | None:
-        """The secret of a new session for a link's token; None for any other text."""
+        """Return the secret of a new session for a link's token; None for any other text."""
         for token in self._tokens:
             if token.matches(offered):
                 self._tokens.remove(token)
@@ -45,7 +45,7 @@ class Entrance:
         return None
 
     def knows(self, offered: bytes) -> bool:
-        """Whether it is the secret of a session."""
+        """Return whether ``offered`` is the secret of a session."""
         return any([session.matches(offered) for session in self._sessions])
 
 
@@ -59,7 +59,7 @@ def foreign(
     sites: Sequence[bytes],
     modes: Sequence[bytes],
 ) -> str:
-    """What gives a request away as somebody else's; empty for our own. ``own`` is host:port."""
+    """Return why a request is not our page's; empty if it is. ``own`` is host:port."""
     if not is_loopback(peer):
         return "peer"
     if list(hosts) != [own]:

@@ -1,4 +1,4 @@
-"""Serves the page on loopback: a small HTTP server over the services' own reading of HTTP."""
+"""The loopback HTTP server of the page."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LONGEST = 16 << 20  # bytes of a table that are read: a hundred thousand connect
 
 
 def is_another_users(client: int, server: int) -> bool:
-    """Whether the connection from port ``client`` to our port ``server`` is; False if unknown."""
+    """Return whether the connection belongs to another user; False if unknown."""
     if sys.platform != "linux":
         return False
     return owner_in(map(_read, TABLES), client, server) not in (None, os.getuid())
 
 
 def owner_in(tables: Iterable[str], client: int, server: int) -> int | None:
-    """The user id of the connection's client in ``/proc/net/tcp``'s text; None if it is not there.
+    """Return the user id of the connection's client in ``/proc/net/tcp``'s text, or None.
 
     A line's second and third field are the own and the other address, ``0100007F:A1B2`` with the
     port in hexadecimal digits, the eighth is the user id.
@@ -95,21 +95,21 @@ HEADERS = {
 
 
 @frozen
-class Said:
-    """An answer to the browser."""
+class PageReply:
+    """A reply to the browser."""
 
     status: int
     body: bytes
     kind: str = "application/json"
 
     @classmethod
-    def of(cls, value: Any, status: int = 200) -> Said:
-        """An answer of JSON."""
+    def of(cls, value: Any, status: int = 200) -> PageReply:
+        """Return a JSON reply."""
         return cls(status, json.dump(value))
 
 
 @frozen
-class Wish:
+class PageRequest:
     """A request that has passed the guard."""
 
     method: str
@@ -118,7 +118,7 @@ class Wish:
     body: bytes
 
 
-Answerer = Callable[[Wish], Said]
+Answerer = Callable[[PageRequest], PageReply]
 
 
 class PageConnection(Connection):
@@ -182,28 +182,28 @@ class PageConnection(Connection):
             log.warn("another user of this PC tried to open the launcher's page")
             self._refuse(403, "user")
             return
-        said = self.factory.answer(Wish(head.method.decode(), path, session, self._parts))
-        asked = head.method == b"GET" and path.startswith("/api/")
-        self.known = self.known or (asked and said.status == 200)
-        self._write(said, close=not head.keep_alive)
+        reply = self.factory.answer(PageRequest(head.method.decode(), path, session, self._parts))
+        is_api = head.method == b"GET" and path.startswith("/api/")
+        self.known = self.known or (is_api and reply.status == 200)
+        self._write(reply, close=not head.keep_alive)
 
     def on_fault(self, fault: Fault) -> None:
         self._refuse(fault.status, fault.code)
 
     def _refuse(self, status: int, code: str) -> None:
-        self._write(Said.of({"error": code}, status), close=True)
+        self._write(PageReply.of({"error": code}, status), close=True)
 
-    def _write(self, said: Said, *, close: bool) -> None:
+    def _write(self, reply: PageReply, *, close: bool) -> None:
         lines = {
-            "Content-Type": said.kind,
-            "Content-Length": str(len(said.body)),
+            "Content-Type": reply.kind,
+            "Content-Length": str(len(reply.body)),
             **HEADERS,
             **({"Connection": "close"} if close else {}),
         }
         fields = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        reason = _REASONS.get(said.status, "Refused")
-        head = f"HTTP/1.1 {said.status} {reason}\r\n{fields}\r\n".encode("latin-1")
-        self.transport.write(head if self._to_head else head + said.body)
+        reason = _REASONS.get(reply.status, "Refused")
+        head = f"HTTP/1.1 {reply.status} {reason}\r\n{fields}\r\n".encode("latin-1")
+        self.transport.write(head if self._to_head else head + reply.body)
         self._to_head = False  # a fault of the next request has a body
         if close:
             self.end(linger=True)
@@ -212,7 +212,7 @@ class PageConnection(Connection):
 
 
 class PageFactory(Connections[PageConnection]):
-    """Makes the connections.
+    """The factory of the page's connections.
 
     ``own`` is the address that a request must name; ``is_another_users`` as the function.
     """
@@ -231,20 +231,20 @@ class PageFactory(Connections[PageConnection]):
         return PageConnection(self, peer_of(addr))
 
     def make_room(self) -> None:
-        """Cut the oldest connection that has not shown the session, or else the newest.
+        """Cut the oldest connection without a session, or else the newest.
 
         Everybody on this PC can open connections, and must not keep the player out by that.
         """
-        strangers = [one for one in self.channels if not one.known]
+        strangers = [channel for channel in self.channels if not channel.known]
         (strangers or list(self.channels)[-1:])[0].cut()
 
-    def answer(self, wish: Wish) -> Said:
-        """The answer; a defect of ours is told as such."""
+    def answer(self, request: PageRequest) -> PageReply:
+        """Answer a request; an exception becomes a 500."""
         try:
-            return self._answer(wish)
+            return self._answer(request)
         except Exception:
             log.failure("the page could not be answered")
-            return Said.of({"error": "defect"}, 500)
+            return PageReply.of({"error": "defect"}, 500)
 
 
 class PageServer(Service):

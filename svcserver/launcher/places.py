@@ -1,4 +1,4 @@
-"""Where the launcher keeps things, on each system. Pure: platform and environment are passed in."""
+"""The launcher's folders on each system. Pure: platform and environment are passed in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Places:
 
 
 def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
-    """The folders on ``platform`` (as in ``sys.platform``)."""
+    """Return the folders on ``platform`` (as in ``sys.platform``)."""
     if platform == "win32":
         root = PureWindowsPath(home)
         own = PureWindowsPath(environ.get("LOCALAPPDATA") or root / "AppData" / "Local") / NAME
@@ -39,7 +39,7 @@ def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
 
 
 def _absolute(text: str) -> PurePosixPath | None:
-    """The standard says that a relative path there counts as none."""
+    """Return the path, None if it is relative: the standard ignores such a path."""
     path = PurePosixPath(text)
     return path if path.is_absolute() else None
 
@@ -48,33 +48,33 @@ _DOWNLOADS = re.compile(r'^XDG_DOWNLOAD_DIR="(\$HOME/|/)((?:[^"\\]|\\.)*)"', re.
 
 
 def downloads_of(platform: str, home: str, user_dirs: str) -> PurePath:
-    """Where a player looks for what a program has written for them.
+    """Return the folder where players look for downloads.
 
     ``user_dirs``: what stands in ``user-dirs.dirs``, in which Linux desktops keep the folder's
     name, since that is in the player's language; empty where there is no such file.
     """
     if platform == "win32":
         return PureWindowsPath(home) / "Downloads"
-    found = _DOWNLOADS.search(user_dirs)
-    if found is None:
+    match = _DOWNLOADS.search(user_dirs)
+    if match is None:
         return PurePosixPath(home) / "Downloads"
-    rest = re.sub(r"\\(.)", r"\1", found[2])
-    return PurePosixPath("/" if found[1] == "/" else home) / rest
+    rest = re.sub(r"\\(.)", r"\1", match[2])
+    return PurePosixPath("/" if match[1] == "/" else home) / rest
 
 
 def downloads_here(environ: Mapping[str, str], home: Path) -> Path:
-    """That folder on this machine; the player's home folder where there is none."""
+    """Return that folder on this machine; the home folder if it does not exist."""
     chosen = _absolute(environ.get("XDG_CONFIG_HOME", "")) or home / ".config"
     try:
         text = Path(chosen, "user-dirs.dirs").read_text("utf-8", "replace")
     except OSError:
         text = ""
-    found = Path(downloads_of(sys.platform, str(home), text))
-    return found if found.is_dir() else home
+    downloads = Path(downloads_of(sys.platform, str(home), text))
+    return downloads if downloads.is_dir() else home
 
 
 def places_here(environ: Mapping[str, str]) -> Places:
-    """The folders on this machine; ``SVC_LAUNCHER_HOME`` puts all of them below one folder."""
+    """Return the folders on this machine, below ``SVC_LAUNCHER_HOME`` if that is set."""
     if own := environ.get("SVC_LAUNCHER_HOME", ""):
         root = Path(own).absolute()
         choices = places_of(sys.platform, environ, str(Path.home())).choices

@@ -1,4 +1,4 @@
-"""The game's processes: started, watched, ended. The same way on every system."""
+"""The game's processes: started, watched and ended the same way on every system."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ PATIENCE_S = 10.0  # that a game has to end when asked
 
 
 class NoProgram(Exception):
-    """The program is not there; ``str()`` is its name."""
+    """Raised if the program does not exist; ``str()`` is its name."""
 
 
 class Process(Protocol):
-    """A program with all that it has started, as Wine, Proton or a starter start the game."""
+    """A program with all its children, as Wine, Proton or a starter start the game."""
 
     def poll(self) -> int | None:
-        """The program's exit status, None while it runs."""
+        """Return the program's exit status, None while it runs."""
 
     def leaves(self) -> bool:
-        """Whether something that it has started still runs, once it has ended itself."""
+        """Return whether a child still runs after the program has ended."""
 
     def terminate(self) -> None:
         """Ask all of them to end, as SIGTERM does."""
 
     def kill(self) -> None:
-        """End all of them at once."""
+        """Kill all of them."""
 
 
 Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], Process]
 
 
 def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, str]) -> Process:
-    """Start a process without input and output: a game's output may be long, and tell secrets.
+    """Start a process without input and output: output may be long, and contain secrets.
 
     It leads a group of its own, to which all that it starts belongs.
     """
@@ -62,15 +62,15 @@ def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, st
         start_new_session=True,  # Windows has no groups, and knows a tree by who started whom
     )
     windows = environ.get("SystemRoot", r"C:\Windows")
-    return Tree(started, windows) if sys.platform == "win32" else Group(started)
+    return ProcessTree(started, windows) if sys.platform == "win32" else ProcessGroup(started)
 
 
 _killpg: Callable[[int, int], None] = getattr(os, "killpg", os.kill)  # Windows has none
 
 
 @define
-class Group:
-    """A process group of POSIX; its number is not given anew while one of it runs."""
+class ProcessGroup:
+    """A process group of POSIX; its number is not reused while one of it runs."""
 
     leader: subprocess.Popen[bytes]
     killpg: Callable[[int, int], None] = _killpg
@@ -96,8 +96,8 @@ class Group:
 
 
 @define
-class Tree:
-    """A process of Windows and those below it, ended by the system's own ``taskkill``.
+class ProcessTree:
+    """A process of Windows and its children, ended by the system's own ``taskkill``.
 
     Of a program that has ended the system no longer tells what it has started.
     """
@@ -119,7 +119,7 @@ class Tree:
         self._end("/F")
 
     def _end(self, *how: str) -> None:
-        """Without ``/F`` their windows are asked to close."""
+        """End the tree; without ``/F`` its windows are asked to close."""
         program = str(PureWindowsPath(self.windows, "System32", "taskkill.exe"))
         try:
             self.run([program, "/T", *how, "/PID", str(self.root.pid)])
@@ -135,7 +135,7 @@ class Game:
     ended: Callable[[int], None]  # called with the exit status, unless we ended it
     spawn: Spawn = spawn
     _process: Process | None = field(default=None, init=False)
-    _asked_at: float | None = field(default=None, init=False)
+    _stopped_at: float | None = field(default=None, init=False)
     _looks: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -143,11 +143,11 @@ class Game:
 
     @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """True while there is a process."""
         return self._process is not None
 
     def start(self, arguments: Sequence[str], folder: str, environ: Mapping[str, str]) -> None:
-        """Start it; raises NoProgram. The arguments hold the key and are never logged."""
+        """Start the game; raise NoProgram. The arguments contain the key and are never logged."""
         program = _found(arguments[0], folder, environ)
         there = folder if os.path.isdir(folder) else None
         if self._process is not None:
@@ -156,22 +156,24 @@ class Game:
             self._process = self.spawn([program, *arguments[1:]], there, environ)
         except OSError as why:
             raise NoProgram(f"{arguments[0]} ({why.strerror})") from why
-        self._asked_at = None
+        self._stopped_at = None
         if not self._looks.running:
             self._looks.startService()
         log.info("the game has started")
 
     def stop(self) -> None:
-        """Ask it to end; after some seconds it is ended."""
-        if self._process is not None and self._asked_at is None:
-            self._asked_at = self.clock.seconds()
+        """Ask the game to end; it is killed after ``PATIENCE_S``."""
+        if self._process is not None and self._stopped_at is None:
+            self._stopped_at = self.clock.seconds()
             self._process.terminate()
 
     def _look(self) -> None:
-        process, asked = self._process, self._asked_at
+        process, stopped_at = self._process, self._stopped_at
         status = process.poll() if process is not None else 0
-        if process is not None and (status is None or (asked is not None and process.leaves())):
-            late = asked is not None and self.clock.seconds() - asked >= PATIENCE_S
+        if process is not None and (
+            status is None or (stopped_at is not None and process.leaves())
+        ):
+            late = stopped_at is not None and self.clock.seconds() - stopped_at >= PATIENCE_S
             if late:
                 process.kill()
             if status is None or not late:
@@ -179,13 +181,13 @@ class Game:
         self._process = None
         self._looks.stopService()
         log.info("the game has ended with {status}", status=status)
-        if self._asked_at is None:
+        if self._stopped_at is None:
             self.ended(status or 0)
 
 
 def _found(name: str, folder: str, environ: Mapping[str, str]) -> str:
-    """The program's full path, looked for as a shell would and in the game's folder."""
-    found = which(name, path=environ.get("PATH")) or which(str(Path(folder, name)))
-    if found is None:
+    """Return the program's full path, searched as a shell does and in the game's folder."""
+    program = which(name, path=environ.get("PATH")) or which(str(Path(folder, name)))
+    if program is None:
         raise NoProgram(name)
-    return str(Path(found).absolute())
+    return str(Path(program).absolute())

@@ -1,4 +1,4 @@
-"""The launcher itself: every host the player has joined, one relay for the one that is played."""
+"""The launcher: every host the player has joined, and a relay for the one that is played."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from svcserver.edge.upstream import Pool, plain
 from svcserver.kernel.every import Every
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from svcserver.launcher.asking import HostClient
+from svcserver.launcher.host_client import HostClient
 from svcserver.launcher.host_list import HostList, HostRecord, TooManyHosts, id_of, joined
-from svcserver.launcher.key_and_passport import new_key_name
 from svcserver.launcher.key_files import BadKeyFile, KeyFile, read_key_file, write_key_file
 from svcserver.launcher.keystore import KeyStore
-from svcserver.launcher.membership import Membership, invite_name
+from svcserver.launcher.membership import (
+    CannotPlay,
+    Membership,
+    invite_name,
+    new_key_name,
+    way_to,
+)
 from svcserver.launcher.runners import Runner
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.starting import CannotPlay, way_to
 from svcserver.relay.relaying import DEFAULT_PORT, PortBusy, RelayService, Target, make_pool
 
 log = Logger()
@@ -35,16 +39,16 @@ InThread = Callable[..., Deferred[Any]]
 
 
 class CannotJoin(Exception):
-    """An invite or key cannot be used; the text is for the player."""
+    """Raised if an invite or key cannot be used; the text is for the player."""
 
 
 class OtherKey(CannotJoin):
-    """A key would take the place of another one."""
+    """Raised if a key would replace another one."""
 
 
 @define(eq=False, slots=False)
 class Launcher(Service):
-    """What the page and the terminal look at and act on."""
+    """The state that the page and the terminal show and act on."""
 
     clock: Any  # the reactor
     keys: KeyStore
@@ -88,15 +92,15 @@ class Launcher(Service):
     # -- joining and leaving ---------------------------------------------------
 
     def join(self, text: str) -> Membership:
-        """Open an invite; raises CannotJoin.
+        """Open an invite; raise CannotJoin.
 
         Any web page can have an invite opened. So one with another certificate for a host on
         which the player has an account changes nothing before the player trusts it.
         """
         try:
-            found = invites.decode(text)
-            old = self.hosts.get(id_of(found))
-            record = joined(found, old)
+            invite = invites.decode(text)
+            old = self.hosts.get(id_of(invite))
+            record = joined(invite, old)
             if old is None or not old.username or old.trusts(record):
                 member = self._membership(record)
             else:
@@ -104,41 +108,41 @@ class Launcher(Service):
         except invites.BadInvite as why:
             raise CannotJoin(f"{str(why)[:1].upper()}{str(why)[1:]}.") from why
         if member.host.stage in (Stage.INVITED, Stage.NAMING):
-            self.keys.put(invite_name(member.record.id), Secret(found.code))
+            self.keys.put(invite_name(member.record.id), Secret(invite.code))
         return member
 
     def bring_file(self, path: Path, *, replace: bool = False) -> Membership:
-        """``bring`` what stands in the file at ``path``; raises CannotJoin."""
+        """Import the key file at ``path``; raise CannotJoin."""
         try:
-            found = read_key_file(path)
+            key_file = read_key_file(path)
         except OSError as why:
             raise CannotJoin(words.NO_KEY_FILE.format(path=path)) from why
         except BadKeyFile as why:
             raise CannotJoin(words.BAD_KEY_FILE) from why
-        return self.bring(found, replace=replace)
+        return self.bring(key_file, replace=replace)
 
-    def bring(self, found: KeyFile, *, replace: bool = False) -> Membership:
-        """Take over a key that another PC has saved; raises CannotJoin.
+    def bring(self, key_file: KeyFile, *, replace: bool = False) -> Membership:
+        """Import a key that another PC saved; raise CannotJoin.
 
         ``replace``: also where the player has another key for that host, which is lost then.
         """
-        old, kept = self.hosts.get(found.record.id), self.keys.get(found.record.id)
-        other = kept is not None and not kept.matches(found.key.reveal())
-        if old is not None and other and not replace:
+        old, own_key = self.hosts.get(key_file.record.id), self.keys.get(key_file.record.id)
+        is_other = own_key is not None and not own_key.matches(key_file.key.reveal())
+        if old is not None and is_other and not replace:
             raise OtherKey(words.OTHER_KEY.format(username=old.username, name=old.name))
         record = evolve(
-            old or found.record,
-            fingerprint=found.record.fingerprint,
-            next_fingerprint=found.record.next_fingerprint,
+            old or key_file.record,
+            fingerprint=key_file.record.fingerprint,
+            next_fingerprint=key_file.record.next_fingerprint,
             username="",
         )
         member = self._membership(record)
         member.agree()
-        member.bring(found.key)
+        member.bring(key_file.key)
         return member
 
     def save_key(self, member: Membership, folder: Path) -> str:
-        """Write the key to a file in ``folder``; gives a sentence."""
+        """Write the key to a file in ``folder``; return a text for the player."""
         key = member.key
         if key is None:
             return words.NO_KEY_YET
@@ -149,7 +153,7 @@ class Launcher(Service):
         return words.KEY_SAVED.format(path=path)
 
     def _membership(self, record: HostRecord, before: HostRecord | None = None) -> Membership:
-        """The member of ``record``'s host, begun or brought up to date; raises CannotJoin."""
+        """Return the new or updated member of ``record``'s host; raise CannotJoin."""
         old = self.members.get(record.id)
         if old is not None and old.host.stage in (Stage.STARTING, Stage.PLAYING):
             raise CannotJoin(words.PLAYING_ELSEWHERE.format(name=record.name))
@@ -167,7 +171,7 @@ class Launcher(Service):
         return member
 
     def leave(self, member: Membership) -> str:
-        """Forget a host and its key; the game's files stay. Gives a sentence, or none.
+        """Remove a host and its key; the game's files stay. Return a text or none.
 
         One whose new certificate the player does not trust stays as it was.
         """
@@ -198,18 +202,18 @@ class Launcher(Service):
         self._pools.append(pool)
         return HostClient(pool, self.clock, f"{record.host}:{port}")
 
-    def in_thread(self, work: Callable[..., Any], *given: Any) -> Deferred[Any]:
+    def in_thread(self, work: Callable[..., Any], *args: Any) -> Deferred[Any]:
         if self._threads is not None:
-            return self._threads(work, *given)
-        return deferToThreadPool(self.clock, self.clock.getThreadPool(), work, *given)
+            return self._threads(work, *args)
+        return deferToThreadPool(self.clock, self.clock.getThreadPool(), work, *args)
 
     def keep(self, record: HostRecord) -> None:
         self.hosts.put(record)
 
     def open_way(self, record: HostRecord) -> tuple[str, str]:
         if self._playing:
-            other = self.hosts.get(self._playing)
-            name = other.name if other is not None else self._playing
+            played = self.hosts.get(self._playing)
+            name = played.name if played is not None else self._playing
             raise CannotPlay(words.PLAYING_ELSEWHERE.format(name=name))
         if not record.public:
             self._playing = record.id

@@ -1,4 +1,4 @@
-"""What runs a Windows game on another system: the Proton of an installed Steam, or Wine."""
+"""Runners for a Windows game on another system: the Proton of a Steam, or Wine."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _INSIDE = ("steamapps/common", "compatibilitytools.d")
 
 @frozen
 class Runner:
-    """A program that is put in front of the game's own."""
+    """A program in front of the game's own."""
 
     name: str  # as the player knows it
     command: str  # quoted, as in the settings
     steam: str = ""  # the folder of the Steam that a Proton belongs to
 
     def environ(self, folder: Path) -> Mapping[str, str]:
-        """What it needs besides our environment, for the game in ``folder``."""
+        """Return the runner's own environment variables, for the game in ``folder``."""
         if not self.steam:
             return {}
         return {
@@ -37,7 +37,7 @@ class Runner:
         }
 
     def prepare(self, folder: Path) -> None:
-        """Make the folder for the game's Windows drive: Proton makes only what is in it."""
+        """Make the folder for the game's Windows drive, as Proton makes only its content."""
         if self.steam:
             _data(folder).mkdir(parents=True, exist_ok=True)
 
@@ -47,10 +47,10 @@ def _data(folder: Path) -> Path:
 
 
 def find(platform: str, environ: Mapping[str, str], home: Path) -> Runner | None:
-    """The newest Proton, else Wine; None on Windows and where neither is installed."""
+    """Return the newest Proton, else Wine; None on Windows or if neither is installed."""
     if platform == "win32":
         return None
-    protons = sorted(_protons(home), key=lambda found: _age(found[1].parent.name))
+    protons = sorted(_protons(home), key=lambda proton: _age(proton[1].parent.name))
     if protons:
         steam, program = protons[-1]
         return Runner(program.parent.name, shlex.join([str(program), "run"]), str(steam))
@@ -59,26 +59,26 @@ def find(platform: str, environ: Mapping[str, str], home: Path) -> Runner | None
 
 
 def _protons(home: Path) -> Iterator[tuple[Path, Path]]:
-    """Each Steam with a Proton of it; one that cannot be read has none."""
-    for steam in (home / one for one in _STEAMS):
+    """Yield each Steam and a Proton of it; unreadable folders are skipped."""
+    for steam in (home / entry for entry in _STEAMS):
         for inside in _INSIDE:
             try:
-                names = sorted(one.name for one in (steam / inside).iterdir())
+                names = sorted(entry.name for entry in (steam / inside).iterdir())
             except OSError:
                 continue
-            for name in [one for one in names if "proton" in one.lower()][:MOST]:
+            for name in [entry for entry in names if "proton" in entry.lower()][:MOST]:
                 program = steam / inside / name / "proton"
                 if program.is_file():
                     yield steam, program
 
 
 def _age(name: str) -> tuple[list[int], str]:
-    """Sorts versions as numbers: 10.0 comes after 9.0."""
-    return [int(one[:9]) for one in re.findall(r"\d+", name)], name
+    """Return a sort key for versions: 10.0 comes after 9.0."""
+    return [int(digits[:9]) for digits in re.findall(r"\d+", name)], name
 
 
-def chosen(setting: str, command: str, program: str, found: Runner | None) -> Runner | None:
-    """What is put in front of ``command``: the player's setting, or what was found for a .exe.
+def chosen(setting: str, command: str, program: str, installed: Runner | None) -> Runner | None:
+    """Return the runner for ``command``: the player's setting, or the found one for a .exe.
 
     ``program``: what ``{program}`` stands for in the command.
     """
@@ -90,4 +90,4 @@ def chosen(setting: str, command: str, program: str, found: Runner | None) -> Ru
         first = split(command)[0].replace("{program}", program)
     except BadCommand:
         return None
-    return found if first.lower().endswith(".exe") else None
+    return installed if first.lower().endswith(".exe") else None

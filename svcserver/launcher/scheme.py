@@ -1,4 +1,4 @@
-"""Makes the system open ``svc:`` links with the launcher, and undoes it.
+"""Registers the launcher for ``svc:`` links, and undoes it.
 
 Linux has a desktop file, Windows the user's part of the registry; both without an administrator.
 """
@@ -40,23 +40,23 @@ class Registry(Protocol):
     """The part of ``winreg`` that is used, below HKEY_CURRENT_USER."""
 
     def set(self, key: str, name: str, value: str) -> None:
-        """Write a text value, making the key where it is missing."""
+        """Write a text value; create the key if it is missing."""
 
     def get(self, key: str) -> str | None:
-        """The default value of a key; None where there is none."""
+        """Return the default value of a key, or None."""
 
     def delete(self, key: str) -> None:
-        """Delete a key without sub-keys; nothing happens where there is none."""
+        """Delete a key without sub-keys, if it exists."""
 
 
 class Scheme(Protocol):
     """Registers links on one system."""
 
     def add(self, *, over_another: bool = False) -> str:
-        """Register, and only where that is wished in place of another program; gives a sentence."""
+        """Register, with ``over_another`` also in place of another program; return a text."""
 
     def remove(self) -> str:
-        """Undo it; gives a sentence about it."""
+        """Undo the registration; return a text."""
 
 
 @define
@@ -94,16 +94,16 @@ class LinuxScheme:
         return f"Links that begin with {SCHEME}: no longer open the launcher."
 
     def _forget_choice(self) -> None:
-        """Take our line out of the user's choices; what else stands there stays as it is."""
+        """Remove our line from the user's choices; the others stay."""
         try:
             lines = self.choices.read_text(encoding="utf-8").splitlines(keepends=True)
         except FileNotFoundError:
             return
         ours = re.compile(rf"{_HANDLED}={re.escape(DESKTOP_FILE)};?\s*\Z")
-        kept = [line for line in lines if not ours.match(line)]
-        if kept != lines:
+        remaining = [line for line in lines if not ours.match(line)]
+        if remaining != lines:
             fresh = self.choices.with_name(f"{self.choices.name}.{DESKTOP_FILE}")
-            fresh.write_text("".join(kept), encoding="utf-8")
+            fresh.write_text("".join(remaining), encoding="utf-8")
             fresh.replace(self.choices)
 
     def _refresh(self) -> None:
@@ -118,8 +118,8 @@ def _of_another(program: str) -> str:
 
 
 def _quoted(part: str) -> str:
-    """An argument as desktop files quote it."""
-    escaped = "".join("\\" + one if one in '"`$\\' else one for one in part).replace("%", "%%")
+    """Quote an argument for a desktop file."""
+    escaped = "".join("\\" + char if char in '"`$\\' else char for char in part).replace("%", "%%")
     return f'"{escaped}"'
 
 
@@ -200,20 +200,20 @@ class UserRegistry:
 
 
 def own_command() -> list[str]:
-    """How this very program is started again."""
+    """Return the command that starts this program again."""
     program = sys.argv[0]
     if program.endswith((".pyz", ".py")):
         return [sys.executable, str(Path(program).absolute())]
-    found = shutil.which(program)
+    installed = shutil.which(program)
     return (
-        [str(Path(found).absolute())]
-        if found
+        [str(Path(installed).absolute())]
+        if installed
         else [sys.executable, "-m", "svcserver.launcher.main"]
     )
 
 
 def run_quietly(arguments: Sequence[str]) -> str:
-    """Run a helper of the desktop where it is installed, for what it prints."""
+    """Run a desktop helper, if it is installed; return its output."""
     program = shutil.which(arguments[0])
     if program is None:
         return ""
@@ -224,7 +224,7 @@ def run_quietly(arguments: Sequence[str]) -> str:
 
 
 def scheme_of(platform: str, places: Places) -> Scheme:
-    """The way of this system."""
+    """Return the registration for this system."""
     if platform == "win32":
         import importlib
 

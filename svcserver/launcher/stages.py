@@ -1,6 +1,6 @@
-"""What the player can do with a host at each moment, and what follows, by automat. No I/O.
+"""The state machine of one host: what the player can do, and what follows. No I/O.
 
-The page and the terminal show ``Host``; what the machine wants done it asks of ``Errands``,
+The page and the terminal show ``Host``; what the machine wants done it asks of ``Actions``,
 and the answers come back as its inputs. An input that does not belong to a stage, such as a
 second click, does nothing.
 """
@@ -18,7 +18,7 @@ from svcserver.launcher import words
 
 
 class Stage(Enum):
-    """Where the player stands with a host."""
+    """The stages between an invite and the running game."""
 
     INVITED = "has opened an invite: looks at the host's name and fingerprint"
     NAMING = "has agreed: chooses a name, or brings a key"
@@ -32,14 +32,14 @@ class Stage(Enum):
     PLAYING = "the game runs"
 
 
-class Errands(Protocol):
-    """What the machine wants done; each is begun at once and never raises."""
+class Actions(Protocol):
+    """The actions that the machine starts; each returns at once and never raises."""
 
     def register(self, name: str) -> None:
-        """Ask the host for an account of this name."""
+        """Register an account with this name."""
 
     def recognise(self) -> None:
-        """Ask the host whose key the player has brought."""
+        """Find the account of the key that the player has imported."""
 
     def check(self, thorough: bool) -> None:
         """Compare the files; ``thorough`` reads every byte again."""
@@ -48,20 +48,20 @@ class Errands(Protocol):
         """Download what the check found missing."""
 
     def stop_files(self) -> None:
-        """Stop checking or downloading; what is there stays."""
+        """Stop checking or downloading; files stay."""
 
     def start_game(self) -> None:
         """Start the relay, then the game."""
 
     def stop_game(self) -> None:
-        """End the game, and the relay with it."""
+        """End the game and the relay."""
 
 
 @define
 class Host:
-    """Where the player stands with one host, and what the page and the terminal say of it."""
+    """The player's state with one host, and the texts that page and terminal show."""
 
-    errands: Errands
+    actions: Actions
     stage: Stage = Stage.INVITED
     trouble: str = ""  # the sentence the player reads, until the next step
     note: str = ""  # a sentence that is no trouble
@@ -71,7 +71,7 @@ class Host:
 
 
 class Inputs(Protocol):
-    """What the player does, and what comes of the errands."""
+    """The inputs of the machine: the player's, and the results of actions."""
 
     def agree(self) -> None:
         """The player trusts the host."""
@@ -120,12 +120,12 @@ class Inputs(Protocol):
 
 
 def _move(after: Stage, do: Callable[..., None] | None = None) -> Callable[..., Any]:
-    """A transition to ``after``: forgets the last sentence, and does what follows."""
+    """Return a transition to ``after`` that clears the texts and calls ``do``."""
 
-    def go(_: Inputs, host: Host, *given: Any) -> None:
+    def go(_: Inputs, host: Host, *args: Any) -> None:
         host.stage, host.trouble, host.note = after, "", ""
         if do is not None:
-            do(host, *given)
+            do(host, *args)
 
     return go
 
@@ -151,33 +151,33 @@ _STEPS: tuple[tuple[Stage, Any, Stage, _Do | None], ...] = (
         Stage.NAMING,
         Inputs.choose,
         Stage.REGISTERING,
-        lambda host, name: host.errands.register(name),
+        lambda host, name: host.actions.register(name),
     ),
     *(
-        (stage, Inputs.bring, Stage.REGISTERING, lambda host: host.errands.recognise())
+        (stage, Inputs.bring, Stage.REGISTERING, lambda host: host.actions.recognise())
         for stage in (Stage.NAMING, *_MEMBER)
     ),
     (Stage.REGISTERING, Inputs.known, Stage.UNCHECKED, None),
     (Stage.REGISTERING, Inputs.refused, Stage.NAMING, _trouble),
     *(
-        (stage, Inputs.check, Stage.CHECKING, lambda host, thorough: host.errands.check(thorough))
+        (stage, Inputs.check, Stage.CHECKING, lambda host, thorough: host.actions.check(thorough))
         for stage in _MEMBER
     ),
     (Stage.CHECKING, Inputs.whole, Stage.READY, _whole),
     (Stage.CHECKING, Inputs.lacking, Stage.INCOMPLETE, _lacking),
     (Stage.CHECKING, Inputs.failed, Stage.UNCHECKED, _trouble),
-    (Stage.CHECKING, Inputs.stop, Stage.UNCHECKED, lambda host: host.errands.stop_files()),
-    (Stage.INCOMPLETE, Inputs.fetch, Stage.FETCHING, lambda host: host.errands.fetch()),
+    (Stage.CHECKING, Inputs.stop, Stage.UNCHECKED, lambda host: host.actions.stop_files()),
+    (Stage.INCOMPLETE, Inputs.fetch, Stage.FETCHING, lambda host: host.actions.fetch()),
     (Stage.FETCHING, Inputs.whole, Stage.READY, _whole),
     (Stage.FETCHING, Inputs.lacking, Stage.INCOMPLETE, _lacking),
     (Stage.FETCHING, Inputs.failed, Stage.INCOMPLETE, _trouble),
-    (Stage.FETCHING, Inputs.stop, Stage.INCOMPLETE, lambda host: host.errands.stop_files()),
-    (Stage.READY, Inputs.play, Stage.STARTING, lambda host: host.errands.start_game()),
+    (Stage.FETCHING, Inputs.stop, Stage.INCOMPLETE, lambda host: host.actions.stop_files()),
+    (Stage.READY, Inputs.play, Stage.STARTING, lambda host: host.actions.start_game()),
     (Stage.STARTING, Inputs.started, Stage.PLAYING, None),
     (Stage.STARTING, Inputs.failed, Stage.READY, _trouble),
-    (Stage.STARTING, Inputs.stop, Stage.READY, lambda host: host.errands.stop_game()),
+    (Stage.STARTING, Inputs.stop, Stage.READY, lambda host: host.actions.stop_game()),
     (Stage.PLAYING, Inputs.ended, Stage.READY, _trouble),
-    (Stage.PLAYING, Inputs.stop, Stage.READY, lambda host: host.errands.stop_game()),
+    (Stage.PLAYING, Inputs.stop, Stage.READY, lambda host: host.actions.stop_game()),
     *((stage, Inputs.expelled, stage, _trouble) for stage in (*_MEMBER, Stage.PLAYING)),
 )
 _ALL = (
@@ -187,19 +187,19 @@ _ALL = (
 )  # fmt: skip
 
 
-def _nothing(_: Inputs, host: Host, *given: Any) -> None:
-    """Do nothing: the input comes too late, or twice."""
+def _nothing(_: Inputs, host: Host, *args: Any) -> None:
+    """Ignore an input that comes too late, or twice."""
 
 
 def _machine() -> TypeMachineBuilder[Inputs, Host]:
     builder = TypeMachineBuilder(Inputs, Host)
     states = {stage: builder.state(stage.name) for stage in Stage}
-    told = {(before, step) for before, step, _, _ in _STEPS}
+    handled = {(before, step) for before, step, _, _ in _STEPS}
     for before, step, after, do in _STEPS:
         states[before].upon(step).to(states[after])(_move(after, do))
     for stage in Stage:
         for step in _ALL:
-            if (stage, step) not in told:
+            if (stage, step) not in handled:
                 states[stage].upon(step).to(states[stage])(_nothing)
     return builder
 
@@ -210,18 +210,18 @@ machine_of = _builder.build()
 
 
 def member_of(host: Host) -> Inputs:
-    """The inputs for a host whose account the player has already."""
+    """Return the inputs for a host where the player already has an account."""
     inputs = machine_of(host)
-    quiet, host.errands = host.errands, _Quiet()
+    quiet, host.actions = host.actions, _NoActions()
     inputs.agree()
     inputs.bring()
     inputs.known()
-    host.errands = quiet
+    host.actions = quiet
     return inputs
 
 
-class _Quiet:
-    """Does nothing, while the machine is taken to where the player left it."""
+class _NoActions:
+    """Actions that do nothing, while the machine is brought to the saved stage."""
 
     def recognise(self) -> None: ...
     def register(self, name: str) -> None: ...

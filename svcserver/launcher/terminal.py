@@ -1,4 +1,4 @@
-"""The launcher in a terminal: the same machine as the page, one line at a time."""
+"""The launcher in a terminal: the same state machine as the page, one line at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def quoted(text: str, width: int) -> list[str]:
-    """The host's own words, each line marked as such and too short to be wrapped."""
+    """Return the host's own text, each line marked and too short to be wrapped."""
     lines = []
     for line in text.split("\n"):
         safe = visible(line)
@@ -37,25 +37,27 @@ def quoted(text: str, width: int) -> list[str]:
 
 
 def news(shown: dict[str, Any]) -> list[str]:
-    """The owner's news as the terminal prints them."""
-    return [f"{one['date'][:10]}  {one['title']}\n{one['body']}\n" for one in shown["news"]]
+    """Return the owner's news as lines."""
+    return [f"{item['date'][:10]}  {item['title']}\n{item['body']}\n" for item in shown["news"]]
 
 
 def people(shown: dict[str, Any]) -> list[str]:
-    """Who is online, friends first, and how one meets them."""
+    """Return the players online, friends first, and how to meet them."""
     friends = set(shown["hunter"].get("friends", ()))
     players = shown["status"].get("players", ())
     lines = []
-    for one in sorted(players, key=lambda one: one["name"] not in friends):
-        if one["name"] in friends and one["name"] != shown["username"]:
-            lines.append(f"{one['name']}, your friend, {one['place']}. {one['meet']}".rstrip())
+    for player in sorted(players, key=lambda one: one["name"] not in friends):
+        if player["name"] in friends and player["name"] != shown["username"]:
+            lines.append(
+                f"{player['name']}, your friend, {player['place']}. {player['meet']}".rstrip()
+            )
         else:
-            lines.append(f"{one['name']}, {one['place']}")
+            lines.append(f"{player['name']}, {player['place']}")
     return lines
 
 
 def hunter(shown: dict[str, Any]) -> list[str]:
-    """What the player has on the host."""
+    """Return the player's own data on the host as lines."""
     mine = shown["hunter"]
     if not mine:
         return []
@@ -65,14 +67,14 @@ def hunter(shown: dict[str, Any]) -> list[str]:
     ]
     lines += [f"mastery  {one['name']}: {one['rank']} of {one['of']}" for one in mine["tracks"]]
     lines += [f"hunt  {when(one['at'])}  {one['title']}" for one in mine["hunts"]]
-    for one in mine["characters"]:
-        saves = ", ".join(map(when, one["saves"])) or "no save"
-        lines.append(f"character  {one['name']}: {saves}")
+    for entry in mine["characters"]:
+        saves = ", ".join(map(when, entry["saves"])) or "no save"
+        lines.append(f"character  {entry['name']}: {saves}")
     return lines
 
 
 def when(milliseconds: int) -> str:
-    """A time of the host's in this PC's time zone; empty for one that no calendar has."""
+    """Format a time of the host in this PC's time zone; empty if no calendar has it."""
     try:
         return f"{(_EPOCH + timedelta(milliseconds=milliseconds)).astimezone():%Y-%m-%d %H:%M}"
     except (OverflowError, ValueError, OSError):
@@ -97,7 +99,7 @@ quit            end the launcher"""
 
 @define
 class Terminal:
-    """Understands the player's lines, and says what has changed.
+    """Carries out the player's lines, and prints what has changed.
 
     Everything is printed by ``say``, a line each; what a host tells is ``quote``d.
     """
@@ -113,22 +115,22 @@ class Terminal:
 
     @property
     def member(self) -> Membership | None:
-        """The host that commands are about: the chosen one, else the first; None without hosts."""
+        """The host for commands: the chosen one, else the first; None without hosts."""
         members = self.launcher.members
         return members.get(self._host) or next(iter(members.values()), None)
 
     def say(self, *lines: str) -> None:
-        """Print lines; no text of others in them can begin another one, or steer the terminal."""
+        """Print lines; foreign text cannot start a new one, or control the terminal."""
         for line in lines:
             self.write(visible(line))
 
     def quote(self, head: str, texts: Sequence[str]) -> None:
-        """Print what a host tells, below a line of ours."""
+        """Print the host's text below a line of ours."""
         width = shutil.get_terminal_size().columns - 1
         self.say(head, *(line for text in texts for line in quoted(text, width)))
 
     def line(self, text: str) -> None:
-        """Do what a typed line asks for."""
+        """Carry out a typed line."""
         word, _, rest = text.strip().partition(" ")
         rest = rest.strip()
         if word.lower().startswith("svc:"):
@@ -152,7 +154,7 @@ class Terminal:
                 self._act(other, rest)
 
     def ended(self) -> None:
-        """The input has ended, as when a script has said all: go on until the game ends."""
+        """Handle the end of the input, as of a script: run on until the game ends."""
         self._last_line = True
 
     def _join(self, word: str, rest: str) -> None:
@@ -238,7 +240,7 @@ class Terminal:
         self.look()
 
     def _tell(self, member: Membership, what: str, nothing: str) -> str:
-        """Quote what the host tells; returns the sentence for nothing."""
+        """Quote the host's text; return the sentence for none."""
         shown = self._shown(member)
         texts = _TOLD[what](shown)
         if not texts:
@@ -251,7 +253,7 @@ class Terminal:
         member.try_name(name)
 
     def look(self) -> None:
-        """Say how the host is, if that is not what was said last."""
+        """Print the host's state if it has changed since the last time."""
         member = self.member
         if self._last_line and (member is None or member.host.stage not in _BUSY):
             self.quit()
@@ -271,7 +273,7 @@ class Terminal:
         return show(member, self.launcher.relay_port)
 
     def _lines(self, member: Membership) -> dict[str, str]:
-        """What is to be said now, by what it is about."""
+        """Return the lines to print now, by topic."""
         shown, host = self._shown(member), member.host
         text = f"{shown['name']}: {_PHRASES[host.stage].format(**_values(shown))}"
         more = host.trouble or shown["note"] or shown["standing"]

@@ -1,4 +1,4 @@
-"""Which launcher this is."""
+"""The launcher's version."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def launcher_version() -> str:
-    """The version of what is installed: the launcher alone, or the whole project."""
+    """Return the installed version: of the launcher alone, or of the whole project."""
     for name in ("svc-launcher", "svcserver"):
         try:
             return version(name)

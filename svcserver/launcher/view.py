@@ -1,4 +1,4 @@
-"""What the page and the terminal show, as plain data. No key, no invite code is in it."""
+"""The data that page and terminal show, without keys and invite codes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any
 from svcserver.edge.sending import certificate_words
 from svcserver.launcher import words
 from svcserver.launcher.command import DOCUMENTED, BadCommand
-from svcserver.launcher.membership import Membership
+from svcserver.launcher.membership import Membership, way_to
 from svcserver.launcher.program import Launcher
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.starting import command_of, runner_of, start_at, way_to
 from svcserver.launcher.version import launcher_version
 
 VERSION = launcher_version()
-_ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # else it is not
+_ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # others mean False
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
-    """What the page shows: every host, where keys are kept, and an invite to look at."""
+    """Return the data of the page: every host, where keys are stored, and the last invite."""
     hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
     return {
         "hosts": hosts,
@@ -30,7 +29,7 @@ def show_all(launcher: Launcher) -> dict[str, Any]:
 
 
 def show(member: Membership, relay_port: int) -> dict[str, Any]:
-    """All that the page and the terminal show of one host, ready for JSON."""
+    """Return all that page and terminal show of one host, ready for JSON."""
     record, host, news = member.record, member.host, member.news
     return {
         "id": record.id,
@@ -53,10 +52,10 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "hunter": news.hunter,
         "news": news.news,
         "accent": news.accent,
-        "pictures": [{"credit": one.credit} for one in news.pictures],
+        "pictures": [{"credit": picture.credit} for picture in news.pictures],
         "settings": {
             "folder": str(member.folder),
-            "command": command_of(record),
+            "command": member.command,
             "documented": DOCUMENTED,
             "runner": record.runner,
             "found": member.around.runner.name if member.around.runner is not None else "",
@@ -86,11 +85,10 @@ def _files(member: Membership) -> dict[str, Any]:
 
 
 def _command(member: Membership, relay_port: int) -> str:
-    record, runner = member.record, runner_of(member)
+    runner = member.runner
+    front = runner.command if runner is not None else ""
     try:
-        front = runner.command if runner is not None else ""
-        return start_at(member, *way_to(record, relay_port)).shown(
-            command_of(record), front, sys.platform
-        )
-    except BadCommand as why:
-        return str(why)
+        values = member.start_values(*way_to(member.record, relay_port))
+        return values.shown(member.command, front, sys.platform)
+    except BadCommand as error:
+        return str(error)

@@ -1,4 +1,4 @@
-"""What the player reads: one sentence for each thing that may happen."""
+"""The texts that the player reads, and the formats of numbers and times in them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ MEET = {
 
 
 def meeting(where: str, title: str, players: int, room: int) -> str:
-    """How to join a friend there; empty where nothing can be said."""
+    """Return how to join a friend there; empty if nothing is known."""
     full = f", {players} of {room}" if room else ""
     return MEET.get(where, "").format(hunt=f"{title or 'On a hunt'}{full}")
 
@@ -134,14 +134,14 @@ MOST_NAMED = 3  # characters of a player
 
 
 def place(where: str) -> str:
-    """Where a player is, as others read it."""
+    """Return where a player is, as others read it."""
     return PLACES.get(where, "online")
 
 
 def profile(
     username: str, level: int, characters: Sequence[str], ranks: int, unlocks: int, friends: int
 ) -> str:
-    """Who the player is on a host, in one line; ``level`` 0: none is known."""
+    """Describe the player on a host in one line; ``level`` 0 means unknown."""
     others = [f"{len(characters) - MOST_NAMED} more"] if len(characters) > MOST_NAMED else []
     names = listed([*characters[:MOST_NAMED], *others])
     who = f"{username} (level {level})" if level else username
@@ -157,27 +157,27 @@ def profile(
 
 
 def listed(names: Sequence[str]) -> str:
-    """``Ann, Bob and Cy``."""
+    """Join names: ``Ann, Bob and Cy``."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def counted(count: int, one: str, more: str) -> str:
-    """``no friends``, ``1 friend``, ``2 friends``."""
-    return f"{count or 'no'} {one if count == 1 else more}"
+def counted(count: int, singular: str, plural: str) -> str:
+    """Format a count: ``no friends``, ``1 friend``, ``2 friends``."""
+    return f"{count or 'no'} {singular if count == 1 else plural}"
 
 
 MASTERY = "MasteryTrack_"  # with which the id of a mastery begins; a pass has another one
 
 
 def track_name(track: str) -> str:
-    """A mastery or pass as a player reads it: its id in words."""
+    """Return a mastery or pass as readable words, from its id."""
     words = track.removeprefix(MASTERY).replace("_", " ")
     words = re.sub(r"\Aseason0*(\d)", r"Season \1", words)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words)
 
 
 def duration(seconds: float) -> str:
-    """A waiting time as a player says it."""
+    """Format a waiting time."""
     whole = max(1, round(seconds))
     if whole < 100:
         return "one second" if whole == 1 else f"{whole} seconds"
@@ -187,13 +187,15 @@ def duration(seconds: float) -> str:
 
 
 def pace(rate: float, seconds_left: float | None) -> str:
-    """How fast a download is, and how long it takes yet; empty while it does not run."""
-    said = [f"{amount(rate)} a second"] if rate > 1 else []
-    return ", ".join([*said, *([] if seconds_left is None else [f"{duration(seconds_left)} left"])])
+    """Format a download's speed and the time left; empty while it does not run."""
+    parts = [f"{amount(rate)} a second"] if rate > 1 else []
+    return ", ".join(
+        [*parts, *([] if seconds_left is None else [f"{duration(seconds_left)} left"])]
+    )
 
 
 def amount(size: float) -> str:
-    """A number of bytes as people say it: ``1.5 GB``."""
+    """Format a number of bytes: ``1.5 GB``."""
     for unit in ("bytes", "KB", "MB", "GB"):
         if size < 1000 or unit == "GB":
             return f"{size:.0f} {unit}" if unit in ("bytes", "KB") else f"{size:.1f} {unit}"

@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.invite import Invite, encode
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher.asking import Lost, Reply
+from svcserver.launcher.host_client import NoReply, Reply
 from svcserver.launcher.host_list import HostList, HostRecord
 from svcserver.launcher.keystore import FileKeys
 from svcserver.launcher.membership import Membership
@@ -49,7 +49,7 @@ def manifest(files: Mapping[str, bytes], **more: Any) -> bytes:
 
 
 @define(eq=False)
-class FakeAsked:
+class FakeRequest:
     """A request that is answered when the test says so."""
 
     host: FakeHost
@@ -68,7 +68,7 @@ class FakeAsked:
 
     def give_up(self, why: Exception | None = None) -> None:
         if not self.done.called:
-            self.done.errback(why or Lost())
+            self.done.errback(why or NoReply())
 
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
         """The head and the body."""
@@ -103,16 +103,16 @@ class FakeHost:
     answers: dict[tuple[str, str], Any] = field(factory=dict)
     asked: list[tuple[str, str, Any]] = field(factory=list)
     with_key: list[str] = field(factory=list)  # paths of requests that carried a key
-    downloads: list[FakeAsked] = field(factory=list)
+    downloads: list[FakeRequest] = field(factory=list)
     pool: Any = field(factory=_NoPool)
 
     def says(self, method: str, path: str, status: int, value: Any = None, **headers: str) -> None:
-        """Answer so from now on; a Lost is raised instead."""
+        """Answer so from now on; a NoReply is raised instead."""
         body = value if isinstance(value, bytes) else json.dump(value or {})
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         self.answers[method, path] = Reply(status, named, body)
 
-    def loses(self, method: str, path: str, why: Lost) -> None:
+    def loses(self, method: str, path: str, why: NoReply) -> None:
         """Do not answer."""
         self.answers[method, path] = why
 
@@ -128,8 +128,8 @@ class FakeHost:
 
     def open(
         self, method: str, path: str, sink: Any, *, key: Any = None, headers: Any = None, **_: Any
-    ) -> FakeAsked:
-        asked = FakeAsked(self, path, sink, headers or {}, key)
+    ) -> FakeRequest:
+        asked = FakeRequest(self, path, sink, headers or {}, key)
         self.downloads.append(asked)
         return asked
 

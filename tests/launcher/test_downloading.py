@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 
 from svcserver.launcher import words
-from svcserver.launcher.files_job import FilesJob
+from svcserver.launcher.game_files import GameFiles
 from svcserver.launcher.game_folder import Stopped
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show
@@ -76,7 +76,7 @@ class DownloadingTests(LauncherCase):
     def test_who_goes_on_at_once_waits_for_the_download_that_ends(self) -> None:
         member = self.registered(FILES)
         slow: list[Deferred[None]] = []
-        self.patch(FilesJob, "fetch", lambda *_: slow.append(Deferred()) or slow[-1])
+        self.patch(GameFiles, "fetch", lambda *_: slow.append(Deferred()) or slow[-1])
         member.inputs.fetch()
         member.inputs.stop()
         member.inputs.fetch()

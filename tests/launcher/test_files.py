@@ -14,19 +14,26 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from svcserver.launcher.asking import Lost
-from svcserver.launcher.fetching import CannotFetch, Changed, Fetch, KeyRefused, Rate
+from svcserver.launcher.downloads import Download, DownloadFailed, KeyRefused, ListingChanged, Rate
 from svcserver.launcher.game_folder import (
     SPARE,
     Damaged,
     GameFolder,
-    Growing,
     NoRoom,
+    PartialFile,
     Progress,
     Stopped,
 )
+from svcserver.launcher.host_client import NoReply
 from svcserver.launcher.listing import GameFile, read_listing
-from tests.launcher.around import ClockWithHost, FakeAsked, FakeHost, at_once, manifest, new_folder
+from tests.launcher.around import (
+    ClockWithHost,
+    FakeHost,
+    FakeRequest,
+    at_once,
+    manifest,
+    new_folder,
+)
 
 BIG = bytes(range(256)) * 12_000  # three pieces
 FILES = {"game.exe": b"MZ" * 600, "data/big.pak": BIG, "data/empty": b"", "data/copy.pak": BIG}
@@ -130,7 +137,7 @@ class FolderTests(SynchronousTestCase):
     def test_a_file_that_is_shorter_on_the_disk_than_what_came_is_not_whole(self) -> None:
         one = next(one for one in self.files if one.path == "game.exe")
         self.folder.prepare(self.files)
-        growing = Growing(self.folder, one)
+        growing = PartialFile(self.folder, one)
         growing.write(FILES[one.path])
         self.folder.part(one).write_bytes(FILES[one.path][:-1])
         with self.assertRaises(Damaged):
@@ -141,13 +148,13 @@ class FolderTests(SynchronousTestCase):
 def grown(folder: GameFolder, files: tuple[GameFile, ...]) -> None:
     """All downloads, as if they had come."""
     for one in folder.prepare(files):
-        growing = Growing(folder, one)
+        growing = PartialFile(folder, one)
         growing.resume(Progress())
         growing.write(FILES[one.path][growing.size :])
         growing.finish()
 
 
-class FetchTests(SynchronousTestCase):
+class DownloadTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.host = FakeHost()
         self.clock = ClockWithHost(self.host)
@@ -155,14 +162,14 @@ class FetchTests(SynchronousTestCase):
         self.files = read_listing(manifest(FILES)).files
         self.fetch = self.make()
 
-    def make(self, **changes: Any) -> Fetch:
+    def make(self, **changes: Any) -> Download:
         given: dict[str, Any] = {"in_thread": at_once, "rate": Rate(), **changes}
-        return Fetch(self.clock, self.host, Secret("UUK_1"), self.folder, **given)  # type: ignore[arg-type]
+        return Download(self.clock, self.host, Secret("UUK_1"), self.folder, **given)  # type: ignore[arg-type]
 
-    def begin(self, fetch: Fetch | None = None) -> Deferred[None]:
+    def begin(self, fetch: Download | None = None) -> Deferred[None]:
         return Deferred.fromCoroutine((fetch or self.fetch).run(self.files))
 
-    def of(self, name: str) -> FakeAsked:
+    def of(self, name: str) -> FakeRequest:
         return next(one for one in reversed(self.host.downloads) if one.path.endswith(name))
 
     def tag(self, name: str) -> str:
@@ -186,7 +193,7 @@ class FetchTests(SynchronousTestCase):
         big = self.host.downloads[0]
         big.begin(200)
         big.send(BIG[:1_500_000])
-        big.done.errback(Lost())
+        big.done.errback(NoReply())
         self.assertEqual(self.fetch.note, words.LINE_CUT.format(seconds="2 seconds"))
         self.clock.advance(2)
         again = self.host.downloads[-1]
@@ -305,7 +312,7 @@ class FetchTests(SynchronousTestCase):
         done = self.begin()
         for _ in range(2):
             self.of("game.exe").answer(200, b"xx" * 600)
-        why = self.failureResultOf(done, CannotFetch)
+        why = self.failureResultOf(done, DownloadFailed)
         self.assertEqual(str(why.value), words.BAD_DOWNLOAD.format(path="game.exe"))
         self.assertFalse((self.folder.root / "game.exe").exists())
 
@@ -321,7 +328,7 @@ class FetchTests(SynchronousTestCase):
     def test_another_version_of_a_file_is_not_mixed_in(self) -> None:
         done = self.begin()
         self.of("game.exe").answer(200, b"new", etag='"' + "0" * 64 + '"')
-        self.failureResultOf(done, Changed)
+        self.failureResultOf(done, ListingChanged)
 
     def test_refusals_are_waited_for_or_told(self) -> None:
         done = self.begin()
@@ -348,10 +355,10 @@ class FetchTests(SynchronousTestCase):
         def full(*_: Any) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        self.patch(Growing, "write", full)
+        self.patch(PartialFile, "write", full)
         done = self.begin()
         self.of("game.exe").answer(200, FILES["game.exe"])
-        why = self.failureResultOf(done, CannotFetch)
+        why = self.failureResultOf(done, DownloadFailed)
         self.assertIn("The disk is full: 3.1 MB more are needed", str(why.value))
 
     def test_stopped_it_ends_and_leaves_no_timer(self) -> None:
@@ -363,11 +370,11 @@ class FetchTests(SynchronousTestCase):
 
     def test_a_wrong_certificate_ends_it(self) -> None:
         done = self.begin()
-        self.of("game.exe").done.errback(Lost("certificate_mismatch"))
-        why = self.failureResultOf(done, CannotFetch)
+        self.of("game.exe").done.errback(NoReply("certificate_mismatch"))
+        why = self.failureResultOf(done, DownloadFailed)
         self.assertEqual(str(why.value), words.WRONG_CERTIFICATE)
 
     def test_a_file_that_cannot_be_written_is_told(self) -> None:
         Path(self.folder.root).write_bytes(b"a file is where the folder should be")
-        why = self.failureResultOf(self.begin(), CannotFetch)
+        why = self.failureResultOf(self.begin(), DownloadFailed)
         self.assertIn("cannot be written to", str(why.value))

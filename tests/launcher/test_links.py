@@ -10,7 +10,7 @@ from types import ModuleType
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.launcher.main import WantedLinks, arguments
+from svcserver.launcher.main import LinkChoice, arguments
 from svcserver.launcher.places import places_of
 from svcserver.launcher.scheme import LinuxScheme, WindowsScheme, own_command, scheme_of
 from tests.launcher.around import new_folder
@@ -171,11 +171,11 @@ class SchemeTests(SynchronousTestCase):
         self.assertNotIn(r"Software\svc-launcher", registry.keys)
 
     def test_whether_links_are_wanted_is_remembered(self) -> None:
-        choice = WantedLinks(new_folder(self) / "state")
+        choice = LinkChoice(new_folder(self) / "state")
         self.assertTrue(choice.wanted())
         for wanted in (False, True, False):
             choice.keep(wanted=wanted)
-            self.assertIs(WantedLinks(choice.state).wanted(), wanted)
+            self.assertIs(LinkChoice(choice.state).wanted(), wanted)
         for text in ("", "[]", "{", '{"wanted": 0}'):
             (choice.state / "links.json").write_text(text)
             self.assertTrue(choice.wanted())

@@ -10,12 +10,12 @@ from twisted.internet.defer import Deferred
 from svcserver.edge.invite import decode
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from svcserver.launcher.asking import Lost, Reply
+from svcserver.launcher.host_client import NoReply, Reply
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.key_files import write_key_file
+from svcserver.launcher.membership import CannotPlay
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.starting import CannotPlay
 from svcserver.launcher.view import show, show_all
 from svcserver.relay.relaying import RelayService
 from tests.launcher.around import KEY, FakeHost, FakeLauncher, LauncherCase, invite_text
@@ -85,9 +85,9 @@ class JoiningTests(LauncherCase):
         member.choose("Bo_1")
         self.assertIn("4 minutes", member.host.trouble)
         for lost, sentence in (
-            (Lost("certificate_mismatch"), words.WRONG_CERTIFICATE),
-            (Lost(), words.UNREACHABLE),
-            (Lost(after_sending=True), words.REGISTER_LOST),
+            (NoReply("certificate_mismatch"), words.WRONG_CERTIFICATE),
+            (NoReply(), words.UNREACHABLE),
+            (NoReply(after_sending=True), words.REGISTER_LOST),
         ):
             self.remote.loses("POST", "/svc/api/Register", lost)
             member.choose("Bo_1")
@@ -124,7 +124,7 @@ class JoiningTests(LauncherCase):
                 self.assertEqual((shown["tried"], shown["saying"]), (name, sentence))
                 free = {words.NAME_FREE: True, words.NAME_UNTOLD: None}.get(sentence, False)
                 self.assertIs(shown["free"], free)
-            self.remote.loses(*ask("Bo_9"), Lost())
+            self.remote.loses(*ask("Bo_9"), NoReply())
             member.try_name("Bo_9")
             self.assertEqual(member.saying, words.NAME_UNTOLD)
             self.assertIs(member.host.stage, Stage.NAMING)
@@ -325,7 +325,7 @@ class PlayingTests(LauncherCase):
         self.remote.says("GET", "/svc/api/GetUserInfo", 403)
         self.member.inputs.play()
         self.assertEqual(self.member.host.trouble, words.BANNED)
-        self.remote.loses("GET", "/svc/api/GetUserInfo", Lost())
+        self.remote.loses("GET", "/svc/api/GetUserInfo", NoReply())
         self.member.inputs.play()
         self.assertEqual(self.member.host.trouble, words.UNREACHABLE)
         self.remote.says("GET", "/svc/api/GetUserInfo", 200, {"Username": "Bo_1"})

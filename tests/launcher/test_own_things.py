@@ -6,8 +6,8 @@ from typing import Any
 
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from svcserver.launcher.asking import Lost
-from svcserver.launcher.host_news import read_status
+from svcserver.launcher.host_client import NoReply
+from svcserver.launcher.host_status import read_status
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show
@@ -37,8 +37,8 @@ class RenewalTests(LauncherCase):
     def test_a_lost_answer_loses_no_account(self) -> None:
         """The host may have taken the new key: both are kept until it is known."""
         member = self.registered({})
-        self.remote.loses(*NEW_KEY, Lost(after_sending=True))
-        self.remote.loses("GET", "/svc/api/GetUserInfo", Lost())
+        self.remote.loses(*NEW_KEY, NoReply(after_sending=True))
+        self.remote.loses("GET", "/svc/api/GetUserInfo", NoReply())
         member.renew_key()
         self.assertEqual((self.key(), member.host.note), (KEY, words.UNREACHABLE))
         [offered] = self.offered()
@@ -95,7 +95,7 @@ class StandingTests(LauncherCase):
     def test_files_that_could_not_be_looked_at_are_once_the_host_is_back(self) -> None:
         member = self.registered({})
         listing = self.remote.answers["GET", "/content/v1/manifest"]
-        self.remote.loses("GET", "/content/v1/manifest", Lost())
+        self.remote.loses("GET", "/content/v1/manifest", NoReply())
         member.inputs.check(False)
         self.assertEqual(
             (member.host.stage, member.host.trouble), (Stage.UNCHECKED, words.UNREACHABLE)

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.launcher.playing import Group, Tree
+from svcserver.launcher.playing import ProcessGroup, ProcessTree
 
 
 @define
@@ -28,7 +28,7 @@ class Started:
 class EndingTests(SynchronousTestCase):
     def test_on_posix_the_whole_group_is_told(self) -> None:
         started: Any = Started()
-        group = Group(started, lambda *said: started.told.append(said))
+        group = ProcessGroup(started, lambda *said: started.told.append(said))
         group.terminate()
         group.kill()
         self.assertTrue(group.leaves())
@@ -42,14 +42,14 @@ class EndingTests(SynchronousTestCase):
                 raise why
 
             started: Any = Started()
-            group = Group(started, refuse)
+            group = ProcessGroup(started, refuse)
             group.terminate()
             group.kill()
             self.assertFalse(group.leaves())
 
     def test_on_windows_the_tree_is_asked_to_close_and_then_ended(self) -> None:
         started: Any = Started()
-        tree = Tree(started, r"D:\Windows", started.told.append)
+        tree = ProcessTree(started, r"D:\Windows", started.told.append)
         tree.terminate()
         tree.kill()
         program = r"D:\Windows\System32\taskkill.exe"
@@ -64,5 +64,5 @@ class EndingTests(SynchronousTestCase):
             raise FileNotFoundError
 
         started: Any = Started()
-        Tree(started, r"C:\Windows", missing).terminate()
+        ProcessTree(started, r"C:\Windows", missing).terminate()
         self.assertEqual(started.told, ["kill"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
-from svcserver.launcher.command import DOCUMENTED, HIDDEN, BadCommand, Start, split
+from svcserver.launcher.command import DOCUMENTED, HIDDEN, BadCommand, StartValues, split
 from svcserver.launcher.listing import LONGEST_BUILD, BadListing, is_safe, read_listing
 from svcserver.launcher.places import downloads_here, downloads_of, places_of
 from tests.launcher.any_json import ANY_JSON
@@ -96,7 +96,7 @@ class ListingTests(SynchronousTestCase):
 
 
 class CommandTests(SynchronousTestCase):
-    start = Start("/games/my host", "127.0.0.1:61000", "ws://127.0.0.1:61000")
+    start = StartValues("/games/my host", "127.0.0.1:61000", "ws://127.0.0.1:61000")
 
     def test_values_with_blanks_stay_one_argument(self) -> None:
         found = self.start.arguments(DOCUMENTED, "", "UUK_1 -evil")
@@ -117,7 +117,7 @@ class CommandTests(SynchronousTestCase):
         self.assertIn(HIDDEN, self.start.shown(DOCUMENTED, "", "linux"))
 
     def test_the_command_is_shown_as_the_system_quotes_it(self) -> None:
-        there = Start(r"C:\my games", "h:1", "c")
+        there = StartValues(r"C:\my games", "h:1", "c")
         for platform, shown in (
             ("win32", r'"C:\my games/game.exe" -s=h:1'),
             ("linux", r"'C:\my games/game.exe' -s=h:1"),
@@ -125,7 +125,7 @@ class CommandTests(SynchronousTestCase):
             self.assertEqual(there.shown("{folder}/game.exe -s={server}", "", platform), shown)
 
     def test_a_value_is_not_filled_in_again(self) -> None:
-        sly = Start("/g", "{key}", "c")
+        sly = StartValues("/g", "{key}", "c")
         self.assertEqual(sly.arguments("{server}", "", "UUK_secret"), ["{key}"])
 
     def test_a_broken_command_is_refused(self) -> None:

@@ -9,7 +9,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.launcher import runners
 from svcserver.launcher.command import DOCUMENTED
 from svcserver.launcher.runners import Runner, chosen
-from svcserver.launcher.starting import runner_of
 from tests.launcher.around import LauncherCase, new_folder
 
 
@@ -61,7 +60,7 @@ class StartTests(LauncherCase):
     def test_the_game_is_started_with_what_was_found(self) -> None:
         member = self.registered({})
         self.launcher.runner = Runner("Proton", "/bin/sh run", str(self.folder))
-        found = runner_of(member)
+        found = member.runner
         assert found is not None
         self.assertEqual(found.command, "/bin/sh run")
         member.inputs.play()

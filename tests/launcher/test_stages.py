@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 
-class Noted:
+class RecordedActions:
     """Errands that are only written down."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ WORDS = sorted(name for name in vars(Inputs) if not name.startswith("_"))
 
 class StageTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.noted = Noted()
+        self.noted = RecordedActions()
         self.host = Host(self.noted)
         self.inputs = machine_of(self.host)
 

@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import one_instance, words
-from svcserver.launcher.asking import SILENCE_S, HostClient, Lost
+from svcserver.launcher.host_client import SILENCE_S, HostClient, NoReply
 from svcserver.launcher.keystore import AS_ASKED, IN_BOTH, FileKeys, SystemKeys, open_keys
 from svcserver.launcher.terminal import MARK, Terminal
 from tests.launcher.around import KEY, LauncherCase, invite_text, new_folder
@@ -345,7 +345,7 @@ class AskingTests(SynchronousTestCase):
     def test_silence_ends_it(self) -> None:
         done = self.ask()
         self.clock.advance(SILENCE_S)
-        self.failureResultOf(done, Lost)
+        self.failureResultOf(done, NoReply)
         self.assertTrue(self.upstream.aborted)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
@@ -354,12 +354,12 @@ class AskingTests(SynchronousTestCase):
         self.upstream.user.upstream_received(
             b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + b"x" * 20
         )
-        self.failureResultOf(done, Lost)
+        self.failureResultOf(done, NoReply)
         self.upstream = Upstream()
         self.pool.left.append(self.upstream)
         done = self.ask()
         self.upstream.user.upstream_received(b"SSH-2.0-x\r\n\r\n")
-        self.assertEqual(self.failureResultOf(done, Lost).value.code, "answer")
+        self.assertEqual(self.failureResultOf(done, NoReply).value.code, "answer")
 
     def test_a_kept_connection_that_was_closed_is_tried_once_more_but_never_a_post(self) -> None:
         for method, again in (("GET", True), ("POST", False)):
@@ -372,4 +372,4 @@ class AskingTests(SynchronousTestCase):
                 fresh.user.upstream_received(b"HTTP/1.1 204 No Content\r\n\r\n")
                 self.assertEqual(self.successResultOf(done).status, 204)
             else:
-                self.assertTrue(self.failureResultOf(done, Lost).value.after_sending)
+                self.assertTrue(self.failureResultOf(done, NoReply).value.after_sending)

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.sending import fingerprint_words
 from svcserver.kernel import json
 from svcserver.launcher import words
-from svcserver.launcher.host_news import (
+from svcserver.launcher.host_status import (
     picture_kind,
     read_branding,
     read_hunter,

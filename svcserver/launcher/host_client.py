@@ -1,4 +1,4 @@
-"""Asking a host over its pinned connections: short answers whole, files piece by piece."""
+"""Requests to a host over its pinned connections: short replies whole, files in chunks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SILENCE_S = 30.0  # a host that says nothing for so long is lost
 MAX_ANSWER = 1024 * 1024  # bytes of an answer that is read whole
 
 
-class Lost(Exception):
-    """No whole answer came; ``code`` is the relay's word for it where there is one."""
+class NoReply(Exception):
+    """Raised if no whole reply came; ``code`` is the relay's error code, if any."""
 
     def __init__(self, code: str = "upstream_unreachable", *, after_sending: bool = False) -> None:
         super().__init__(code)
@@ -39,7 +39,7 @@ class Lost(Exception):
 
 @frozen
 class Reply:
-    """A whole answer of the host."""
+    """A whole reply of the host."""
 
     status: int
     headers: Mapping[str, str]  # by lower-case name
@@ -47,7 +47,7 @@ class Reply:
 
     @property
     def json(self) -> Any:
-        """The body as an object or a list; None where it is neither."""
+        """The body as parsed JSON; None if it is not JSON."""
         try:
             return json.parse(self.body)
         except json.BadJson:
@@ -55,30 +55,30 @@ class Reply:
 
     @property
     def error(self) -> str:
-        """The machine word of a refusal."""
-        said = self.json
-        word = said.get("error") if isinstance(said, dict) else None
+        """The error code of a refusal."""
+        data = self.json
+        word = data.get("error") if isinstance(data, dict) else None
         return word if isinstance(word, str) else ""
 
     @property
     def retry_after_s(self) -> float:
-        """How long the host asks to wait."""
+        """The seconds that the host asks to wait."""
         return float(whole_in(self.headers.get("retry-after", ""), 5) or 0)
 
 
 class Sink(Protocol):
-    """Takes the pieces of an answer."""
+    """Receives the chunks of a reply."""
 
-    def begin(self, answer: Asked, status: int, headers: Mapping[str, str]) -> None:
-        """The head has come; ``answer`` can be held and released."""
+    def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
+        """Receive the head; ``answer`` can be paused and resumed."""
 
     def piece(self, data: bytes) -> None:
-        """Some bytes of the body."""
+        """Receive some bytes of the body."""
 
 
 @define(eq=False, slots=False)
-class Asked:
-    """A request under way: the user of one upstream connection."""
+class HostRequest:
+    """A request under way, with its connection."""
 
     pool: Pool
     clock: Any
@@ -111,11 +111,11 @@ class Asked:
         connection.transport.write(self.request)
 
     def _unreachable(self, failure: Failure) -> None:
-        why = failure.value
-        self._end(Lost(why.code if isinstance(why, Unreachable) else "upstream_unreachable"))
+        error = failure.value
+        self._end(NoReply(error.code if isinstance(error, Unreachable) else "upstream_unreachable"))
 
     def upstream_received(self, data: bytes) -> None:
-        """Read bytes of the answer: the head first, then the body for whoever asked."""
+        """Read bytes of the reply: first the head, then the body for the sink."""
         self._wait()
         try:
             if self._body is None:
@@ -124,7 +124,7 @@ class Asked:
             if self._body is not None and not self._over:
                 self._pass(data)
         except Fault:
-            self._end(Lost("answer"))
+            self._end(NoReply("answer"))
 
     def _take_head(self) -> bytes:
         while True:
@@ -158,7 +158,7 @@ class Asked:
             self._end(None)
 
     def upstream_lost(self) -> None:
-        """The connection has ended: the end of a body without a length, else a failure."""
+        """Handle the end of the connection: the end of a body without a length, else a failure."""
         connection, self._connection = self._connection, None
         endless = self._head is not None and self._head.length == -1
         if endless:
@@ -168,19 +168,19 @@ class Asked:
                 self._fresh = True  # a kept connection that the host had closed meanwhile
                 self.start()
             else:
-                self._end(Lost(after_sending=True))
+                self._end(NoReply(after_sending=True))
         else:
-            self._end(Lost(after_sending=True))
+            self._end(NoReply(after_sending=True))
 
     def hold(self) -> None:
-        """Read no more of the answer for now."""
+        """Pause reading the reply."""
         if not self._held and self._connection is not None:
             self._held = True
             self._stop_timer()
             self._connection.transport.pauseProducing()
 
     def release(self) -> None:
-        """Read on after ``hold``: the disk has caught up."""
+        """Resume reading after ``hold``."""
         if self._held:
             self._held = False
             if self._connection is not None and self._connection.alive:
@@ -188,19 +188,19 @@ class Asked:
                 self._connection.transport.resumeProducing()
 
     def give_up(self, why: Exception | None = None) -> None:
-        """End the request from our side; whoever asked fails with ``why``."""
-        self._end(why or Lost("given_up"))
+        """Cancel the request; ``done`` fails with ``why``."""
+        self._end(why or NoReply("given_up"))
 
     def _wait(self) -> None:
         self._stop_timer()
-        self._timer = self.clock.callLater(SILENCE_S, self.give_up, Lost(after_sending=True))
+        self._timer = self.clock.callLater(SILENCE_S, self.give_up, NoReply(after_sending=True))
 
     def _stop_timer(self) -> None:
         timer, self._timer = self._timer, None
         if timer is not None and timer.active():
             timer.cancel()
 
-    def _end(self, why: Exception | None) -> None:
+    def _end(self, error: Exception | None) -> None:
         if self._over:
             return
         self._over = True
@@ -208,31 +208,31 @@ class Asked:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abort()
-        if why is None:
+        if error is None:
             self.done.callback(None)
         else:
-            self.done.errback(Failure(why))
+            self.done.errback(Failure(error))
 
 
 @define
-class _Whole:
-    """Gathers an answer, up to ``limit`` bytes."""
+class _WholeReply:
+    """A sink that collects a reply of up to ``limit`` bytes."""
 
     limit: int
     status: int = 0
     headers: Mapping[str, str] = field(factory=dict)
-    asked: Asked | None = None
+    request: HostRequest | None = None
     _parts: list[bytes] = field(factory=list)
     _size: int = 0
 
-    def begin(self, answer: Asked, status: int, headers: Mapping[str, str]) -> None:
-        self.asked, self.status, self.headers = answer, status, headers
+    def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
+        self.request, self.status, self.headers = answer, status, headers
 
     def piece(self, data: bytes) -> None:
         self._size += len(data)
         self._parts.append(data)
-        if self._size > self.limit and self.asked is not None:
-            self.asked.give_up(Lost("answer"))
+        if self._size > self.limit and self.request is not None:
+            self.request.give_up(NoReply("answer"))
 
     def reply(self) -> Reply:
         return Reply(self.status, self.headers, b"".join(self._parts))
@@ -240,7 +240,7 @@ class _Whole:
 
 @define
 class HostClient:
-    """Asks one host; every request has a deadline of silence."""
+    """Sends requests to one host; each has a timeout."""
 
     pool: Pool
     clock: Any
@@ -255,8 +255,8 @@ class HostClient:
         key: Secret | None = None,
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
-    ) -> Asked:
-        """Begin a request whose answer goes to ``sink``; ``done`` fires at its end."""
+    ) -> HostRequest:
+        """Start a request whose reply goes to ``sink``; ``done`` fires at its end."""
         lines = {"Host": self.authority, "User-Agent": "svc-launcher", **(headers or {})}
         if key is not None:
             lines[KEY_HEADER] = key.reveal()
@@ -264,9 +264,9 @@ class HostClient:
             lines |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         request = f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("ascii") + body
-        asked = Asked(self.pool, self.clock, request, method, sink)
-        asked.start()
-        return asked
+        host_request = HostRequest(self.pool, self.clock, request, method, sink)
+        host_request.start()
+        return host_request
 
     async def ask(
         self,
@@ -279,15 +279,15 @@ class HostClient:
         limit: int = MAX_ANSWER,
         patience_s: float = SILENCE_S,
     ) -> Reply:
-        """A whole answer; raises Lost."""
+        """Return a whole reply; raise NoReply."""
         body = json.dump(json_body) if json_body is not None else b""
-        whole = _Whole(limit)
-        asked = self.open(method, path, whole, key=key, headers=headers, body=body)
-        late = self.clock.callLater(patience_s, asked.give_up, Lost())
+        whole = _WholeReply(limit)
+        request = self.open(method, path, whole, key=key, headers=headers, body=body)
+        late = self.clock.callLater(patience_s, request.give_up, NoReply())
         try:
-            await asked.done
+            await request.done
         except BaseException:
-            asked.give_up()
+            request.give_up()
             raise
         finally:
             if late.active():

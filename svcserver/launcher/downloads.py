@@ -1,4 +1,4 @@
-"""Downloads: four files at once, resumed, verified, no faster than the player wants.
+"""Downloads: four files at once, resumed, verified, within the player's speed limit.
 
 Memory stays flat: while a piece is hashed and written in a thread its connection is not read.
 """
@@ -18,16 +18,16 @@ from twisted.internet.task import deferLater
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from svcserver.launcher.asking import Asked, HostClient, Lost
 from svcserver.launcher.game_folder import (
     PIECE,
     Damaged,
     GameFolder,
-    Growing,
     NoRoom,
+    PartialFile,
     Progress,
     Stopped,
 )
+from svcserver.launcher.host_client import HostClient, HostRequest, NoReply
 from svcserver.launcher.listing import GameFile
 
 AT_ONCE = 4
@@ -37,29 +37,29 @@ RATE_WINDOW_S = 5.0
 SMALLEST_PIECE = 16 * 1024  # bytes
 
 
-class CannotFetch(Exception):
-    """The download cannot go on; the text is for the player."""
+class DownloadFailed(Exception):
+    """Raised if the download cannot continue; the text is for the player."""
 
 
-class KeyRefused(CannotFetch):
-    """The host does not know the key."""
+class KeyRefused(DownloadFailed):
+    """Raised if the host does not know the key."""
 
 
-class Changed(Exception):
-    """The host's files have changed: read the list again."""
+class ListingChanged(Exception):
+    """Raised if the host's files have changed: the list must be read again."""
 
 
 @define
 class Rate:
-    """Bytes a second over the last few seconds, and the pause that a limit asks for."""
+    """The bytes per second of the last few seconds, and the pauses for a speed limit."""
 
     limit: int = 0  # bytes a second; 0: none, for all files together
-    _seen: deque[tuple[float, int]] = field(factory=deque, init=False)
+    _recent: deque[tuple[float, int]] = field(factory=deque, init=False)
     _free_at: float = field(default=0.0, init=False)
 
     def count(self, size: int, now: float) -> float:
-        """Count ``size`` bytes; gives the seconds to wait before more are read."""
-        self._seen.append((now, size))
+        """Count ``size`` bytes; return the seconds to wait before reading more."""
+        self._recent.append((now, size))
         self._forget(now)
         if not self.limit:
             return 0.0
@@ -68,31 +68,31 @@ class Rate:
 
     @property
     def piece(self) -> int:
-        """Bytes to gather before a pause: small under a limit, so that no line rests for long."""
+        """Bytes to collect before a pause: few under a limit, so that no connection pauses long."""
         return min(PIECE, max(SMALLEST_PIECE, self.limit // 8)) if self.limit else PIECE
 
     def per_second(self, now: float) -> float:
-        """Bytes per second of the last few seconds."""
+        """Return the bytes per second of the last few seconds."""
         self._forget(now)
-        if not self._seen:
+        if not self._recent:
             return 0.0
-        return sum(size for _, size in self._seen) / max(0.5, now - self._seen[0][0])
+        return sum(size for _, size in self._recent) / max(0.5, now - self._recent[0][0])
 
     def _forget(self, now: float) -> None:
-        while self._seen and self._seen[0][0] < now - RATE_WINDOW_S:
-            self._seen.popleft()
+        while self._recent and self._recent[0][0] < now - RATE_WINDOW_S:
+            self._recent.popleft()
 
 
 @define(eq=False, slots=False)
-class _Arriving:
-    """One file on its way: gathers a piece, has it written in a thread, reads on."""
+class _FileDownload:
+    """One file's reply: collects a chunk, has it written in a thread, reads on."""
 
-    fetch: Fetch
-    growing: Growing
+    fetch: Download
+    growing: PartialFile
     status: int = 0
     headers: Mapping[str, str] = field(factory=dict)
     failure: Exception | None = None
-    _asked: Asked | None = None
+    _request: HostRequest | None = None
     _waiting: list[bytes] = field(factory=list)
     _size: int = 0
     _taken: int = 0  # bytes of this answer
@@ -104,14 +104,14 @@ class _Arriving:
     def __attrs_post_init__(self) -> None:
         self._expected = self.growing.file.size - self.growing.size
 
-    def begin(self, answer: Asked, status: int, headers: Mapping[str, str]) -> None:
-        self._asked, self.status, self.headers = answer, status, headers
+    def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
+        self._request, self.status, self.headers = answer, status, headers
         if status in (200, 206):
             self.fetch.comes(self.growing.file)
 
     @property
     def fits(self) -> bool:
-        """Whether the answer goes on where the file ends, and is of this version of it."""
+        """True if the reply continues where the file ends, and has the same version of it."""
         start = self.growing.file.size - self._expected
         if self.headers.get("etag", "") not in ("", f'"{self.growing.file.sha256}"'):
             return False
@@ -125,13 +125,13 @@ class _Arriving:
         self._taken += len(data)
         if self._taken > self._expected:
             self.failure = Damaged(self.growing.file.path)  # more than the file has: never write it
-            if self._asked is not None:
-                self._asked.give_up(Lost("answer"))
+            if self._request is not None:
+                self._request.give_up(NoReply("answer"))
             return
         self._waiting.append(data)
         self._size += len(data)
-        if self._size >= self.fetch.rate.piece and self._asked is not None:
-            self._asked.hold()
+        if self._size >= self.fetch.rate.piece and self._request is not None:
+            self._request.hold()
             if self._writing is None:
                 self._write()
 
@@ -146,18 +146,18 @@ class _Arriving:
         pause = self.fetch.rate.count(size, self.fetch.clock.seconds())
         if self._size >= self.fetch.rate.piece:
             self._write()
-        elif self._asked is not None and not self._over:
+        elif self._request is not None and not self._over:
             self._stop_pause()
             if pause > 0:
-                self._pause = self.fetch.clock.callLater(pause, self._asked.release)
+                self._pause = self.fetch.clock.callLater(pause, self._request.release)
             else:
-                self._asked.release()
+                self._request.release()
 
     def _not_written(self, failure: Any) -> None:
         self._writing, self.failure = None, failure.value
         self._waiting, self._size = [], 0
-        if self._asked is not None:
-            self._asked.give_up(Lost("disk"))
+        if self._request is not None:
+            self._request.give_up(NoReply("disk"))
 
     def _stop_pause(self) -> None:
         pause, self._pause = self._pause, None
@@ -165,7 +165,7 @@ class _Arriving:
             pause.cancel()
 
     async def flush(self) -> None:
-        """The answer has ended: have all of it written; raises what went wrong with that."""
+        """Write what is left of the reply; raise the error of that."""
         self._over = True
         self._stop_pause()
         while (writing := self._writing) is not None or (self._waiting and self.failure is None):
@@ -178,7 +178,7 @@ class _Arriving:
 
 
 @define(eq=False, slots=False)
-class Fetch:
+class Download:
     """One download of everything that is missing."""
 
     clock: Any
@@ -189,29 +189,29 @@ class Fetch:
     rate: Rate
     progress: Progress = field(factory=Progress)
     _left: deque[GameFile] = field(factory=deque, init=False)
-    _open: set[Asked] = field(factory=set, init=False)
+    _open: set[HostRequest] = field(factory=set, init=False)
     _sleeping: set[Deferred[None]] = field(factory=set, init=False)
     _notes: dict[str, str] = field(factory=dict, init=False)  # by the path of a file that waits
 
     @property
     def note(self) -> str:
-        """A sentence while a file waits, whatever the others do."""
+        """The player's text while a file waits."""
         return next(reversed(self._notes.values()), "")
 
-    def comes(self, one: GameFile) -> None:
-        """The host sends this file now: the note why it waited goes."""
-        self._notes.pop(one.path, None)
+    def comes(self, file: GameFile) -> None:
+        """Remove the note of a file that the host sends now."""
+        self._notes.pop(file.path, None)
 
     async def run(self, files: tuple[GameFile, ...]) -> None:
-        """Download ``files`` and put them in place.
+        """Download ``files`` and move them into place.
 
-        Raises CannotFetch with the player's sentence, Changed, or Stopped.
+        Raises DownloadFailed with the player's sentence, ListingChanged, or Stopped.
         """
         try:
             left = await self.in_thread(self.folder.prepare, files)
-            self.progress.bytes_total = sum(one.size for one in left)
+            self.progress.bytes_total = sum(file.size for file in left)
             self.progress.files_total = len(left)
-            self._left = deque(sorted(left, key=lambda one: -one.size))
+            self._left = deque(sorted(left, key=lambda file: -file.size))
             works = [Deferred.fromCoroutine(self._work()) for _ in range(AT_ONCE)]
             try:
                 await gatherResults(works, consumeErrors=True)
@@ -222,16 +222,16 @@ class Fetch:
                 raise getattr(why, "subFailure").value from None  # noqa: B009 - FirstError
             await self.in_thread(self.folder.put_in_place, files, self.progress)
         except NoRoom as why:
-            raise CannotFetch(self._no_room(why.needed)) from why
+            raise DownloadFailed(self._no_room(why.needed)) from why
         except OSError as why:
-            raise CannotFetch(self._disk(why)) from why
+            raise DownloadFailed(self._disk(why)) from why
 
     def stop(self) -> None:
-        """End the download; the bytes that have come stay for the next one."""
+        """Stop the download; the bytes received so far are kept."""
         self.progress.stop = True
         self._left.clear()
-        for asked in tuple(self._open):
-            asked.give_up(Stopped())
+        for request in tuple(self._open):
+            request.give_up(Stopped())
         for sleep in tuple(self._sleeping):
             sleep.cancel()
 
@@ -239,9 +239,9 @@ class Fetch:
         while self._left:
             await self._one(self._left.popleft())
 
-    async def _one(self, one: GameFile) -> None:
-        """Download one file, however often the line is cut."""
-        growing = Growing(self.folder, one)
+    async def _one(self, file: GameFile) -> None:
+        """Download one file, with retries."""
+        growing = PartialFile(self.folder, file)
         wait_s, damaged = FIRST_WAIT_S, 0
         while True:
             before = growing.size
@@ -254,20 +254,20 @@ class Fetch:
                     return
             except Damaged as why:
                 damaged += 1
-                self.progress.bytes_done -= one.size
+                self.progress.bytes_done -= file.size
                 if damaged >= MOST_DAMAGED:
-                    raise CannotFetch(words.BAD_DOWNLOAD.format(path=one.path)) from why
+                    raise DownloadFailed(words.BAD_DOWNLOAD.format(path=file.path)) from why
                 continue
-            except Lost as why:
+            except NoReply as why:
                 if why.code == "certificate_mismatch":
-                    raise CannotFetch(words.WRONG_CERTIFICATE) from why
+                    raise DownloadFailed(words.WRONG_CERTIFICATE) from why
                 wait_s = FIRST_WAIT_S if growing.size > before else min(wait_s * 2, LONGEST_WAIT_S)
                 pause = wait_s
-                self._notes[one.path] = words.LINE_CUT.format(seconds=words.duration(pause))
+                self._notes[file.path] = words.LINE_CUT.format(seconds=words.duration(pause))
             self.progress.bytes_done -= growing.size
             await self._sleep(pause)
 
-    def _resume(self, growing: Growing) -> None:
+    def _resume(self, growing: PartialFile) -> None:
         growing.resume(self.progress)
 
     async def _sleep(self, seconds: float) -> None:
@@ -282,46 +282,46 @@ class Fetch:
         finally:
             self._sleeping.discard(sleep)
 
-    async def _try(self, growing: Growing) -> float:
-        """One request; gives the seconds to wait before the next, 0 when all has come."""
-        one = growing.file
+    async def _try(self, growing: PartialFile) -> float:
+        """Send one request; return the seconds until the next one, 0 if the file is complete."""
+        file = growing.file
         if self.progress.stop:
             raise Stopped
-        if growing.size == one.size:
+        if growing.size == file.size:
             return 0
-        arriving = _Arriving(self, growing)
-        headers = {"If-Range": f'"{one.sha256}"', "Range": f"bytes={growing.size}-"}
-        path = "/content/v1/files/" + quote(one.path, safe="/")
-        asked = self.client.open(
+        arriving = _FileDownload(self, growing)
+        headers = {"If-Range": f'"{file.sha256}"', "Range": f"bytes={growing.size}-"}
+        path = "/content/v1/files/" + quote(file.path, safe="/")
+        request = self.client.open(
             "GET", path, arriving, key=self.key, headers=headers if growing.size else None
         )
-        self._open.add(asked)
+        self._open.add(request)
         try:
-            await asked.done
+            await request.done
         finally:
-            self._open.discard(asked)
+            self._open.discard(request)
             await arriving.flush()
-        return self._judge(arriving, one)
+        return self._judge(arriving, file)
 
-    def _judge(self, arriving: _Arriving, one: GameFile) -> float:
-        """What an answer means; raises where the download cannot go on."""
+    def _judge(self, arriving: _FileDownload, file: GameFile) -> float:
+        """Return the seconds until the next request, 0 for none; raise if the download must end."""
         status, retry = arriving.status, arriving.headers.get("retry-after", "")
         wanted_s = whole_in(retry, 4)
         wait_s = FIRST_WAIT_S if wanted_s is None else float(wanted_s)
         if status in (200, 206):
             if not arriving.fits:
-                raise Changed
+                raise ListingChanged
             return 0
         if status in (401, 403):
             raise KeyRefused(words.KEY_REFUSED)
         if status in (404, 416):
-            raise Changed
+            raise ListingChanged
         if status == 503 and not retry:
-            raise CannotFetch(words.FILE_UNAVAILABLE.format(path=one.path))
+            raise DownloadFailed(words.FILE_UNAVAILABLE.format(path=file.path))
         if status in (429, 502, 503, 504):
-            self._notes[one.path] = words.RESTARTING if status in (502, 504) else words.FULL
+            self._notes[file.path] = words.RESTARTING if status in (502, 504) else words.FULL
             return max(1.0, wait_s)
-        raise CannotFetch(words.NOT_OUR_HOST)
+        raise DownloadFailed(words.NOT_OUR_HOST)
 
     def _no_room(self, needed: int) -> str:
         return words.DISK_FULL.format(needed=words.amount(needed), folder=self.folder.root)

@@ -1,4 +1,4 @@
-"""What a host tells: who is there, news, its pictures and colour. Asked for now and then."""
+"""A host's status: players online, news, pictures and colour, polled now and then."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from svcserver.kernel.foreign_text import plain
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher.accounts import general, lost
-from svcserver.launcher.asking import HostClient, Lost
+from svcserver.launcher.host_client import HostClient, NoReply
 from svcserver.launcher.words import MASTERY, meeting, place, profile, track_name
 
 MOST_NEWS, MOST_PLAYERS, MOST_PICTURES = 20, 500, 3
@@ -26,7 +26,7 @@ _KINDS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
 
 @frozen
 class Picture:
-    """A picture that the page shows for the host; ``kind`` is its media type, as its bytes say."""
+    """A picture of the host; ``kind`` is its media type, detected from its bytes."""
 
     body: bytes = field(repr=False)
     kind: str
@@ -35,7 +35,7 @@ class Picture:
 
 @define
 class HostNews:
-    """The last answers of one host."""
+    """The latest replies of one host."""
 
     reachable: bool | None = None  # None: not asked yet
     why: str = ""  # what is wrong, as the player reads it
@@ -52,40 +52,40 @@ class HostNews:
     _picture_names: list[str] = field(factory=list, init=False)
 
     async def ask(self, client: HostClient, key: Secret | None) -> None:
-        """Who is there, and what is announced; raises nothing."""
+        """Poll the status and the announcement; raise nothing."""
         try:
             reply = await client.ask("GET", "/svc/api/ServerStatus", key=key, patience_s=10.0)
             banner = await client.ask("GET", "/svc-status", patience_s=10.0)
-        except Lost as why:
+        except NoReply as why:
             self.reachable, self.why = False, lost(why)
             return
-        said, shown = reply.json, banner.json
-        banners = shown if banner.status == 200 and isinstance(shown, dict) else {}
+        status, banner_data = reply.json, banner.json
+        banners = banner_data if banner.status == 200 and isinstance(banner_data, dict) else {}
         if reply.status == 404 and banners:  # an older host, which tells nothing of its players
-            said = {"name": banners.get("name"), "limited": key is None}
-        elif reply.status != 200 or not isinstance(said, dict):
+            status = {"name": banners.get("name"), "limited": key is None}
+        elif reply.status != 200 or not isinstance(status, dict):
             self.reachable, self.why = False, general(reply)
             return
         self.reachable, self.why = True, ""
-        self.status, self.announced = read_status(said), announcement(banners)
-        self.known = None if key is None else said.get("limited") is not True
-        port = said.get("contentPort")
+        self.status, self.announced = read_status(status), announcement(banners)
+        self.known = None if key is None else status.get("limited") is not True
+        port = status.get("contentPort")
         self.content_port = port if type(port) is int and 0 < port < 65536 else 0
 
     async def ask_hunter(self, client: HostClient, key: Secret, now: float) -> None:
-        """What the player has there, once a minute; raises nothing."""
+        """Poll the player's own data, at most once a minute; raise nothing."""
         if now - self._hunter_at < HUNTER_EVERY_S:
             return
         self._hunter_at = now
         try:
             reply = await client.ask("GET", "/launcher/hunter", key=key)
-        except Lost:
+        except NoReply:
             return
-        said = reply.json
-        self.hunter = read_hunter(said) if reply.status == 200 and isinstance(said, dict) else {}
+        data = reply.json
+        self.hunter = read_hunter(data) if reply.status == 200 and isinstance(data, dict) else {}
 
     async def ask_content(self, client: HostClient, now: float) -> None:
-        """News and branding, where they are old; raises nothing."""
+        """Poll news and branding if they are old; raise nothing."""
         if now - self._news_at < NEWS_EVERY_S:
             return
         self._news_at = now
@@ -96,12 +96,12 @@ class HostNews:
             names = [name for name, _ in wanted]
             if names != self._picture_names:
                 self.pictures = [
-                    found
+                    picture
                     for name, credit in wanted
-                    if (found := await self._picture(client, name, credit)) is not None
+                    if (picture := await self._picture(client, name, credit)) is not None
                 ]
                 self._picture_names = names
-        except Lost:
+        except NoReply:
             self._news_at = now - NEWS_EVERY_S + 30
 
     async def _picture(self, client: HostClient, name: str, credit: str) -> Picture | None:
@@ -111,7 +111,7 @@ class HostNews:
 
 
 def picture_kind(body: bytes) -> str:
-    """The media type by the first bytes; empty for anything else."""
+    """Return the media type by the first bytes; empty for anything else."""
     for start, kind in _KINDS:
         if body.startswith(start):
             return kind
@@ -119,104 +119,106 @@ def picture_kind(body: bytes) -> str:
 
 
 def announcement(banner: dict[str, Any]) -> str:
-    """What the host's banner says besides a welcome."""
+    """Return the host's banner, unless it is the usual welcome."""
     text = _text(banner.get("en"), LONGEST)
     return "" if text == f"Welcome to {banner.get('name')}!" else text
 
 
-def read_status(said: dict[str, Any]) -> dict[str, Any]:
-    """What is shown of a status answer, every value of the right kind."""
+def read_status(status: dict[str, Any]) -> dict[str, Any]:
+    """Return the shown part of a status reply, every value of the right type."""
     instances = {
-        _text(one.get("id"), 64): (
-            _text(one.get("title"), 120),
-            _whole(one, "players"),
-            _whole(one, "maxPlayers"),
+        _text(entry.get("id"), 64): (
+            _text(entry.get("title"), 120),
+            _whole(entry, "players"),
+            _whole(entry, "maxPlayers"),
         )
-        for one in _objects(said.get("instances"))[:MOST_PLAYERS]
+        for entry in _objects(status.get("instances"))[:MOST_PLAYERS]
     }
     nowhere = "", 0, 0
     players = [
         {
-            "name": _text(one.get("name"), 64),
-            "place": place(where := _text(one.get("where"), 16)),
-            "meet": meeting(where, *instances.get(_text(one.get("instance"), 64), nowhere)),
+            "name": _text(entry.get("name"), 64),
+            "place": place(where := _text(entry.get("where"), 16)),
+            "meet": meeting(where, *instances.get(_text(entry.get("instance"), 64), nowhere)),
         }
-        for one in _objects(said.get("players"))[:MOST_PLAYERS]
+        for entry in _objects(status.get("players"))[:MOST_PLAYERS]
     ]
     return {
-        "name": _text(said.get("name"), 64),
-        "version": _text(said.get("version"), 64),
-        "registration": _text(said.get("registration"), 16),
-        "online": _whole(said, "playersOnline"),
+        "name": _text(status.get("name"), 64),
+        "version": _text(status.get("version"), 64),
+        "registration": _text(status.get("registration"), 16),
+        "online": _whole(status, "playersOnline"),
         "players": players,
     }
 
 
-def read_hunter(said: dict[str, Any]) -> dict[str, Any]:
-    """What is shown of the player's own data, every value of the right kind."""
+def read_hunter(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the shown part of the player's own data, every value of the right type."""
     hunts = [
-        {"title": _text(one.get("title"), 128), "at": _whole(one, "at")}
-        for one in _objects(said.get("hunts"))[:MOST_HUNTS]
+        {"title": _text(entry.get("title"), 128), "at": _whole(entry, "at")}
+        for entry in _objects(data.get("hunts"))[:MOST_HUNTS]
     ]
     tracks: list[dict[str, Any]] = [
         {
-            "name": track_name(_text(one.get("id"), 128)),
-            "rank": _whole(one, "rank"),
-            "of": _whole(one, "maxRank"),
+            "name": track_name(_text(entry.get("id"), 128)),
+            "rank": _whole(entry, "rank"),
+            "of": _whole(entry, "maxRank"),
         }
-        for one in _objects(said.get("tracks"))[:MOST_TRACKS]
+        for entry in _objects(data.get("tracks"))[:MOST_TRACKS]
     ]
     characters: list[dict[str, Any]] = [
         {
-            "name": _text(one.get("name"), 64),
-            "saves": [_whole(save, "savedAt") for save in _objects(one.get("saves"))[:MOST_SAVES]],
+            "name": _text(entry.get("name"), 64),
+            "saves": [
+                _whole(save, "savedAt") for save in _objects(entry.get("saves"))[:MOST_SAVES]
+            ],
         }
-        for one in _objects(said.get("characters"))[:MOST_CHARACTERS]
+        for entry in _objects(data.get("characters"))[:MOST_CHARACTERS]
     ]
     return {
-        "profile": _profile(said, [one["name"] for one in characters]),
-        "guild": _text(said.get("guild"), 64),
-        "huntPass": _hunt_pass(track_name(_text(said.get("huntPass"), 128)), tracks),
+        "profile": _profile(data, [entry["name"] for entry in characters]),
+        "guild": _text(data.get("guild"), 64),
+        "huntPass": _hunt_pass(track_name(_text(data.get("huntPass"), 128)), tracks),
         "tracks": tracks,
         "hunts": hunts,
         "characters": characters,
-        "friends": [_text(one, 64) for one in _list(said, "friends")[:MOST_PLAYERS]],
+        "friends": [_text(entry, 64) for entry in _list(data, "friends")[:MOST_PLAYERS]],
     }
 
 
-def _profile(said: dict[str, Any], characters: list[str]) -> str:
-    """The player in one line."""
+def _profile(data: dict[str, Any], characters: list[str]) -> str:
+    """Describe the player in one line."""
     masteries = {
-        name: _whole(one, "rank")
-        for one in _objects(said.get("tracks"))[:MOST_TRACKS]
-        if (name := _text(one.get("id"), 128)).startswith(MASTERY)
+        name: _whole(track, "rank")
+        for track in _objects(data.get("tracks"))[:MOST_TRACKS]
+        if (name := _text(track.get("id"), 128)).startswith(MASTERY)
     }
     return profile(
-        _text(said.get("username"), 64),
+        _text(data.get("username"), 64),
         masteries.pop(LEVEL, 0),
         characters,
         sum(masteries.values()),
-        len(_list(said, "entitlements")),
-        len(_list(said, "friends")),
+        len(_list(data, "entitlements")),
+        len(_list(data, "friends")),
     )
 
 
 def _hunt_pass(name: str, tracks: list[dict[str, Any]]) -> str:
-    """The pass with the rank reached in it, where the host tells that."""
-    reached = next((one for one in tracks if name and one["name"] == name), None)
+    """Return the pass and the rank reached in it, if the host reports that."""
+    reached = next((track for track in tracks if name and track["name"] == name), None)
     return name if reached is None else f"{name}, {reached['rank']} of {reached['of']}"
 
 
-def read_news(said: Any) -> list[dict[str, str]]:
-    """The items of a news answer."""
-    items = _objects(said.get("items")) if isinstance(said, dict) else []
+def read_news(data: Any) -> list[dict[str, str]]:
+    """Return the items of a news reply."""
+    items = _objects(data.get("items")) if isinstance(data, dict) else []
     return [
         {
-            "date": _text(one.get("date"), 40),
-            "title": _text(one.get("title"), 200),
-            "body": "\n".join(_text(line, LONGEST) for line in _body(one).split("\n")),
+            "date": _text(item.get("date"), 40),
+            "title": _text(item.get("title"), 200),
+            "body": "\n".join(_text(line, LONGEST) for line in _body(item).split("\n")),
         }
-        for one in items[:MOST_NEWS]
+        for item in items[:MOST_NEWS]
     ]
 
 
@@ -225,34 +227,36 @@ def _body(item: dict[str, Any]) -> str:
     return body[:LONGEST] if isinstance(body, str) else ""
 
 
-def read_branding(said: Any) -> tuple[str, list[tuple[str, str]]]:
-    """The accent colour, and path and credit of the first pictures."""
-    if not isinstance(said, dict):
+def read_branding(data: Any) -> tuple[str, list[tuple[str, str]]]:
+    """Return the accent colour, and path and credit of the first pictures."""
+    if not isinstance(data, dict):
         return "", []
-    accent = said.get("accent")
+    accent = data.get("accent")
     pictures = [
-        (one["url"], _text(one.get("credit"), 200))
-        for one in _objects(said.get("backgrounds"))
-        if isinstance(one.get("url"), str) and _PICTURE.match(one["url"]) and ".." not in one["url"]
+        (background["url"], _text(background.get("credit"), 200))
+        for background in _objects(data.get("backgrounds"))
+        if isinstance(background.get("url"), str)
+        and _PICTURE.match(background["url"])
+        and ".." not in background["url"]
     ]
     good = isinstance(accent, str) and _ACCENT.match(accent)
     return (accent if good else "") or "", pictures[:MOST_PICTURES]
 
 
-def _list(said: dict[str, Any], name: str) -> list[Any]:
-    value = said.get(name)
+def _list(data: dict[str, Any], name: str) -> list[Any]:
+    value = data.get(name)
     return value if isinstance(value, list) else []
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _whole(said: dict[str, Any], name: str) -> int:
-    value = said.get(name)
+def _whole(data: dict[str, Any], name: str) -> int:
+    value = data.get(name)
     return value if type(value) is int and 0 <= value < 2**53 else 0
 
 
 def _text(value: Any, longest: int) -> str:
-    """A text in one line, without what steers a terminal or turns what follows."""
+    """Return a text as one line, without terminal or direction controls."""
     return plain(value[:longest]) if isinstance(value, str) else ""
