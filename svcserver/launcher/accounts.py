@@ -39,11 +39,11 @@ _REFUSALS = {
 }
 
 
-def lost(why: NoReply) -> str:
+def lost(error: NoReply) -> str:
     """Return the player's text for a reply that did not come."""
-    if why.code == "certificate_mismatch":
+    if error.code == "certificate_mismatch":
         return words.WRONG_CERTIFICATE
-    return words.NOT_OUR_HOST if why.code == "answer" else words.UNREACHABLE
+    return words.NOT_OUR_HOST if error.code == "answer" else words.UNREACHABLE
 
 
 def general(reply: Reply) -> str:
@@ -62,9 +62,9 @@ async def register(client: HostClient, name: str, code: str) -> Account:
     body = {"Username": name, "InviteCode": code}
     try:
         reply = await client.ask("POST", "/svc/api/Register", json_body=body)
-    except NoReply as why:
-        sent = why.code == "upstream_unreachable" and why.after_sending
-        raise Refused(words.REGISTER_LOST if sent else lost(why)) from why
+    except NoReply as error:
+        sent = error.code == "upstream_unreachable" and error.after_sending
+        raise Refused(words.REGISTER_LOST if sent else lost(error)) from error
     data = reply.json
     key = data.get("UUK") if isinstance(data, dict) else None
     if reply.status == 200 and isinstance(key, str) and KEY.match(key):
@@ -76,8 +76,8 @@ async def recognise(client: HostClient, key: Secret) -> Account:
     """Return the account of a key; raise Refused, or KeyUnknown if the host rejects the key."""
     try:
         reply = await client.ask("GET", "/svc/api/GetUserInfo", key=key)
-    except NoReply as why:
-        raise Refused(lost(why)) from why
+    except NoReply as error:
+        raise Refused(lost(error)) from error
     data = reply.json
     name = data.get("Username") if isinstance(data, dict) else None
     if reply.status == 200 and isinstance(name, str) and NAME.match(name):
@@ -97,15 +97,15 @@ def new_key() -> Secret:
 async def renew(client: HostClient, old: Secret, new: Secret) -> None:
     """Replace ``old`` with ``new`` on the host; raise Refused.
 
-    The player's side makes the key, and keeps both until it knows which counts: had the host made
-    it, an answer that is lost would take the account with it.
+    The player's side makes the key, and saves both until it knows which one is valid. If the host
+    made the key, a lost reply would lose the account.
     """
     try:
         reply = await client.ask(
             "POST", "/launcher/new-key", key=old, json_body={"UUK": new.reveal()}
         )
-    except NoReply as why:
-        raise Refused(lost(why)) from why
+    except NoReply as error:
+        raise Refused(lost(error)) from error
     if reply.status == 404:
         raise Refused(words.KEY_NOT_RENEWED)
     if reply.status != 200:
@@ -124,8 +124,8 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
 async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> str:
     """Return whether ``name`` is free, as the player's text.
 
-    A public host tells it to those who have an invite, and no stranger which names there are; a
-    private one tells everybody. One that answers something else says it when one registers.
+    A public host answers only with an invite, so that strangers cannot list the names. A private
+    one answers everybody. Other hosts check the name at the registration.
     """
     try:
         if public:

@@ -49,8 +49,8 @@ def choose(member: Membership, choices: Choices, home: Path) -> str:
         for text in (choices.command.strip(), choices.runner.strip()):
             if text:
                 check(text)
-    except BadCommand as why:
-        return words.BAD_COMMAND.format(why=why)
+    except BadCommand as error:
+        return words.BAD_COMMAND.format(why=error)
     path = path_of(choices.folder, home)
     if choices.folder.strip() and not path.is_absolute():
         return words.WHOLE_PATH

@@ -1,6 +1,6 @@
 """The command that starts the game: documented, shown, editable. Pure.
 
-Placeholders stand for what changes, so that the command can be shown and kept without the key.
+Placeholders stand for changing values, so that the command is shown and saved without the key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DOCUMENTED = (
     "{folder}/{program} -server={server} -AUTH_TYPE=exchangecode -AUTH_LOGIN=unused "
     "-AUTH_PASSWORD={key} -chat={chat}"
 )
-USUAL_PROGRAM = "game.exe"  # where the owner of the host has named none
+USUAL_PROGRAM = "game.exe"  # if the owner of the host names none
 PLACEHOLDERS = ("{folder}", "{program}", "{server}", "{key}", "{chat}")
 _PLACE = re.compile("|".join(map(re.escape, PLACEHOLDERS)))
 LONGEST = 4096  # characters
@@ -39,8 +39,8 @@ class StartValues:
     def arguments(self, command: str, runner: str, key: str) -> list[str]:
         """Return the program and its arguments; raise BadCommand.
 
-        ``runner`` is put in front, such as ``wine``. Values are filled in after the command has
-        been split, so nothing in them can become another argument.
+        ``runner``, such as ``wine``, comes first. Values are filled in after the split, so they
+        cannot become additional arguments.
         """
         values = {
             "{folder}": self.folder,

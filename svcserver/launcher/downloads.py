@@ -1,6 +1,6 @@
 """Downloads: four files at once, resumed, verified, within the player's speed limit.
 
-Memory stays flat: while a piece is hashed and written in a thread its connection is not read.
+Memory use is constant: while a chunk is hashed and written in a thread, its connection is paused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from svcserver.launcher.listing import GameFile
 
 AT_ONCE = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
-MOST_DAMAGED = 2  # times that a file may arrive damaged
+MOST_DAMAGED = 2  # attempts that may arrive damaged
 RATE_WINDOW_S = 5.0
 SMALLEST_PIECE = 16 * 1024  # bytes
 
@@ -53,7 +53,7 @@ class ListingChanged(Exception):
 class Rate:
     """The bytes per second of the last few seconds, and the pauses for a speed limit."""
 
-    limit: int = 0  # bytes a second; 0: none, for all files together
+    limit: int = 0  # bytes per second for all files together; 0: none
     _recent: deque[tuple[float, int]] = field(factory=deque, init=False)
     _free_at: float = field(default=0.0, init=False)
 
@@ -124,7 +124,9 @@ class _FileDownload:
             return
         self._taken += len(data)
         if self._taken > self._expected:
-            self.failure = Damaged(self.growing.file.path)  # more than the file has: never write it
+            self.failure = Damaged(
+                self.growing.file.path
+            )  # more bytes than the file has: never write them
             if self._request is not None:
                 self._request.give_up(NoReply("answer"))
             return
@@ -171,7 +173,7 @@ class _FileDownload:
         while (writing := self._writing) is not None or (self._waiting and self.failure is None):
             if writing is None:
                 self._write()
-            else:  # behind which the next piece may be written already
+            else:  # after it the next chunk may already be under way
                 await writing
         if self.failure is not None:
             raise self.failure
@@ -215,16 +217,16 @@ class Download:
             works = [Deferred.fromCoroutine(self._work()) for _ in range(AT_ONCE)]
             try:
                 await gatherResults(works, consumeErrors=True)
-            except Exception as why:
+            except Exception as error:
                 self.stop()
                 for work in works:
-                    work.addErrback(lambda _: None)  # the first failure is told
-                raise getattr(why, "subFailure").value from None  # noqa: B009 - FirstError
+                    work.addErrback(lambda _: None)  # only the first failure is reported
+                raise getattr(error, "subFailure").value from None  # noqa: B009 - FirstError
             await self.in_thread(self.folder.put_in_place, files, self.progress)
-        except NoRoom as why:
-            raise DownloadFailed(self._no_room(why.needed)) from why
-        except OSError as why:
-            raise DownloadFailed(self._disk(why)) from why
+        except NoRoom as error:
+            raise DownloadFailed(self._no_room_text(error.needed)) from error
+        except OSError as error:
+            raise DownloadFailed(self._disk_error(error)) from error
 
     def stop(self) -> None:
         """Stop the download; the bytes received so far are kept."""
@@ -237,9 +239,9 @@ class Download:
 
     async def _work(self) -> None:
         while self._left:
-            await self._one(self._left.popleft())
+            await self._download_file(self._left.popleft())
 
-    async def _one(self, file: GameFile) -> None:
+    async def _download_file(self, file: GameFile) -> None:
         """Download one file, with retries."""
         growing = PartialFile(self.folder, file)
         wait_s, damaged = FIRST_WAIT_S, 0
@@ -252,15 +254,15 @@ class Download:
                     await self.in_thread(growing.finish)
                     self.progress.files_done += 1
                     return
-            except Damaged as why:
+            except Damaged as error:
                 damaged += 1
                 self.progress.bytes_done -= file.size
                 if damaged >= MOST_DAMAGED:
-                    raise DownloadFailed(words.BAD_DOWNLOAD.format(path=file.path)) from why
+                    raise DownloadFailed(words.BAD_DOWNLOAD.format(path=file.path)) from error
                 continue
-            except NoReply as why:
-                if why.code == "certificate_mismatch":
-                    raise DownloadFailed(words.WRONG_CERTIFICATE) from why
+            except NoReply as error:
+                if error.code == "certificate_mismatch":
+                    raise DownloadFailed(words.WRONG_CERTIFICATE) from error
                 wait_s = FIRST_WAIT_S if growing.size > before else min(wait_s * 2, LONGEST_WAIT_S)
                 pause = wait_s
                 self._notes[file.path] = words.LINE_CUT.format(seconds=words.duration(pause))
@@ -275,9 +277,9 @@ class Download:
         self._sleeping.add(sleep)
         try:
             await sleep
-        except BaseException as why:
+        except BaseException as error:
             if self.progress.stop:
-                raise Stopped from why
+                raise Stopped from error
             raise
         finally:
             self._sleeping.discard(sleep)
@@ -301,9 +303,9 @@ class Download:
         finally:
             self._open.discard(request)
             await arriving.flush()
-        return self._judge(arriving, file)
+        return self._next_wait(arriving, file)
 
-    def _judge(self, arriving: _FileDownload, file: GameFile) -> float:
+    def _next_wait(self, arriving: _FileDownload, file: GameFile) -> float:
         """Return the seconds until the next request, 0 for none; raise if the download must end."""
         status, retry = arriving.status, arriving.headers.get("retry-after", "")
         wanted_s = whole_in(retry, 4)
@@ -323,12 +325,12 @@ class Download:
             return max(1.0, wait_s)
         raise DownloadFailed(words.NOT_OUR_HOST)
 
-    def _no_room(self, needed: int) -> str:
+    def _no_room_text(self, needed: int) -> str:
         return words.DISK_FULL.format(needed=words.amount(needed), folder=self.folder.root)
 
-    def _disk(self, why: OSError) -> str:
-        if why.errno in (errno.ENOSPC, errno.EDQUOT):
-            return self._no_room(max(0, self.progress.bytes_total - self.progress.bytes_done))
-        if why.errno == errno.ENOTEMPTY:
-            return words.IN_THE_WAY.format(folder=why.filename)
-        return words.NOT_WRITABLE.format(folder=self.folder.root, why=why.strerror or why)
+    def _disk_error(self, error: OSError) -> str:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return self._no_room_text(max(0, self.progress.bytes_total - self.progress.bytes_done))
+        if error.errno == errno.ENOTEMPTY:
+            return words.IN_THE_WAY.format(folder=error.filename)
+        return words.NOT_WRITABLE.format(folder=self.folder.root, why=error.strerror or error)

@@ -17,7 +17,7 @@ from svcserver.launcher.host_client import HostClient, NoReply
 from svcserver.launcher.listing import LONGEST_LIST, BadListing, Listing, read_listing
 
 MANIFEST = "/content/v1/manifest"
-MOST_CHANGES = 3  # times that the host's files may change in one download
+MOST_CHANGES = 3  # of the host's files during one download
 
 
 class NoListing(DownloadFailed):
@@ -35,8 +35,8 @@ class GameFiles:
     rate: Rate = field(factory=Rate)
     progress: Progress = field(factory=Progress)
     build: str = ""
-    program: str = ""  # of the files the one that starts the game, as the list says
-    _etag: str = ""  # of the list that was read last
+    program: str = ""  # the file that starts the game, by the list
+    _etag: str = ""  # of the list read last
     _fetch: Download | None = None
 
     @property
@@ -54,16 +54,16 @@ class GameFiles:
         """Return the host's list; raise DownloadFailed."""
         try:
             reply = await self.client.ask("GET", MANIFEST, limit=LONGEST_LIST)
-        except NoReply as why:
-            raise DownloadFailed(lost(why)) from why
+        except NoReply as error:
+            raise DownloadFailed(lost(error)) from error
         if reply.status in (404, 502, 503):
             raise NoListing(words.NO_FILES)
         if reply.status != 200:
             raise DownloadFailed(general(reply))
         try:
             listing: Listing = await self.in_thread(read_listing, reply.body)
-        except BadListing as why:
-            raise DownloadFailed(words.NOT_OUR_HOST) from why
+        except BadListing as error:
+            raise DownloadFailed(words.NOT_OUR_HOST) from error
         tag = reply.headers.get("etag", "")
         self.build, self.program = listing.build, listing.program
         self._etag = tag if tag.isascii() else ""
@@ -91,8 +91,8 @@ class GameFiles:
             comparison: Comparison = await self.in_thread(
                 lambda: self.folder.compare(listing.files, progress, thorough=thorough)
             )
-        except OSError as why:
-            raise DownloadFailed(_unreadable(self.folder, why)) from why
+        except OSError as error:
+            raise DownloadFailed(_unreadable(self.folder, error)) from error
         return comparison
 
     async def fetch(self, key: Secret) -> None:
@@ -108,15 +108,15 @@ class GameFiles:
             try:
                 await self._fetch.run(comparison.wrong)
             except ListingChanged:
-                continue  # another version: its list is read, and what fits is kept
+                continue  # read the new version's list; matching files are kept
             finally:
                 self._fetch = None
             return
         raise DownloadFailed(words.FILES_CHANGED)
 
 
-def _unreadable(folder: GameFolder, why: OSError) -> str:
-    return words.NOT_WRITABLE.format(folder=folder.root, why=why.strerror or why)
+def _unreadable(folder: GameFolder, error: OSError) -> str:
+    return words.NOT_WRITABLE.format(folder=folder.root, why=error.strerror or error)
 
 
 def damage(comparison: Comparison, listing: Listing) -> str:

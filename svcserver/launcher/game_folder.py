@@ -1,8 +1,8 @@
 """The game's folder on disk: its files, what is missing, and what is moved into place.
 
-A download grows as ``<hash>.part``; whole and verified it becomes ``<hash>.whole``, so that the
-name alone says what need not be fetched again. Only when everything is there are the files moved
-to their places. All of this blocks, and runs in a thread.
+A download is written to ``<hash>.part`` and renamed to ``<hash>.whole`` once it is verified, so
+that the name alone shows what is complete. The files are moved to their places when all are there.
+All of this blocks, and runs in a thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svcserver.kernel import json
 from svcserver.launcher.listing import OWN_FOLDER, GameFile
 
 PIECE = 1024 * 1024  # bytes read or written at once
-SPARE = 64 * 1024 * 1024  # bytes that the disk keeps free besides
+SPARE = 64 * 1024 * 1024  # bytes that stay free on the disk
 
 
 class Stopped(Exception):
@@ -60,7 +60,7 @@ class Comparison:
     """The result of a check."""
 
     wrong: tuple[GameFile, ...]  # missing or damaged
-    bytes_missing: int  # without what downloads that were cut short have already
+    bytes_missing: int  # without the bytes of incomplete downloads
 
     @property
     def whole(self) -> bool:
@@ -100,7 +100,7 @@ class GameFolder:
         self, files: Sequence[GameFile], progress: Progress, *, thorough: bool = False
     ) -> Comparison:
         """Return what is missing; hash a file again only if it changed, or with ``thorough``."""
-        progress.bytes_total = sum(one.size for one in files)
+        progress.bytes_total = sum(file.size for file in files)
         progress.files_total = len(files)
         known: FileMarks = {} if thorough else self._remembered()
         confirmed: FileMarks = {}
@@ -176,8 +176,7 @@ class GameFolder:
     def put_in_place(self, files: Iterable[GameFile], progress: Progress) -> None:
         """Move every verified file to its place, replacing the file that was there.
 
-        Raises OSError, ENOTEMPTY where a folder is there and something is in it: that is the
-        player's, whatever the host's list says.
+        Raises OSError with ENOTEMPTY if a folder with content is there: it is the player's.
         """
         groups: dict[str, list[GameFile]] = {}
         for file in files:
@@ -195,7 +194,7 @@ class GameFolder:
 
     def _move(self, source: Path, file: GameFile, moved: FileMarks) -> None:
         place = self.place(file.path)
-        # the outermost first: what is behind a link is not the game's, and stays
+        # from the top: what is behind a link is not the game's, and stays
         for folder in reversed([*place.parents][: len(file.path.split("/")) - 1]):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
                 folder.unlink()
@@ -206,7 +205,7 @@ class GameFolder:
         state = place.stat()
         moved[file.path] = (state.st_size, state.st_mtime_ns, file.sha256)
 
-    # -- what was seen ---------------------------------------------------------
+    # -- remembered files ---------------------------------------------------------
 
     def _remembered(self) -> FileMarks:
         if self._marks is None:
@@ -262,7 +261,7 @@ class PartialFile:
     def finish(self) -> None:
         """Verify the file and mark it whole; otherwise delete it and raise Damaged.
 
-        The disk is asked as well: the hash is of what came, whatever has become of the file.
+        The size on the disk counts as well: the hash only covers the bytes that arrived.
         """
         path = self.folder.part(self.file)
         if not path.exists():

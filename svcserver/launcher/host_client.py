@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from attrs import define, field, frozen
@@ -24,8 +24,8 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 
 KEY_HEADER = "x-svc-user-api-key"
-SILENCE_S = 30.0  # a host that says nothing for so long is lost
-MAX_ANSWER = 1024 * 1024  # bytes of an answer that is read whole
+SILENCE_S = 30.0  # the timeout without any data
+MAX_ANSWER = 1024 * 1024  # bytes of a whole reply
 
 
 class NoReply(Exception):
@@ -34,7 +34,7 @@ class NoReply(Exception):
     def __init__(self, code: str = "upstream_unreachable", *, after_sending: bool = False) -> None:
         super().__init__(code)
         self.code = code
-        self.after_sending = after_sending  # the host may have done what was asked
+        self.after_sending = after_sending  # the host may have carried out the request
 
 
 @frozen
@@ -165,7 +165,7 @@ class HostRequest:
             self._end(None)
         elif connection.used and self._head is None and not self._raw and not self._fresh:
             if self.method in ("GET", "HEAD"):
-                self._fresh = True  # a kept connection that the host had closed meanwhile
+                self._fresh = True  # an idle connection that the host had closed
                 self.start()
             else:
                 self._end(NoReply(after_sending=True))
@@ -283,16 +283,13 @@ class HostClient:
         body = json.dump(json_body) if json_body is not None else b""
         whole = _WholeReply(limit)
         request = self.open(method, path, whole, key=key, headers=headers, body=body)
-        late = self.clock.callLater(patience_s, request.give_up, NoReply())
+        timeout = self.clock.callLater(patience_s, request.give_up, NoReply())
         try:
             await request.done
         except BaseException:
             request.give_up()
             raise
         finally:
-            if late.active():
-                late.cancel()
+            if timeout.active():
+                timeout.cancel()
         return whole.reply()
-
-
-Opener = Callable[..., HostClient]

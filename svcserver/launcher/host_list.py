@@ -32,11 +32,11 @@ class HostRecord:
     fingerprint: str = ""  # none for a private host
     next_fingerprint: str = ""
     username: str = ""  # empty until registered
-    folder: str = ""  # where its game files are; empty: the launcher's own folder
-    command: str = ""  # how the game is started; empty: as documented
-    program: str = ""  # a path below the folder, as the owner has named it; empty: the usual one
+    folder: str = ""  # of its game files; empty: the launcher's own folder
+    command: str = ""  # that starts the game; empty: the documented one
+    program: str = ""  # a path below the folder, by the owner's list; empty: the usual one
     runner: str = ""  # a program in front of the game, such as wine
-    speed_limit: int = 0  # bytes a second; 0: none
+    speed_limit: int = 0  # bytes per second; 0: none
     content_port: int = 0  # of a private host's content server
 
     @property
@@ -59,8 +59,8 @@ def id_of(invite: Invite) -> str:
 def id_at(host: str, port: int) -> str:
     """Return the id of the host at that address, unique for each address.
 
-    It names a folder, so it has few kinds of characters. Where that loses something, a hash is
-    added: else an invite to ``a-b.example`` could take the place of ``a.b.example``.
+    It names a folder, so it has few kinds of characters. If addresses could collide, a hash is
+    added: otherwise an invite to ``a-b.example`` could replace ``a.b.example``.
     """
     address = f"{host}-{port}"
     plain = re.sub(r"[^a-z0-9]+", "-", address).strip("-")

@@ -14,7 +14,7 @@ from svcserver.launcher.host_client import HostClient, NoReply
 from svcserver.launcher.words import MASTERY, meeting, place, profile, track_name
 
 MOST_NEWS, MOST_PLAYERS, MOST_PICTURES = 20, 500, 3
-LONGEST = 4_000  # characters of a text that is shown
+LONGEST = 4_000  # characters of a text
 MOST_PICTURE = 8 * 1024 * 1024  # bytes of a picture; the first few are kept
 NEWS_EVERY_S, HUNTER_EVERY_S = 300.0, 60.0
 MOST_TRACKS, MOST_CHARACTERS, MOST_SAVES, MOST_HUNTS = 64, 20, 10, 10
@@ -37,16 +37,16 @@ class Picture:
 class HostNews:
     """The latest replies of one host."""
 
-    reachable: bool | None = None  # None: not asked yet
-    why: str = ""  # what is wrong, as the player reads it
-    known: bool | None = None  # whether the host knows our key
+    reachable: bool | None = None  # None: not polled yet
+    why: str = ""  # the fault, as the player reads it
+    known: bool | None = None  # the host knows our key
     status: dict[str, Any] = field(factory=dict)
-    announced: str = ""  # what the owner announces just now
+    announced: str = ""  # the owner's current announcement
     news: list[dict[str, str]] = field(factory=list)
     accent: str = ""
     pictures: list[Picture] = field(factory=list)
     content_port: int = 0
-    hunter: dict[str, Any] = field(factory=dict)  # empty: the host tells nothing of it
+    hunter: dict[str, Any] = field(factory=dict)  # empty: the host has no data
     _hunter_at: float = field(default=-NEWS_EVERY_S, init=False)
     _news_at: float = field(default=-NEWS_EVERY_S, init=False)
     _picture_names: list[str] = field(factory=list, init=False)
@@ -56,12 +56,12 @@ class HostNews:
         try:
             reply = await client.ask("GET", "/svc/api/ServerStatus", key=key, patience_s=10.0)
             banner = await client.ask("GET", "/svc-status", patience_s=10.0)
-        except NoReply as why:
-            self.reachable, self.why = False, lost(why)
+        except NoReply as error:
+            self.reachable, self.why = False, lost(error)
             return
         status, banner_data = reply.json, banner.json
         banners = banner_data if banner.status == 200 and isinstance(banner_data, dict) else {}
-        if reply.status == 404 and banners:  # an older host, which tells nothing of its players
+        if reply.status == 404 and banners:  # an older host, which does not list its players
             status = {"name": banners.get("name"), "limited": key is None}
         elif reply.status != 200 or not isinstance(status, dict):
             self.reachable, self.why = False, general(reply)

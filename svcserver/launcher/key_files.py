@@ -15,7 +15,7 @@ from svcserver.launcher.host_list import HostRecord, id_at
 from svcserver.launcher.private_files import write_private
 
 MOST = 64 * 1024  # bytes of such a file
-MOST_FILES = 100  # of one host in a folder; the last one is written over
+MOST_FILES = 100  # of one host in a folder; the last one is overwritten
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -34,7 +34,7 @@ class KeyFile:
 def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
     """Write the key of ``record``'s host to a file in ``folder``; return its path.
 
-    A file with another key, perhaps the only copy, stays: then the name gets a number.
+    A file with another key, perhaps its only copy, stays; then the name gets a number.
     """
     data = {
         "name": record.name,
@@ -66,8 +66,8 @@ def parse_key_file(content: bytes) -> KeyFile:
         raise BadKeyFile("too long")
     try:
         data = json.parse(content)
-    except json.BadJson as why:
-        raise BadKeyFile("no JSON") from why
+    except json.BadJson as error:
+        raise BadKeyFile("no JSON") from error
     if not isinstance(data, dict):
         raise BadKeyFile("it has no host")
     return KeyFile(_record(data), Secret(_text(data, "key", KEY.match)))
@@ -80,7 +80,9 @@ def _record(data: dict[str, Any]) -> HostRecord:
     record = HostRecord(id_at(host, port), _text(data, "name", is_server_name), host, port)
     fingerprint = _text(data, "fingerprint", _is_fingerprint)
     if not fingerprint and not is_private_host(host):
-        raise BadKeyFile("a host on the internet needs a fingerprint")  # else the key goes in clear
+        raise BadKeyFile(
+            "a host on the internet needs a fingerprint"
+        )  # otherwise the key is sent unencrypted
     return evolve(
         record,
         fingerprint=fingerprint,

@@ -15,11 +15,11 @@ from svcserver.launcher.private_files import write_private
 log = Logger()
 
 SERVICE = "svc-launcher"
-IN_STORE = "Your key is kept in this system's key store."
-IN_FILE = "This system has no key store, so your key is kept in a file that only you may read."
-AS_ASKED = "Your key is kept in a file that only you may read."
+IN_STORE = "Your key is stored in this system's key store."
+IN_FILE = "This system has no key store, so your key is stored in a file that only you may read."
+AS_ASKED = "Your key is stored in a file that only you may read."
 IN_BOTH = (
-    "This system's key store did not take your key, so it is kept in a file that only you may read."
+    "This system's key store refused your key, so it is stored in a file that only you may read."
 )
 
 
@@ -30,7 +30,7 @@ class NoKeyStore(Exception):
 class KeyStore(Protocol):
     """Saves one secret for each name."""
 
-    where: str  # a sentence for the player
+    where: str  # a text for the player
 
     def get(self, name: str) -> Secret | None:
         """Return the secret saved under ``name``."""
@@ -81,9 +81,9 @@ class FileKeys:
 class SystemKeys:
     """The system's key store, through ``keyring``, with a file for keys it refuses.
 
-    A store may be locked or gone at any moment, and an account whose key is lost is lost: so
-    what it refuses is kept in the file, and what stands in the file already is found.
-    Each name is asked for once: the store may be slow, and may ask the player.
+    A store may be locked or missing at any moment, and an account without its key is lost. So a key
+    that it refuses is saved in the file, and a key in the file is found. Each name is looked up
+    once: the store may be slow, and may ask the player.
     """
 
     backend: Any  # a keyring backend
@@ -99,16 +99,16 @@ class SystemKeys:
     def _stored(self, name: str) -> Secret | None:
         try:
             password = self.backend.get_password(SERVICE, name)
-        except Exception as why:  # what a store raises is its own affair
-            log.warn("the key store did not answer: {why}", why=type(why).__name__)
+        except Exception as error:  # each store has its own errors
+            log.warn("the key store did not answer: {why}", why=type(error).__name__)
             return None
         return Secret(password) if password else None
 
     def put(self, name: str, secret: Secret) -> None:
         try:
             self.backend.set_password(SERVICE, name, secret.reveal())
-        except Exception as why:
-            log.warn("a key goes into the file, not the store: {why}", why=type(why).__name__)
+        except Exception as error:
+            log.warn("a key is saved in the file, not the store: {why}", why=type(error).__name__)
             self.spare.put(name, secret)
             self.where = IN_BOTH
         else:
@@ -123,8 +123,8 @@ class SystemKeys:
         try:
             if self.backend.get_password(SERVICE, name) is not None:
                 self.backend.delete_password(SERVICE, name)
-        except Exception as why:
-            log.warn("the store keeps a key that is no longer used: {why}", why=type(why).__name__)
+        except Exception as error:
+            log.warn("an unused key stays in the store: {why}", why=type(error).__name__)
 
 
 def system_backend() -> Any:
@@ -132,20 +132,20 @@ def system_backend() -> Any:
     try:
         import keyring
         from keyring.backends import fail, null
-    except ImportError as why:
-        raise NoKeyStore(str(why)) from why
+    except ImportError as error:
+        raise NoKeyStore(str(error)) from error
     backend: Any = keyring.get_keyring()
     if isinstance(backend, fail.Keyring | null.Keyring) or backend.priority <= 0:
         raise NoKeyStore("none is installed")
     try:
         backend.set_password(SERVICE, "trial", "trial")
         if backend.get_password(SERVICE, "trial") != "trial":
-            raise NoKeyStore("it does not give back what it was given")
+            raise NoKeyStore("it does not return what was saved")
         backend.delete_password(SERVICE, "trial")
     except NoKeyStore:
         raise
-    except Exception as why:  # locked, refused, no service: each store has its own errors
-        raise NoKeyStore(type(why).__name__) from why
+    except Exception as error:  # locked, refused, no service: each store has its own errors
+        raise NoKeyStore(type(error).__name__) from error
     return backend
 
 
@@ -158,4 +158,4 @@ def open_keys(folder: Path, *, use_file: bool = False) -> KeyStore:
     try:
         return SystemKeys(system_backend(), file)
     except NoKeyStore:
-        return file  # the page says where keys are kept
+        return file  # the page shows where keys are stored

@@ -1,6 +1,6 @@
 """The host's list of game files, validated: a host must not write where it likes.
 
-Pure. A path that Windows would read in another way is refused on every system, so that a list
+Pure. A path that Windows would interpret differently is refused on every system, so that a list
 means the same everywhere.
 """
 
@@ -47,7 +47,7 @@ class Listing:
 
     build: str
     files: tuple[GameFile, ...] = field(repr=False)
-    program: str = ""  # of these the one that starts the game; empty: the owner names none
+    program: str = ""  # the file that starts the game; empty: the owner names none
 
     @property
     def total(self) -> int:
@@ -68,15 +68,15 @@ def read_listing(text: bytes) -> Listing:
     _check_places([entry.path.lower() for entry in files])
     build, program = value.get("build"), value.get("program")
     if not any(entry.path == program for entry in files):
-        program = ""  # nothing is started but a file of the game that was verified
+        program = ""  # only a verified file of the game is started
     return Listing(plain(build[:LONGEST_BUILD]) if isinstance(build, str) else "", files, program)
 
 
 def _check_places(paths: list[str]) -> None:
     """Raise BadListing if two files need the same path.
 
-    Sorted, with the separator before every other character, what is in a folder follows at once
-    upon a file of the folder's name. A set of all folders could take gigabytes: paths may be deep.
+    Sorted with the separator before every other character, a folder's content directly follows a
+    file with the folder's name. A set of all folders could take gigabytes: paths may be deep.
     """
     places = sorted(path.replace("/", "\0") for path in paths)
     for before, after in pairwise(places):
@@ -90,11 +90,11 @@ def _file(entry: Any) -> GameFile:
     fields = entry if isinstance(entry, dict) else {}
     path, size, sha256 = fields.get("path"), fields.get("size"), fields.get("sha256")
     if not isinstance(path, str) or not is_safe(path):
-        raise BadListing("it has a path that may not be written")
+        raise BadListing("it has a path that must not be written")
     if type(size) is not int or not 0 <= size <= LARGEST:
-        raise BadListing("it has a size that is no number of bytes")
+        raise BadListing("it has an invalid size")
     if not isinstance(sha256, str) or not _SHA256.match(sha256):
-        raise BadListing("it has a hash that is none")
+        raise BadListing("it has an invalid hash")
     return GameFile(path, size, sha256)
 
 

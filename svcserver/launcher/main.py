@@ -86,30 +86,34 @@ def say(*lines: str) -> None:
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the command line; a bad one ends the program with its usage."""
     parser = argparse.ArgumentParser(
-        prog="svc-launcher", description="Joins a host, keeps the game's files, starts the game."
+        prog="svc-launcher",
+        description="Joins a host, downloads the game's files, starts the game.",
     )
     parser.add_argument(
         "what",
         nargs="?",
         default="",
         metavar="INVITE",
-        help="an invite (svc://join...); or 'remove', which undoes what the launcher has "
-        "registered with the system",
+        help="an invite (svc://join...); or 'remove' to undo the registration for svc: links",
     )
-    parser.add_argument("--no-browser", action="store_true", help="stay in the terminal")
-    parser.add_argument("--print-link", action="store_true", help="print the page's link only")
+    parser.add_argument(
+        "--no-browser", action="store_true", help="use the terminal instead of a page"
+    )
+    parser.add_argument(
+        "--print-link", action="store_true", help="print the page's link, open no browser"
+    )
     links = parser.add_mutually_exclusive_group()
     links.add_argument(
         "--no-links",
         action="store_true",
-        help="do not have the system open svc: links with it; remembered",
+        help="do not register for svc: links; remembered",
     )
     links.add_argument(
         "--links",
         action="store_true",
-        help="have it open them again, in place of another program too; remembered",
+        help="register for svc: links, even in place of another program; remembered",
     )
-    parser.add_argument("--key-file", action="store_true", help="keep keys in a private file")
+    parser.add_argument("--key-file", action="store_true", help="store keys in a private file")
     named = f"svc-launcher {launcher_version()}"
     parser.add_argument("--version", action="version", version=named)
     return parser.parse_args(argv)
@@ -127,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     running = one_instance.find(state)
     link = running.hand_over(options.what) if running is not None else None
     if link is not None:
-        say("The launcher runs already; its page has the invite.")
+        say("The launcher already runs. Its page shows the invite.")
         if not options.no_browser and not options.print_link:
             webbrowser.open(link)
         return 0
@@ -135,8 +139,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _begin_log(state)
         running_now = Program.make(reactor, places, options)
-    except (json.BadJson, OSError) as why:
-        say(f"The launcher's own files in {state} cannot be read: {why}. Mend or remove them.")
+    except (json.BadJson, OSError) as error:
+        say(f"The launcher's own files in {state} cannot be read: {error}. Repair or remove them.")
         return 1
     reactor.callWhenRunning(running_now.start)
     reactor.addSystemEventTrigger("before", "shutdown", running_now.stop)
@@ -155,14 +159,14 @@ def _end_with_the_terminal(reactor: Any) -> None:
 def relay_port(text: str, say: Callable[[str], None]) -> int:
     """Return the relay's port for the game; report a bad one and use the default.
 
-    Like the relay's own setting, whose module is not among what the launcher is packed with.
+    Like the relay's own setting, whose module is not packed with the launcher.
     """
     if not text.strip():
         return DEFAULT_PORT
     port = whole_in(text.strip(), 5)
     if port is not None and 1024 <= port < 65536:
         return port
-    say(f"SVC_RELAY_PORT is no port from 1024 to 65535; the game's relay uses {DEFAULT_PORT}.")
+    say(f"SVC_RELAY_PORT must be a port from 1024 to 65535. The relay uses {DEFAULT_PORT}.")
     return DEFAULT_PORT
 
 
@@ -172,8 +176,8 @@ def _remove(links: Scheme, choice: LinkChoice) -> int:
         say(links.remove())
         if choice.state.is_dir():
             choice.keep(wanted=False)
-    except OSError as why:
-        say(f"Links that begin with svc: could not be undone: {why}")
+    except OSError as error:
+        say(f"The registration for svc: links could not be undone: {error}")
         return 1
     return 0
 
@@ -230,7 +234,7 @@ class Program:
 
     def link(self) -> str:
         """Return a link to the page that works once; browsers never send the part after #."""
-        return f"http://127.0.0.1:{self.server.port}/#{self.page.entrance.new_token()}"
+        return f"http://127.0.0.1:{self.server.port}/#{self.page.sessions.new_token()}"
 
     def start(self) -> None:
         """Open the page or the terminal, then the invite of the command line."""
@@ -260,8 +264,8 @@ class Program:
         try:
             if has_flag or self.options.no_links:
                 choice.keep(wanted=has_flag)
-        except OSError as why:
-            log.warn("the wish about links is not kept: {why}", why=why)
+        except OSError as error:
+            log.warn("the choice about links is not saved: {why}", why=error)
         if self.options.no_links or self.options.print_link or not (has_flag or choice.wanted()):
             return
         links = scheme_of(sys.platform, self.places)
@@ -278,12 +282,12 @@ class Program:
             return
         try:
             self.launcher.join(invite)
-        except CannotJoin as why:
-            say(str(why))
+        except CannotJoin as error:
+            say(str(error))
 
     def _read_lines(self, terminal: Terminal) -> None:
         """Read the player's lines in a thread, which ends with the program."""
-        say(self.launcher.keys.where, "Say help for all words.")
+        say(self.launcher.keys.where, "Type help for a list of commands.")
 
         def read() -> None:
             for line in sys.stdin:
@@ -300,7 +304,7 @@ class Program:
 
 def _not_registered(why: Failure) -> None:
     """Log a failed registration: without links the invite can be pasted."""
-    log.warn("svc: links are not opened with the launcher: {why}", why=why.getErrorMessage())
+    log.warn("the launcher is not registered for svc: links: {why}", why=why.getErrorMessage())
 
 
 if __name__ == "__main__":

@@ -20,45 +20,45 @@ LONGEST_ANSWER = 4096
 
 
 @frozen
-class Running:
-    """The launcher that runs already."""
+class RunningLauncher:
+    """The launcher that already runs."""
 
     port: int
     secret: Secret = field(repr=False)
 
     def hand_over(self, invite: str) -> str | None:
-        """Give it ``invite`` (or nothing); the link to its page, None where it does not answer."""
+        """Send it ``invite`` (or nothing); return the link to its page, or None."""
         body = {"secret": self.secret.reveal(), "invite": invite}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             if not self._is_ours(connection):
                 return None
-            status, said = _ask(connection, "/api/hand-over", body)
+            status, reply = _ask(connection, "/api/hand-over", body)
         except (OSError, http.client.HTTPException, json.BadJson):
             return None
         finally:
             connection.close()
-        return self.own_link(said) if status == 200 else None
+        return self.own_link(reply) if status == 200 else None
 
     def _is_ours(self, connection: http.client.HTTPConnection) -> bool:
-        """Whether who listens there knows the secret; nothing of ours is said before.
+        """Return whether the listener knows the secret; nothing else is sent before.
 
-        A launcher that was killed leaves its file behind, and its port to anybody's program, which
-        would otherwise be handed the invite.
+        A killed launcher leaves its file behind. Another program may use its port now, and must not
+        get the invite.
         """
         nonce = hex_token(64)
-        status, said = _ask(connection, "/api/running", {"nonce": nonce})
-        proof = said.get("proof") if isinstance(said, dict) else None
+        status, reply = _ask(connection, "/api/running", {"nonce": nonce})
+        proof = reply.get("proof") if isinstance(reply, dict) else None
         if status != 200 or not isinstance(proof, str) or connection.sock is None:
-            return False  # a closed connection would be opened anew, perhaps to another program
+            return False  # a closed connection would be reopened, perhaps to another program
         return Secret(proof_of(self.secret, nonce)).matches(proof)
 
-    def own_link(self, said: object) -> str | None:
-        """The link in an answer, if it leads to a launcher's page on that port.
+    def own_link(self, reply: object) -> str | None:
+        """Return the link in a reply, if it leads to a launcher's page on that port.
 
-        A file that was left behind may name the port of anybody's program by now.
+        The port in a leftover file may belong to another program by now.
         """
-        link = said.get("link") if isinstance(said, dict) else None
+        link = reply.get("link") if isinstance(reply, dict) else None
         own = f"http://127.0.0.1:{self.port}/#"
         return link if isinstance(link, str) and link.startswith(own) else None
 
@@ -75,7 +75,7 @@ def proof_of(secret: Secret, nonce: str) -> str:
     return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
-def find(state: Path) -> Running | None:
+def find(state: Path) -> RunningLauncher | None:
     """Return the launcher whose file is there; it may have ended without removing it."""
     try:
         data = json.parse((state / FILE).read_bytes())
@@ -86,7 +86,7 @@ def find(state: Path) -> Running | None:
     port, secret = data.get("port"), data.get("secret")
     if type(port) is not int or not 0 < port < 65536 or not isinstance(secret, str):
         return None
-    return Running(port, Secret(secret))
+    return RunningLauncher(port, Secret(secret))
 
 
 def announce(state: Path, port: int) -> Secret:

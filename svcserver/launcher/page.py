@@ -1,8 +1,7 @@
 """The page's requests: its files for anybody here, everything else with the session.
 
-No key is ever in the page. One that is saved for another PC is written by the launcher itself, and
-of one that comes the page passes on the file which the player has chosen, unread: its bytes are in
-the request alone, and no answer repeats them.
+No key is ever in the page. The launcher itself writes a key file for another PC. The page passes on
+a chosen key file unread: its bytes are in the request alone, and no reply repeats them.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ class Page:
     """Answers the requests of the page in the browser."""
 
     launcher: Launcher
-    entrance: Sessions
+    sessions: Sessions
     home: Path
-    downloads: Path  # where what the player takes along is written
+    downloads: Path  # for key files and passports
     link: Callable[[], str] = str  # a new link to this page
     quit: Callable[[], None] = lambda: None  # ends the launcher
-    secret: Secret | None = None  # of a second start, which hands over its invite
+    secret: Secret | None = None  # with which a second start hands over its invite
     _files: dict[str, PageReply] = field(factory=read_files)
     _numbers: Iterator[int] = field(factory=count)
 
@@ -80,14 +79,14 @@ class Page:
                 return self._running(_body(request))
             if request.path == "/api/hand-over":
                 return self._hand_over(_body(request))
-            if not self.entrance.knows(request.session):
+            if not self.sessions.knows(request.session):
                 return PageReply.of({"error": "session"}, 403)
             return self._api(request)
         except Bad:
             return PageReply.of({"error": "bad_request"}, 400)
 
     def _enter(self, body: dict[str, Any]) -> PageReply:
-        session = self.entrance.enter(_text(body, "token", 256))
+        session = self.sessions.enter(_text(body, "token", 256))
         if session is None:
             return PageReply.of({"error": "token"}, 403)
         return PageReply.of({"session": session})
@@ -138,8 +137,8 @@ class Page:
     def _join(self, body: dict[str, Any]) -> PageReply:
         try:
             member = self.launcher.join(_text(body, "invite", 4096))
-        except CannotJoin as why:
-            return PageReply.of({"sentence": str(why)})
+        except CannotJoin as error:
+            return PageReply.of({"sentence": str(error)})
         return PageReply.of({"id": member.record.id, "state": self._state()})
 
     def _import(self, content: bytes, *, replace: bool = False) -> PageReply:
@@ -148,8 +147,8 @@ class Page:
             member = self.launcher.bring(parse_key_file(content), replace=replace)
         except BadKeyFile:
             return PageReply.of({"sentence": words.BAD_KEY_FILE})
-        except CannotJoin as why:
-            return PageReply.of({"sentence": str(why), "other_key": isinstance(why, OtherKey)})
+        except CannotJoin as error:
+            return PageReply.of({"sentence": str(error), "other_key": isinstance(error, OtherKey)})
         return PageReply.of({"id": member.record.id, "state": self._state()})
 
     def _picture(self, host: str, number: str) -> PageReply:

@@ -1,10 +1,9 @@
 """Access to the page: this machine's browser, at our own address, with the session. Pure.
 
-Any page in the browser can send requests to loopback, a name of somebody else's may be pointed
-at 127.0.0.1, and other users of this PC can connect, too. So a request must name our very address
-as Host, come from our own origin, and for everything but the page's own files carry the
-session's secret, which only the one that opened our link has got: it is no cookie, because
-browsers send those to every port of a host.
+Any page in the browser can send requests to loopback, any name may resolve to 127.0.0.1, and other
+users of this PC can connect, too. So a request must have our exact address as Host and come from
+our own origin. For everything but the page's own files it must carry the session's secret, which
+only the browser that opened our link has. It is no cookie: browsers send those to every port.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def foreign(
     if any(origin != b"http://" + own for origin in origins):
         return "origin"
     if method != b"GET" and not origins and sites:
-        return "origin"  # a browser says where a POST comes from
+        return "origin"  # a browser sends the origin of a POST
     followed = method == b"GET" and list(modes) == [b"navigate"]
     if not followed and any(site not in _SITES for site in sites):
         return "sec_fetch"

@@ -19,10 +19,9 @@ from svcserver.http.peers import peer_of
 from svcserver.kernel import json
 from svcserver.launcher.page_guard import SESSION_HEADER, foreign
 
-# Whether a connection to the page is another user's of this PC.
-# The link with its token is handed to the browser as an argument, and on Linux every user may list
-# the arguments of all processes. So a link opens nothing for a connection that belongs to another
-# user: the kernel says whose each is. On Windows only the user himself and administrators see them.
+# The browser gets the link with its token as an argument, and on Linux every user may list the
+# arguments of all processes. So a link does not work for another user's connection: the kernel
+# knows the owner. On Windows only the user himself and administrators see arguments.
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LONGEST = 16 << 20  # bytes of a table that are read: a hundred thousand connections
 
@@ -129,7 +128,7 @@ class PageConnection(Connection):
     _body: Body | None = None
     _parts = b""
     _to_head = False  # the answer has no body
-    known = False  # has asked with the session
+    known = False  # has sent the session's secret
 
     def connectionMade(self) -> None:
         super().connectionMade()
@@ -150,7 +149,7 @@ class PageConnection(Connection):
             modes=head.values(b"sec-fetch-mode"),
         )
         if why or not head.is_plain:
-            log.info("refused a request that is not the page's own: {why}", why=why or "target")
+            log.info("refused a request from outside the page: {why}", why=why or "target")
             self._refuse(403, "forbidden")
         elif head.length is None or head.length > MAX_BODY:
             self._refuse(413, "body_too_large")
@@ -160,16 +159,16 @@ class PageConnection(Connection):
             if head.expects and head.has_body and not self.waiting:
                 self.transport.write(CONTINUE)
             self.receive()
-            self._go_on()
+            self._try_answer()
 
     def take_body(self) -> None:
         if self._body is None:
             return
         part, self.waiting = self._body.feed(self.waiting)
         self._parts += part
-        self._go_on()
+        self._try_answer()
 
-    def _go_on(self) -> None:
+    def _try_answer(self) -> None:
         head, body = self._head, self._body
         if head is None or body is None or not body.done:
             return
@@ -204,7 +203,7 @@ class PageConnection(Connection):
         reason = _REASONS.get(reply.status, "Refused")
         head = f"HTTP/1.1 {reply.status} {reason}\r\n{fields}\r\n".encode("latin-1")
         self.transport.write(head if self._to_head else head + reply.body)
-        self._to_head = False  # a fault of the next request has a body
+        self._to_head = False  # an error reply to the next request has a body
         if close:
             self.end(linger=True)
         else:
@@ -214,7 +213,7 @@ class PageConnection(Connection):
 class PageFactory(Connections[PageConnection]):
     """The factory of the page's connections.
 
-    ``own`` is the address that a request must name; ``is_another_users`` as the function.
+    ``own`` is the address that a request must have as its Host.
     """
 
     def __init__(
@@ -233,7 +232,7 @@ class PageFactory(Connections[PageConnection]):
     def make_room(self) -> None:
         """Cut the oldest connection without a session, or else the newest.
 
-        Everybody on this PC can open connections, and must not keep the player out by that.
+        Everybody on this PC can open connections, but must not lock the player out.
         """
         strangers = [channel for channel in self.channels if not channel.known]
         (strangers or list(self.channels)[-1:])[0].cut()

@@ -18,8 +18,8 @@ class Places:
 
     state: PurePath  # hosts, settings and, without a key store, keys
     games: PurePath  # a folder for each host's game files
-    programs: PurePath | None  # where Linux looks for programs' desktop files
-    choices: PurePath | None = None  # and for which of them the user has chosen
+    programs: PurePath | None  # of desktop files, on Linux
+    choices: PurePath | None = None  # the file with the user's default programs, on Linux
 
 
 def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
@@ -50,8 +50,8 @@ _DOWNLOADS = re.compile(r'^XDG_DOWNLOAD_DIR="(\$HOME/|/)((?:[^"\\]|\\.)*)"', re.
 def downloads_of(platform: str, home: str, user_dirs: str) -> PurePath:
     """Return the folder where players look for downloads.
 
-    ``user_dirs``: what stands in ``user-dirs.dirs``, in which Linux desktops keep the folder's
-    name, since that is in the player's language; empty where there is no such file.
+    ``user_dirs`` is the text of ``user-dirs.dirs``, in which Linux desktops save the folder's
+    localised name; empty without such a file.
     """
     if platform == "win32":
         return PureWindowsPath(home) / "Downloads"

@@ -19,8 +19,8 @@ from svcserver.kernel.every import Every
 
 log = Logger()
 
-LOOK_S = 0.5  # how often the process is looked at
-PATIENCE_S = 10.0  # that a game has to end when asked
+LOOK_S = 0.5  # between checks of the process
+PATIENCE_S = 10.0  # for the game to end before it is killed
 
 
 class NoProgram(Exception):
@@ -49,17 +49,17 @@ Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], Process]
 def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, str]) -> Process:
     """Start a process without input and output: output may be long, and contain secrets.
 
-    It leads a group of its own, to which all that it starts belongs.
+    It leads its own process group, with all that it starts.
     """
-    nothing = subprocess.DEVNULL
+    devnull = subprocess.DEVNULL
     started = subprocess.Popen(
         list(arguments),
         cwd=folder,
         env=dict(environ),
-        stdin=nothing,
-        stdout=nothing,
-        stderr=nothing,
-        start_new_session=True,  # Windows has no groups, and knows a tree by who started whom
+        stdin=devnull,
+        stdout=devnull,
+        stderr=devnull,
+        start_new_session=True,  # Windows has no groups, but trees of parents and children
     )
     windows = environ.get("SystemRoot", r"C:\Windows")
     return ProcessTree(started, windows) if sys.platform == "win32" else ProcessGroup(started)
@@ -90,7 +90,10 @@ class ProcessGroup:
     def _signalled(self, number: int) -> bool:
         try:
             self.killpg(self.leader.pid, number)
-        except (ProcessLookupError, PermissionError):  # nobody; or, on some systems, none alive
+        except (
+            ProcessLookupError,
+            PermissionError,
+        ):  # it is empty; or, on some systems, has only zombies
             return False
         return True
 
@@ -99,7 +102,7 @@ class ProcessGroup:
 class ProcessTree:
     """A process of Windows and its children, ended by the system's own ``taskkill``.
 
-    Of a program that has ended the system no longer tells what it has started.
+    The system does not list the children of a program that has ended.
     """
 
     root: subprocess.Popen[bytes]
@@ -132,14 +135,14 @@ class Game:
     """The game that was started, watched until it ends."""
 
     clock: IReactorTime
-    ended: Callable[[int], None]  # called with the exit status, unless we ended it
+    ended: Callable[[int], None]  # called with the exit status, unless ``stop`` ended it
     spawn: Spawn = spawn
     _process: Process | None = field(default=None, init=False)
     _stopped_at: float | None = field(default=None, init=False)
-    _looks: Every = field(init=False)
+    _checks: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._looks = Every(self.clock, LOOK_S, self._look, "a look at the game")
+        self._checks = Every(self.clock, LOOK_S, self._check, "the check of the game")
 
     @property
     def running(self) -> bool:
@@ -148,17 +151,17 @@ class Game:
 
     def start(self, arguments: Sequence[str], folder: str, environ: Mapping[str, str]) -> None:
         """Start the game; raise NoProgram. The arguments contain the key and are never logged."""
-        program = _found(arguments[0], folder, environ)
+        program = _find_program(arguments[0], folder, environ)
         there = folder if os.path.isdir(folder) else None
         if self._process is not None:
-            self._process.kill()  # the last one, which was asked to end and is slow about it
+            self._process.kill()  # the previous one, which is slow to end
         try:
             self._process = self.spawn([program, *arguments[1:]], there, environ)
-        except OSError as why:
-            raise NoProgram(f"{arguments[0]} ({why.strerror})") from why
+        except OSError as error:
+            raise NoProgram(f"{arguments[0]} ({error.strerror})") from error
         self._stopped_at = None
-        if not self._looks.running:
-            self._looks.startService()
+        if not self._checks.running:
+            self._checks.startService()
         log.info("the game has started")
 
     def stop(self) -> None:
@@ -167,7 +170,7 @@ class Game:
             self._stopped_at = self.clock.seconds()
             self._process.terminate()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         process, stopped_at = self._process, self._stopped_at
         status = process.poll() if process is not None else 0
         if process is not None and (
@@ -179,13 +182,13 @@ class Game:
             if status is None or not late:
                 return
         self._process = None
-        self._looks.stopService()
+        self._checks.stopService()
         log.info("the game has ended with {status}", status=status)
         if self._stopped_at is None:
             self.ended(status or 0)
 
 
-def _found(name: str, folder: str, environ: Mapping[str, str]) -> str:
+def _find_program(name: str, folder: str, environ: Mapping[str, str]) -> str:
     """Return the program's full path, searched as a shell does and in the game's folder."""
     program = which(name, path=environ.get("PATH")) or which(str(Path(folder, name)))
     if program is None:

@@ -59,31 +59,31 @@ class Launcher(Service):
     _threads: InThread | None = None
     members: dict[str, Membership] = field(factory=dict, init=False)
     downloading: set[str] = field(factory=set, init=False)  # folders, by one of their names
-    invited: str = field(default="", init=False)  # the host whose invite was opened last
+    invited: str = field(default="", init=False)  # the host of the last opened invite
     _relay: RelayService | None = field(default=None, init=False)
     _playing: str = field(default="", init=False)
     _pools: list[Pool] = field(factory=list, init=False)
-    _rounds: list[Every] = field(factory=list, init=False)
+    _timers: list[Every] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         for record in self.hosts:
             self.members[record.id] = Membership(self, record)
-        self._rounds = [
-            Every(self.clock, REFRESH_S, self._refresh, "asking the hosts", at_once=True),
+        self._timers = [
+            Every(self.clock, REFRESH_S, self._refresh, "polling the hosts", at_once=True),
             Every(self.clock, 1, self._sweep, "closing idle connections"),
         ]
 
     def startService(self) -> None:
         Service.startService(self)
-        for each in self._rounds:
-            each.startService()
+        for timer in self._timers:
+            timer.startService()
         for member in self.members.values():
             member.inputs.check(False)
 
     def stopService(self) -> Any:
         Service.stopService(self)
-        for each in self._rounds:
-            each.stopService()
+        for timer in self._timers:
+            timer.stopService()
         for member in self.members.values():
             member.game.stop()
             member.leave()
@@ -94,8 +94,8 @@ class Launcher(Service):
     def join(self, text: str) -> Membership:
         """Open an invite; raise CannotJoin.
 
-        Any web page can have an invite opened. So one with another certificate for a host on
-        which the player has an account changes nothing before the player trusts it.
+        Any web page can open an invite. So an invite with a new certificate for a host where the
+        player has an account changes nothing until the player trusts it.
         """
         try:
             invite = invites.decode(text)
@@ -105,8 +105,8 @@ class Launcher(Service):
                 member = self._membership(record)
             else:
                 member = self._membership(evolve(record, username=""), before=old)
-        except invites.BadInvite as why:
-            raise CannotJoin(f"{str(why)[:1].upper()}{str(why)[1:]}.") from why
+        except invites.BadInvite as error:
+            raise CannotJoin(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
         if member.host.stage in (Stage.INVITED, Stage.NAMING):
             self.keys.put(invite_name(member.record.id), Secret(invite.code))
         return member
@@ -115,16 +115,16 @@ class Launcher(Service):
         """Import the key file at ``path``; raise CannotJoin."""
         try:
             key_file = read_key_file(path)
-        except OSError as why:
-            raise CannotJoin(words.NO_KEY_FILE.format(path=path)) from why
-        except BadKeyFile as why:
-            raise CannotJoin(words.BAD_KEY_FILE) from why
+        except OSError as error:
+            raise CannotJoin(words.NO_KEY_FILE.format(path=path)) from error
+        except BadKeyFile as error:
+            raise CannotJoin(words.BAD_KEY_FILE) from error
         return self.bring(key_file, replace=replace)
 
     def bring(self, key_file: KeyFile, *, replace: bool = False) -> Membership:
         """Import a key that another PC saved; raise CannotJoin.
 
-        ``replace``: also where the player has another key for that host, which is lost then.
+        ``replace`` allows to lose another key that the player has for that host.
         """
         old, own_key = self.hosts.get(key_file.record.id), self.keys.get(key_file.record.id)
         is_other = own_key is not None and not own_key.matches(key_file.key.reveal())
@@ -148,8 +148,8 @@ class Launcher(Service):
             return words.NO_KEY_YET
         try:
             path = write_key_file(folder, member.record, key)
-        except OSError as why:
-            return words.NOT_WRITABLE.format(folder=folder, why=why.strerror or why)
+        except OSError as error:
+            return words.NOT_WRITABLE.format(folder=folder, why=error.strerror or error)
         return words.KEY_SAVED.format(path=path)
 
     def _membership(self, record: HostRecord, before: HostRecord | None = None) -> Membership:
@@ -173,7 +173,7 @@ class Launcher(Service):
     def leave(self, member: Membership) -> str:
         """Remove a host and its key; the game's files stay. Return a text or none.
 
-        One whose new certificate the player does not trust stays as it was.
+        If the player does not trust its new certificate, the host stays as it was.
         """
         if member.before is not None:
             self._membership(member.before)
@@ -189,7 +189,7 @@ class Launcher(Service):
         self.keys.drop(new_key_name(name))
         return ""
 
-    # -- what a membership needs -----------------------------------------------
+    # -- services for memberships -----------------------------------------------
 
     def client(self, record: HostRecord, content_port: int = 0) -> HostClient:
         port = content_port or record.port
@@ -221,9 +221,9 @@ class Launcher(Service):
         relay = RelayService(self.clock, _target(record), port=self.relay_port)
         try:
             relay.startService()
-        except PortBusy as why:
+        except PortBusy as error:
             relay.pool.close()
-            raise CannotPlay(words.RELAY_BUSY.format(port=self.relay_port)) from why
+            raise CannotPlay(words.RELAY_BUSY.format(port=self.relay_port)) from error
         self._relay, self._playing = relay, record.id
         return way_to(record, relay.port)
 
@@ -234,7 +234,7 @@ class Launcher(Service):
         relay, self._relay, self._playing = self._relay, None, ""
         return relay.stopService() if relay is not None else None
 
-    # -- rounds ----------------------------------------------------------------
+    # -- periodic work ----------------------------------------------------------------
 
     def _refresh(self) -> None:
         for member in self.members.values():

@@ -13,8 +13,8 @@ from attrs import frozen
 from svcserver.launcher.command import BadCommand, split
 from svcserver.launcher.listing import OWN_FOLDER
 
-NONE = "none"  # what the player writes to have nothing put in front
-MOST = 200  # Protons that are looked at in a folder
+NONE = "none"  # the player's setting for no runner
+MOST = 200  # Protons in a folder
 _STEAMS = (".steam/root", ".steam/steam", ".local/share/Steam")
 _INSIDE = ("steamapps/common", "compatibilitytools.d")
 
@@ -23,9 +23,9 @@ _INSIDE = ("steamapps/common", "compatibilitytools.d")
 class Runner:
     """A program in front of the game's own."""
 
-    name: str  # as the player knows it
+    name: str  # for the player
     command: str  # quoted, as in the settings
-    steam: str = ""  # the folder of the Steam that a Proton belongs to
+    steam: str = ""  # the folder of a Proton's Steam
 
     def environ(self, folder: Path) -> Mapping[str, str]:
         """Return the runner's own environment variables, for the game in ``folder``."""
@@ -80,7 +80,7 @@ def _age(name: str) -> tuple[list[int], str]:
 def chosen(setting: str, command: str, program: str, installed: Runner | None) -> Runner | None:
     """Return the runner for ``command``: the player's setting, or the found one for a .exe.
 
-    ``program``: what ``{program}`` stands for in the command.
+    ``program`` is the value of ``{program}`` in the command.
     """
     if setting.strip().lower() == NONE:
         return None

@@ -1,6 +1,7 @@
 """Registers the launcher for ``svc:`` links, and undoes it.
 
-Linux has a desktop file, Windows the user's part of the registry; both without an administrator.
+On Linux with a desktop file, on Windows in the user's part of the registry. Neither needs an
+administrator.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from svcserver.launcher.places import Places
 
 SCHEME = "svc"
 DESKTOP_FILE = "svc-launcher.desktop"
-_HANDLED = f"x-scheme-handler/{SCHEME}"  # the kind of file that Linux takes links for
+_HANDLED = f"x-scheme-handler/{SCHEME}"  # the MIME type of links on Linux
 _KEY = rf"Software\Classes\{SCHEME}"
 _OPENING = rf"{_KEY}\shell\open\command"
-_WRITTEN = r"Software\svc-launcher"  # its value is the command that we have written
+_WRITTEN = r"Software\svc-launcher"  # its value is our registered command
 TIMEOUT_S = 10
 _DESKTOP = """\
 [Desktop Entry]
@@ -37,7 +38,7 @@ MimeType=x-scheme-handler/{scheme};
 
 
 class Registry(Protocol):
-    """The part of ``winreg`` that is used, below HKEY_CURRENT_USER."""
+    """The used part of ``winreg``, below HKEY_CURRENT_USER."""
 
     def set(self, key: str, name: str, value: str) -> None:
         """Write a text value; create the key if it is missing."""
@@ -65,16 +66,16 @@ class LinuxScheme:
 
     programs: Path
     command: Sequence[str]
-    run: Callable[[Sequence[str]], str]  # gives what the helper prints, "" where it is missing
+    run: Callable[[Sequence[str]], str]  # returns the helper's output, "" if it is missing
     choices: Path  # mimeapps.list, where xdg-mime writes the user's choice
 
     def add(self, *, over_another: bool = False) -> str:
         file = self.programs / DESKTOP_FILE
         command = " ".join(map(_quoted, self.command))
         text = _DESKTOP.format(command=command, scheme=SCHEME)
-        there = self.run(["xdg-mime", "query", "default", _HANDLED]).strip()
-        if there and there != DESKTOP_FILE and not over_another:
-            return _of_another(there)
+        current = self.run(["xdg-mime", "query", "default", _HANDLED]).strip()
+        if current and current != DESKTOP_FILE and not over_another:
+            return _of_another(current)
         if (
             not over_another
             and file.is_file()
@@ -113,7 +114,7 @@ class LinuxScheme:
 def _of_another(program: str) -> str:
     return (
         f"Links that begin with {SCHEME}: open another program ({program}), as before. "
-        "Start the launcher with --links to have them."
+        "Start the launcher with --links to change that."
     )
 
 
@@ -127,8 +128,8 @@ def _quoted(part: str) -> str:
 class WindowsScheme:
     """Registers the scheme by keys below HKEY_CURRENT_USER.
 
-    What was written is kept beside them: the program may be elsewhere when it is undone, and what
-    another program has written there since is not ours to take away.
+    The registered command is saved beside them: the program may have moved before the registration
+    is undone, and another program's registration must stay.
     """
 
     registry: Registry
@@ -170,7 +171,7 @@ class NoScheme:
     """A system on which nothing is registered."""
 
     def add(self, *, over_another: bool = False) -> str:
-        return "On this system links cannot be registered; paste the invite instead."
+        return "This system does not support links. Paste the invite instead."
 
     def remove(self) -> str:
         return "Nothing was registered."

@@ -1,8 +1,7 @@
 """The state machine of one host: what the player can do, and what follows. No I/O.
 
-The page and the terminal show ``Host``; what the machine wants done it asks of ``Actions``,
-and the answers come back as its inputs. An input that does not belong to a stage, such as a
-second click, does nothing.
+The page and the terminal show ``Host``. The machine calls ``Actions``, whose results come back as
+its inputs. An input that does not belong to a stage, such as a second click, does nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from svcserver.launcher import words
 class Stage(Enum):
     """The stages between an invite and the running game."""
 
-    INVITED = "has opened an invite: looks at the host's name and fingerprint"
-    NAMING = "has agreed: chooses a name, or brings a key"
-    REGISTERING = "waits for the host to make the account, or to recognise a key"
-    UNCHECKED = "has an account; the game's files have not been looked at"
+    INVITED = "has opened an invite, and compares the host's fingerprint"
+    NAMING = "trusts the host; chooses a name, or imports a key"
+    REGISTERING = "waits for the account, or for the host to recognise a key"
+    UNCHECKED = "has an account; the game's files are not checked yet"
     CHECKING = "the game's files are compared with the host's list"
     INCOMPLETE = "files are missing or damaged"
     FETCHING = "files are being downloaded"
@@ -63,8 +62,8 @@ class Host:
 
     actions: Actions
     stage: Stage = Stage.INVITED
-    trouble: str = ""  # the sentence the player reads, until the next step
-    note: str = ""  # a sentence that is no trouble
+    trouble: str = ""  # the fault that the player reads, until the next step
+    note: str = ""  # another text
     missing: int = 0  # bytes
     hands_out_files: bool = True
     _after: Stage = field(default=Stage.UNCHECKED, init=False)
@@ -77,10 +76,10 @@ class Inputs(Protocol):
         """The player trusts the host."""
 
     def choose(self, name: str) -> None:
-        """The player wants to be called so."""
+        """The player has chosen a name."""
 
     def bring(self) -> None:
-        """The player has brought a key, which is kept already."""
+        """The player has imported a key, which is already saved."""
 
     def known(self) -> None:
         """The host knows the account."""
@@ -89,22 +88,22 @@ class Inputs(Protocol):
         """The host made no account, or does not know the key."""
 
     def check(self, thorough: bool) -> None:
-        """The player wants the files compared; ``thorough``: every byte is read again."""
+        """The player wants a check; ``thorough`` reads every byte again."""
 
     def whole(self, hands_out_files: bool) -> None:
-        """Every file is as it should be, or there are none to check."""
+        """Every file is right, or there are none to check."""
 
     def lacking(self, missing: int, why: str) -> None:
-        """So many bytes must be downloaded."""
+        """``missing`` bytes must be downloaded."""
 
     def fetch(self) -> None:
-        """The player wants what is missing downloaded."""
+        """The player wants a download."""
 
     def stop(self) -> None:
-        """Stop what runs: a check, a download, the game."""
+        """Stop the running check, download or game."""
 
     def failed(self, why: str) -> None:
-        """An errand could not be done."""
+        """An action failed."""
 
     def play(self) -> None:
         """The player wants the game started."""
@@ -113,7 +112,7 @@ class Inputs(Protocol):
         """The game's process runs."""
 
     def ended(self, why: str) -> None:
-        """The game has ended; ``why`` is empty when all was well."""
+        """The game has ended; ``why`` is empty unless it failed."""
 
     def expelled(self, why: str) -> None:
         """The host no longer knows the key."""
@@ -205,8 +204,8 @@ def _machine() -> TypeMachineBuilder[Inputs, Host]:
 
 
 _builder = _machine()
+# machine_of(host) returns the Inputs that change the host; they begin at INVITED
 machine_of = _builder.build()
-"""``machine_of(host)`` makes the ``Inputs`` that change ``host``; they begin at INVITED."""
 
 
 def member_of(host: Host) -> Inputs:

@@ -19,9 +19,8 @@ from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show
 
-# News, people and the player's own hunter as lines for the terminal; the page has cards. Pure.
-# All of it is text of the host, which the terminal prints ``quoted``.
-MARK = "  | "  # in front of every line of a host; no line of the launcher's own begins so
+# All of the host's text is printed ``quoted``.
+MARK = "  | "  # begins every line of the host's text, and no other line
 LEAST = 20  # characters of a line, however narrow the terminal is
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,7 +45,7 @@ def people(shown: dict[str, Any]) -> list[str]:
     friends = set(shown["hunter"].get("friends", ()))
     players = shown["status"].get("players", ())
     lines = []
-    for player in sorted(players, key=lambda one: one["name"] not in friends):
+    for player in sorted(players, key=lambda player: player["name"] not in friends):
         if player["name"] in friends and player["name"] != shown["username"]:
             lines.append(
                 f"{player['name']}, your friend, {player['place']}. {player['meet']}".rstrip()
@@ -65,11 +64,13 @@ def hunter(shown: dict[str, Any]) -> list[str]:
         mine["profile"],
         f"guild: {mine['guild'] or 'none'}  hunt pass: {mine['huntPass'] or 'none'}",
     ]
-    lines += [f"mastery  {one['name']}: {one['rank']} of {one['of']}" for one in mine["tracks"]]
-    lines += [f"hunt  {when(one['at'])}  {one['title']}" for one in mine["hunts"]]
-    for entry in mine["characters"]:
-        saves = ", ".join(map(when, entry["saves"])) or "no save"
-        lines.append(f"character  {entry['name']}: {saves}")
+    lines += [
+        f"mastery  {track['name']}: {track['rank']} of {track['of']}" for track in mine["tracks"]
+    ]
+    lines += [f"hunt  {when(hunt['at'])}  {hunt['title']}" for hunt in mine["hunts"]]
+    for character in mine["characters"]:
+        saves = ", ".join(map(when, character["saves"])) or "no save"
+        lines.append(f"character  {character['name']}: {saves}")
     return lines
 
 
@@ -81,19 +82,19 @@ def when(milliseconds: int) -> str:
         return ""
 
 
+NO_HOST = "No host yet: paste the invite that its owner has sent you."
 HELP = """\
-join INVITE     open an invite          agree           the words are the owner's: trust it
-try NAME        is it free there?       name NAME       register under it
-import FILE     bring the key of another PC
-check, repair   look at the files       get             download what is missing
-play            start the game          stop            stop what runs
-hosts           every host              use NUMBER      go on with another one
-replace FILE    import in place of yours
-save-key        for another PC          leave           forget this host
-renew-key       the old one ends        set NAME TEXT   folder, command, runner, limit
-passport        your data, signed, for another host
-news            of the owner            people          who is here, and how to meet them
-hunter          what you have there     status          how things are
+join INVITE     open an invite          agree           the words match: trust the host
+try NAME        check if it is free     name NAME       register with this name
+import FILE     import a key file       replace FILE    import it in place of your key
+check, repair   check the files         get             download missing files
+play            start the game          stop            stop a check, download or game
+hosts           list all hosts          use NUMBER      switch to another host
+save-key        for another PC          renew-key       get a new key
+leave           remove this host        set NAME TEXT   folder, command, runner, limit
+passport        save your signed data, for another host
+news            from the owner          people          players online, how to meet them
+hunter          your progress           status          the current state
 quit            end the launcher"""
 
 
@@ -101,16 +102,16 @@ quit            end the launcher"""
 class Terminal:
     """Carries out the player's lines, and prints what has changed.
 
-    Everything is printed by ``say``, a line each; what a host tells is ``quote``d.
+    ``say`` prints each line; the host's text is ``quote``d.
     """
 
     launcher: Launcher
     write: Callable[[str], object]  # prints a line
     quit: Callable[[], None]
     home: Path
-    downloads: Path  # where what the player takes along is written
+    downloads: Path  # for key files and passports
     _host: str = field(default="", init=False)
-    _said: dict[tuple[str, str], str] = field(factory=dict, init=False)  # by host and matter
+    _printed: dict[tuple[str, str], str] = field(factory=dict, init=False)  # by host and topic
     _last_line: bool = field(default=False, init=False)
 
     @property
@@ -150,8 +151,8 @@ class Terminal:
                 self._use(rest)
             case "set":
                 self._set(rest)
-            case other:
-                self._act(other, rest)
+            case command:
+                self._act(command, rest)
 
     def ended(self) -> None:
         """Handle the end of the input, as of a script: run on until the game ends."""
@@ -164,11 +165,11 @@ class Terminal:
                 if word == "join"
                 else self.launcher.bring_file(Path(rest).expanduser(), replace=word == "replace")
             )
-        except OtherKey as why:
-            self.say(f"{why} Say replace and the file's name.")
+        except OtherKey as error:
+            self.say(f"{error} Type replace and the file's name.")
             return
-        except CannotJoin as why:
-            self.say(str(why))
+        except CannotJoin as error:
+            self.say(str(error))
             return
         self._host = member.record.id
         self.look()
@@ -178,24 +179,25 @@ class Terminal:
         which = whole_in(number, 4)
         if which is not None and 0 < which <= len(ids):
             self._host = ids[which - 1]
-            self._said.clear()
+            self._printed.clear()
             self.look()
         else:
-            self.say("Say use and a number of hosts.")
+            self.say("Type use and a number from the list that hosts prints.")
 
     def _set(self, rest: str) -> None:
         member, (name, _, text) = self.member, rest.partition(" ")
         if member is None:
-            self.say("No host yet: paste the invite that its owner has sent you.")
+            self.say(NO_HOST)
             return
         wanted = Choices.of(member).with_word(name.lower(), text.strip())
         if wanted is None:
-            self.say("Say set and folder, command, runner or limit (in MB a second), then what.")
+            self.say(
+                "Type set, then folder, command, runner or limit (MB per second), then the value."
+            )
             return
         wrong = choose(member, wanted, self.home)
         self.say(
-            wrong
-            or f"So it is started: {show(member, self.launcher.relay_port)['settings']['shown']}"
+            wrong or f"Start command: {show(member, self.launcher.relay_port)['settings']['shown']}"
         )
 
     def _hosts(self) -> None:
@@ -203,12 +205,12 @@ class Terminal:
             shown = show(member, self.launcher.relay_port)
             self.say(f"{number}  {shown['name']}  {shown['address']}  {shown['username']}")
         if not self.launcher.members:
-            self.say("No host yet: paste the invite that its owner has sent you.")
+            self.say(NO_HOST)
 
     def _act(self, word: str, rest: str) -> None:
         member = self.member
         if member is None:
-            self.say("No host yet: paste the invite that its owner has sent you.")
+            self.say(NO_HOST)
             return
         acts: dict[str, Callable[[], str | None]] = {
             "agree": member.agree,
@@ -223,33 +225,33 @@ class Terminal:
             "renew-key": member.renew_key,
             "passport": lambda: member.save_passport(self.downloads),
             "leave": lambda: self.launcher.leave(member),
-            "status": lambda: self._said.clear(),
-            "news": lambda: self._tell(member, "news", "No news from the owner."),
-            "people": lambda: self._tell(member, "people", "Nobody is online at the moment."),
-            "hunter": lambda: self._tell(
-                member, "hunter", "The host tells nothing of your hunter just now."
+            "status": lambda: self._printed.clear(),
+            "news": lambda: self._quote_host(member, "news", "No news from the owner."),
+            "people": lambda: self._quote_host(member, "people", "Nobody is online at the moment."),
+            "hunter": lambda: self._quote_host(
+                member, "hunter", "The host has no data about you at the moment."
             ),
         }
         act = acts.get(word)
         if act is None:
-            self.say(f"{word} is no word of mine; help shows them all.")
+            self.say(f'Unknown command "{word}". Type help for a list.')
             return
         sentence = act()
         if sentence:
             self.say(sentence)
         self.look()
 
-    def _tell(self, member: Membership, what: str, nothing: str) -> str:
+    def _quote_host(self, member: Membership, what: str, nothing: str) -> str:
         """Quote the host's text; return the sentence for none."""
         shown = self._shown(member)
-        texts = _TOLD[what](shown)
+        texts = _HOST_TEXTS[what](shown)
         if not texts:
             return nothing
         self.quote(f"{shown['name']}, {what}:", texts)
         return ""
 
     def _try(self, member: Membership, name: str) -> None:
-        self._said.pop((member.record.id, "name"), None)  # the same answer is said again, too
+        self._printed.pop((member.record.id, "name"), None)  # print the same result again, too
         member.try_name(name)
 
     def look(self) -> None:
@@ -259,10 +261,10 @@ class Terminal:
             self.quit()
         if member is None:
             return
-        for matter, text in self._lines(member).items():
-            if self._said.get((member.record.id, matter), "") != text:
-                self._said[member.record.id, matter] = text
-                if matter != "announced":
+        for topic, text in self._lines(member).items():
+            if self._printed.get((member.record.id, topic), "") != text:
+                self._printed[member.record.id, topic] = text
+                if topic != "announced":
                     self.say(text)
                 elif text:
                     self.quote(f"{member.record.name} announces:", [text])
@@ -293,21 +295,22 @@ def _values(shown: dict[str, object]) -> dict[str, object]:
     return {**shown, "missing": files["missing"], "percent": percent, "pace": pace}
 
 
-_TOLD = {
+_HOST_TEXTS = {
     "news": news,
     "people": people,
     "hunter": hunter,
 }
 _BUSY = (Stage.REGISTERING, Stage.CHECKING, Stage.FETCHING, Stage.STARTING, Stage.PLAYING)
 _PHRASES = {
-    Stage.INVITED: "its certificate is {words}. Are these the owner's words? Say agree.",
-    Stage.NAMING: "choose your name: say name and the name; say try and the name to ask first.",
-    Stage.REGISTERING: "the host is asked.",
-    Stage.UNCHECKED: "you are {username} there. Say check to look at the game's files.",
-    Stage.CHECKING: "the game's files are looked at, {percent} of 100.",
-    Stage.INCOMPLETE: "{missing} are to be downloaded. Say get.",
-    Stage.FETCHING: "downloading, {percent} of 100{pace}.",
-    Stage.READY: "everything is here. Say play.",
+    Stage.INVITED: "its certificate is {words}. Do these words match the ones the owner sent you? "
+    "Type agree to continue.",
+    Stage.NAMING: 'choose a name. Type "name YourName", or "try YourName" to check it first.',
+    Stage.REGISTERING: "waiting for the host.",
+    Stage.UNCHECKED: "you are {username}. Type check to check the game's files.",
+    Stage.CHECKING: "checking the game's files, {percent} %.",
+    Stage.INCOMPLETE: "{missing} must be downloaded. Type get.",
+    Stage.FETCHING: "downloading, {percent} %{pace}.",
+    Stage.READY: "the game is ready. Type play.",
     Stage.STARTING: "the game is being started.",
     Stage.PLAYING: "you are playing as {username}.",
 }

@@ -7,112 +7,112 @@ from collections.abc import Sequence
 
 UNREACHABLE = (
     "The host cannot be reached. It may be switched off or full, or your internet connection is "
-    "down; the launcher goes on trying."
+    "down. The launcher keeps trying."
 )
-RESTARTING = "The host is restarting. The launcher goes on trying; this is gone when it is back."
+RESTARTING = "The host is restarting. The launcher keeps trying; wait a moment."
 WRONG_CERTIFICATE = (
-    "This is not the host of your invite: its certificate is another one. Nothing was sent to it. "
+    "This is not the host of your invite: its certificate is different. Nothing was sent to it. "
     "Ask the owner for a new invite, and compare the words."
 )
-NOT_OUR_HOST = (
-    "The host answers in a way this launcher does not understand. Ask the owner about it."
-)
+NOT_OUR_HOST = "This launcher does not understand the host's reply. Tell the owner."
 NAME_TAKEN = "Another player has this name already. Choose another one."
 NAME_FREE = "This name is free."
-NAME_UNTOLD = "Whether this name is free, the host says when you make your account."
+NAME_UNTOLD = "The host checks whether this name is free when you make your account."
 NAME_INVALID = "A name has 3 to 16 letters, digits or underscores, and nothing else."
-INVITE_INVALID = "This invite has been used up or taken back. Ask the owner for a new one."
-CLOSED = "This host takes no new players at the moment. Ask the owner."
-TOO_OFTEN = "The host asks for a pause. Try again in {minutes}."
+INVITE_INVALID = "This invite has been used or withdrawn. Ask the owner for a new one."
+CLOSED = "This host accepts no new players at the moment. Ask the owner."
+TOO_OFTEN = "Too many requests. Try again in {minutes}."
 REGISTER_LOST = (
-    "The connection was cut while the host made your account. Try the same name once more; if it "
-    "is taken now, it is yours: ask the owner for its key."
+    "The connection broke while the host made your account. Try the same name once more. If it is "
+    "taken now, the account is yours: ask the owner for its key."
 )
 PLAYING_ELSEWHERE = "You are playing on {name}. End that game first."
 LEAVE_FIRST = "End the game before you remove this host."
 NO_KEY_FILE = "There is no file at {path} that can be read."
 BAD_KEY_FILE = (
-    "That file holds no key. Choose the one that Save my key has written: its name begins with "
+    "That file holds no key. Choose the file that Save my key has written: its name begins with "
     "svc-key."
 )
 KEY_SAVED = (
-    "Your key has been written to {path}. Whoever has that file is you: carry it to your other PC "
-    "yourself, and delete it after the import."
+    "Your key was saved to {path}. Anybody with that file can use your account: carry it to your "
+    "other PC yourself, and delete it after the import."
 )
-WHOLE_PATH = "Give the folder's whole path, from the drive or / on."
+WHOLE_PATH = "Enter the folder's full path, beginning with the drive or /."
 PASSPORT_SAVED = (
-    "Your passport has been written to {path}. Another host whose owner trusts this one can take "
-    "in what stands there, once: send it to that owner."
+    "Your passport was saved to {path}. Send it to the owner of another host: if that owner trusts "
+    "this host, your progress can be imported there once."
 )
-NO_PASSPORT = "This host signs no passports."
+NO_PASSPORT = "This host makes no passports."
 NO_KEY_YET = "You have no key for this host yet."
 UNKNOWN_HOST = "The launcher does not know this host."
-DEFECT = "Something went wrong inside the launcher; its log says what. Try again."
-BANNED = "The owner of this host has shut your account out. Ask the owner why, and until when."
+DEFECT = "Something went wrong in the launcher. Try again; its log has the details."
+BANNED = "The owner of this host has banned your account. Ask the owner why, and until when."
 KEY_REFUSED = (
-    "The host does not know your key any more. Bring it from another PC of yours, or ask the owner "
-    "for a new one."
+    "The host no longer knows your key. Import it from another PC of yours, or ask the owner for a "
+    "new one."
 )
 KEY_RENEWED = (
-    "You have a new key, and the old one no longer works. On your other PCs bring the new one: "
-    "save it here for another PC."
+    "You have a new key, and the old one no longer works. Save the new one here for your other "
+    "PCs, and import it there."
 )
-RENEW_LATER = "End the game before you renew your key: it would be logged out."
-KEY_NOT_RENEWED = "The host gives out no new keys. Ask the owner for one."
+RENEW_LATER = "End the game before you renew your key; the game would be logged out."
+KEY_NOT_RENEWED = "This host does not renew keys. Ask the owner for a new one."
 OTHER_KEY = (
-    "You are {username} on {name} already, with another key than the one in that file. Nothing was "
-    "changed. To take the file's key instead, say so; the one you have is lost then."
+    "You are already {username} on {name}, with a different key from the one in that file. Nothing "
+    "was changed. Confirm to use the file's key instead; then your current key is lost."
 )
 DISK_FULL = (
     "The disk is full: {needed} more are needed in {folder}. Make room, or choose another folder, "
-    "then go on; what has been downloaded stays."
+    "then continue; what has been downloaded stays."
 )
 IN_THE_WAY = (
-    "The folder {folder} is where the game has a file, and there is something in it. "
+    "The game needs a file where the folder {folder} is, and that folder is not empty. "
     "Move it away, or choose another folder for the game."
 )
 NOT_WRITABLE = "The folder {folder} cannot be written to ({why}). Choose another one."
 FOLDER_BUSY = (
-    "Another host's game is being downloaded into the folder {folder} just now. Wait until that is "
-    "done, or choose another folder for this host."
+    "Another host's game is being downloaded into the folder {folder}. Wait until that is done, or "
+    "choose another folder for this host."
 )
-LINE_CUT = "The connection was cut. It goes on by itself in {seconds}; nothing is fetched twice."
-DAMAGED = "{count} of the game's files are missing or damaged. Repair fetches just these."
-DAMAGED_ONE = "One of the game's files is missing or damaged: {path}. Repair fetches just this one."
+LINE_CUT = "The connection broke. The download continues in {seconds}; nothing is downloaded twice."
+DAMAGED = "{count} of the game's files are missing or damaged. Repair downloads only these."
+DAMAGED_ONE = (
+    "One of the game's files is missing or damaged: {path}. Repair downloads only this one."
+)
 BAD_DOWNLOAD = (
-    "The file {path} arrived damaged twice. The owner's files may have changed; try again later, "
+    "The file {path} arrived damaged twice. The owner's files may have changed. Try again later, "
     "or tell the owner."
 )
-FILES_CHANGED = "The owner has put up another version of the game; the list of files is read anew."
+FILES_CHANGED = "The owner has published another version of the game. Try again."
 NO_FILES = (
-    "This host hands out no game files just now. If you have the game, choose its folder under "
+    "This host offers no game files at the moment. If you have the game, choose its folder under "
     "Settings."
 )
-FILE_UNAVAILABLE = "The host cannot hand out {path} just now. Tell the owner."
-NO_PROGRAM = "The game's program was not found: {program}. Look at the command under Settings."
+FILE_UNAVAILABLE = "The host cannot send {path} at the moment. Tell the owner."
+NO_PROGRAM = "The game's program was not found: {program}. Check the command under Settings."
 BAD_COMMAND = "The command to start the game cannot be read: {why}."
 RELAY_BUSY = (
-    "Another program uses port {port} of this PC, which the game needs. Is another launcher, or "
-    "a game, still running? Close it and press Play again."
+    "Another program uses port {port} of this PC, which the game needs. If another launcher or "
+    "game is still running, close it and press Play again."
 )
 GAME_ENDED = "The game has ended."
-GAME_FAILED = "The game ended with an error ({code}). Its own log may say why."
-FULL = "The host is full or busy at the moment. The launcher goes on trying."
+GAME_FAILED = "The game ended with an error ({code}). Its own log may have the reason."
+FULL = "The host is full or busy at the moment. The launcher keeps trying."
 VERSION = (
-    "The host plays another version of the game by now, and yours may not fit it. Press Repair: "
-    "only what differs is downloaded."
+    "The host has changed to another version of the game, and yours may not work with it. Press "
+    "Repair: only the differences are downloaded."
 )
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
 
 
+# how to join a friend who is online, by where they are; the game has no other ways
 MEET = {
     "city": "You meet them in the city.",
     "dojo": "Go to the dojo: you meet them there.",
-    "menu": "Ask them into your party.",
-    "hunt": "{hunt}. Nobody can join a hunt under way: be in their party for the next one.",
+    "menu": "Invite them to your party.",
+    "hunt": "{hunt}. Nobody can join a hunt in progress: be in their party for the next one.",
     "tutorial": "In the tutorial, where everybody is alone at first.",
 }
-"""How to join a friend who is online, by where they are; the game's contract has no other ways."""
 
 
 def meeting(where: str, title: str, players: int, room: int) -> str:
@@ -166,7 +166,7 @@ def counted(count: int, singular: str, plural: str) -> str:
     return f"{count or 'no'} {singular if count == 1 else plural}"
 
 
-MASTERY = "MasteryTrack_"  # with which the id of a mastery begins; a pass has another one
+MASTERY = "MasteryTrack_"  # the prefix of a mastery's id; a pass has another one
 
 
 def track_name(track: str) -> str:

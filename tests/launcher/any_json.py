@@ -1,4 +1,4 @@
-"""Any JSON, with the names that a host's answers have."""
+"""Any JSON, with the member names of a host's replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launcher without sockets, threads and processes: answers are scripted, time is advanced."""
+"""A launcher without sockets, threads and processes: replies are scripted, time is advanced."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ KEY = "UUK_" + "0" * 32
 
 
 def invite_text(**changes: Any) -> str:
-    """An invite to a public host."""
-    said = {
+    """Return an invite to a public host."""
+    fields = {
         "host": "play.example.org",
         "port": 443,
         "name": "Friday Hunts",
         "code": "ABCD-EFGH-JKMN",
         "fingerprint": PRINT,
     }
-    return encode(Invite(**{**said, **changes}))
+    return encode(Invite(**{**fields, **changes}))
 
 
 def manifest(files: Mapping[str, bytes], **more: Any) -> bytes:
-    """The host's list of these files, with ``more`` in it."""
+    """Return the host's list of these files, with ``more`` in it."""
     entries = [
         {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for path, data in sorted(files.items())
@@ -50,7 +50,7 @@ def manifest(files: Mapping[str, bytes], **more: Any) -> bytes:
 
 @define(eq=False)
 class FakeRequest:
-    """A request that is answered when the test says so."""
+    """A request that the test answers."""
 
     host: FakeHost
     path: str
@@ -71,7 +71,7 @@ class FakeRequest:
             self.done.errback(why or NoReply())
 
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
-        """The head and the body."""
+        """Send the head and the body."""
         self.begin(status, **headers)
         self.send(body)
         self.finish()
@@ -98,54 +98,53 @@ class _NoPool:
 
 @define
 class FakeHost:
-    """A host whose answers are looked up by method and path; files wait for the test."""
+    """A host whose replies are looked up by method and path; files wait for the test."""
 
     answers: dict[tuple[str, str], Any] = field(factory=dict)
-    asked: list[tuple[str, str, Any]] = field(factory=list)
+    requests: list[tuple[str, str, Any]] = field(factory=list)
     with_key: list[str] = field(factory=list)  # paths of requests that carried a key
     downloads: list[FakeRequest] = field(factory=list)
     pool: Any = field(factory=_NoPool)
 
     def says(self, method: str, path: str, status: int, value: Any = None, **headers: str) -> None:
-        """Answer so from now on; a NoReply is raised instead."""
+        """Set the reply to a request."""
         body = value if isinstance(value, bytes) else json.dump(value or {})
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         self.answers[method, path] = Reply(status, named, body)
 
     def loses(self, method: str, path: str, why: NoReply) -> None:
-        """Do not answer."""
+        """Make a request fail."""
         self.answers[method, path] = why
 
     async def ask(self, method: str, path: str, **sent: Any) -> Reply:
-        self.asked.append((method, path, sent.get("json_body")))
+        self.requests.append((method, path, sent.get("json_body")))
         if sent.get("key") is not None:
             self.with_key.append(path)
-        found = self.answers.get((method, path), Reply(404, {}, b""))
-        if isinstance(found, Exception):
-            raise found
-        reply: Reply = found
+        reply: Reply | Exception = self.answers.get((method, path), Reply(404, {}, b""))
+        if isinstance(reply, Exception):
+            raise reply
         return reply
 
     def open(
         self, method: str, path: str, sink: Any, *, key: Any = None, headers: Any = None, **_: Any
     ) -> FakeRequest:
-        asked = FakeRequest(self, path, sink, headers or {}, key)
-        self.downloads.append(asked)
-        return asked
+        request = FakeRequest(self, path, sink, headers or {}, key)
+        self.downloads.append(request)
+        return request
 
 
-def at_once(work: Callable[..., Any], *given: Any) -> Deferred[Any]:
-    """A thread that is done at once."""
-    return maybeDeferred(work, *given)
+def at_once(work: Callable[..., Any], *args: Any) -> Deferred[Any]:
+    """Run the work at once, in place of a thread."""
+    return maybeDeferred(work, *args)
 
 
 @define
 class FakeProcess:
-    """A game."""
+    """A fake game process."""
 
     arguments: Sequence[str]
     status: int | None = None
-    told: list[str] = field(factory=list)
+    calls: list[str] = field(factory=list)
     heirs: bool = False
 
     def poll(self) -> int | None:
@@ -155,15 +154,15 @@ class FakeProcess:
         return self.heirs
 
     def terminate(self) -> None:
-        self.told.append("terminate")
+        self.calls.append("terminate")
 
     def kill(self) -> None:
-        self.told.append("kill")
+        self.calls.append("kill")
         self.status = -9
 
 
 class FakeLauncher(Launcher):
-    """A launcher whose hosts are one FakeHost."""
+    """A launcher whose hosts are all one FakeHost."""
 
     def client(self, record: HostRecord, content_port: int = 0) -> Any:
         return self.clock.fake_host
@@ -173,7 +172,7 @@ class FakeLauncher(Launcher):
 
 
 class ClockWithHost(Clock):
-    """Time, and the host."""
+    """A clock that also carries the host."""
 
     def __init__(self, host: FakeHost) -> None:
         super().__init__()
@@ -181,7 +180,7 @@ class ClockWithHost(Clock):
 
 
 class LauncherCase(SynchronousTestCase):
-    """A test with a launcher in a folder of its own."""
+    """A test with a launcher in its own folder."""
 
     def setUp(self) -> None:
         self.folder = new_folder(self)
@@ -192,7 +191,7 @@ class LauncherCase(SynchronousTestCase):
         self.launcher = self.start()
 
     def start(self) -> FakeLauncher:
-        """The launcher, as after a start."""
+        """Return the launcher as after a start."""
         state = self.folder / "state"
         return FakeLauncher(
             self.clock,
@@ -211,13 +210,13 @@ class LauncherCase(SynchronousTestCase):
         return process
 
     def joined(self) -> Membership:
-        """A host whose invite has been opened."""
+        """Return a host whose invite has been opened."""
         member = self.launcher.join(invite_text())
         member.game.spawn = self.spawn
         return member
 
     def registered(self, files: Mapping[str, bytes] | None = None) -> Membership:
-        """A host that the player has an account on; its files were checked."""
+        """Return a host where the player has an account, with its files checked."""
         if files is not None:
             self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
         self.remote.says("POST", "/svc/api/Register", 200, {"UUK": KEY})
@@ -229,5 +228,5 @@ class LauncherCase(SynchronousTestCase):
 
 
 def new_folder(test: Any) -> Path:
-    """A folder that is gone after ``test``."""
+    """Return a folder that is deleted after ``test``."""
     return Path(test.enterContext(TemporaryDirectory(ignore_cleanup_errors=True)))

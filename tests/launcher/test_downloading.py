@@ -19,8 +19,8 @@ class DownloadingTests(LauncherCase):
         member = self.registered(FILES)
         self.assertEqual(member.host.missing, 84)
         member.inputs.fetch()
-        for asked in tuple(self.remote.downloads):
-            asked.answer(200, FILES[asked.path.rpartition("/")[2]])
+        for request in tuple(self.remote.downloads):
+            request.answer(200, FILES[request.path.rpartition("/")[2]])
         self.assertIs(member.host.stage, Stage.READY)
         (member.folder / "a.pak").write_bytes(b"12x4")
         member.inputs.check(True)
@@ -29,10 +29,10 @@ class DownloadingTests(LauncherCase):
         self.remote.downloads[-1].answer(200, b"1234")
         self.assertIs(member.host.stage, Stage.READY)
 
-    def test_what_the_owner_has_named_is_started_and_nothing_typed(self) -> None:
+    def test_program_that_the_owner_names_is_started(self) -> None:
         files = {"Game/Hunt.exe": b"MZ" * 40}
-        said = manifest(files, program="Game/Hunt.exe")
-        self.remote.says("GET", "/content/v1/manifest", 200, said)
+        listing = manifest(files, program="Game/Hunt.exe")
+        self.remote.says("GET", "/content/v1/manifest", 200, listing)
         member = self.registered()
         program = member.folder / "Game" / "Hunt.exe"
         self.assertIn(str(program), show(member, 61000)["settings"]["shown"])
@@ -41,39 +41,39 @@ class DownloadingTests(LauncherCase):
         download.answer(200, files["Game/Hunt.exe"])
         program.chmod(0o700)
         self.remote.says("GET", "/content/v1/manifest", 503)  # for now
-        [kept] = self.start().members.values()
-        kept.game.spawn = self.spawn
-        for one in (member, kept):
-            one.inputs.check(False)
-            one.inputs.play()
+        [restarted] = self.start().members.values()
+        restarted.game.spawn = self.spawn
+        for player in (member, restarted):
+            player.inputs.check(False)
+            player.inputs.play()
             self.assertEqual(self.processes[-1].arguments[0], str(program))
         self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
-        kept.inputs.stop()
-        kept.inputs.check(False)
-        self.assertIn("/game.exe", show(kept, 61000)["settings"]["shown"])
+        restarted.inputs.stop()
+        restarted.inputs.check(False)
+        self.assertIn("/game.exe", show(restarted, 61000)["settings"]["shown"])
 
     def test_two_hosts_do_not_download_into_one_folder_at_a_time(self) -> None:
         """Each took the other's partial files for those of an older version, and removed them."""
         member = self.registered(FILES)
         member.inputs.fetch()
-        other = self.launcher.join(invite_text(host="other.example.org"))
-        other.inputs.agree()
-        other.choose("Bo_1")
+        second = self.launcher.join(invite_text(host="other.example.org"))
+        second.inputs.agree()
+        second.choose("Bo_1")
         link = self.folder / "link"
         link.symlink_to(member.folder)
         self.remote.says("GET", "/content/v1/manifest", 200, manifest({"new.exe": b"MZ" * 50}))
-        other.change(folder=str(link))
-        other.inputs.check(False)
-        other.inputs.fetch()
-        self.assertEqual(other.host.trouble, words.FOLDER_BUSY.format(folder=link))
-        self.assertIs(other.host.stage, Stage.INCOMPLETE)
+        second.change(folder=str(link))
+        second.inputs.check(False)
+        second.inputs.fetch()
+        self.assertEqual(second.host.trouble, words.FOLDER_BUSY.format(folder=link))
+        self.assertIs(second.host.stage, Stage.INCOMPLETE)
         self.assertEqual(len(self.remote.downloads), 2)  # both of the first host
         member.inputs.stop()
-        other.inputs.fetch()
-        self.assertIs(other.host.stage, Stage.FETCHING)
+        second.inputs.fetch()
+        self.assertIs(second.host.stage, Stage.FETCHING)
         self.assertEqual(len(self.remote.downloads), 3)
 
-    def test_who_goes_on_at_once_waits_for_the_download_that_ends(self) -> None:
+    def test_new_download_waits_until_the_stopped_one_has_ended(self) -> None:
         member = self.registered(FILES)
         slow: list[Deferred[None]] = []
         self.patch(GameFiles, "fetch", lambda *_: slow.append(Deferred()) or slow[-1])
@@ -98,7 +98,7 @@ class DownloadingTests(LauncherCase):
         member = self.registered()
         self.assertEqual((member.host.stage, member.host.note), (Stage.READY, words.NO_FILES))
 
-    def test_a_banned_player_reads_so_in_the_download(self) -> None:
+    def test_banned_player_is_told_during_the_download(self) -> None:
         member = self.registered(FILES)
         self.remote.says("GET", "/svc/api/GetUserInfo", 403)
         member.inputs.fetch()

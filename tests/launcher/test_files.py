@@ -52,7 +52,7 @@ class FolderTests(SynchronousTestCase):
             place.write_bytes(data)
 
     def wrong(self, **how: Any) -> list[str]:
-        return [one.path for one in self.folder.compare(self.files, Progress(), **how).wrong]
+        return [file.path for file in self.folder.compare(self.files, Progress(), **how).wrong]
 
     def test_an_older_copy_of_the_game_is_recognised(self) -> None:
         self.lay({**FILES, "data/big.pak": BIG[:-1] + b"x"})
@@ -64,7 +64,7 @@ class FolderTests(SynchronousTestCase):
         (self.root / "game.exe").symlink_to(self.root / "elsewhere")
         self.assertEqual(self.wrong(), ["game.exe"])
 
-    def test_what_has_not_changed_is_not_read_again_but_thoroughly(self) -> None:
+    def test_unchanged_files_are_read_again_only_if_thorough(self) -> None:
         self.lay(FILES)
         self.assertEqual(self.wrong(), [])
         path = self.root / "game.exe"
@@ -81,7 +81,7 @@ class FolderTests(SynchronousTestCase):
         with self.assertRaises(Stopped):
             self.folder.compare(self.files, Progress(stop=True))
 
-    def test_room_is_asked_for_before_a_byte_is_fetched(self) -> None:
+    def test_disk_space_is_checked_before_the_download(self) -> None:
         huge = GameFile("a", 2**60, "0" * 64)
         with self.assertRaises(NoRoom) as caught:
             self.folder.prepare([huge])
@@ -89,19 +89,19 @@ class FolderTests(SynchronousTestCase):
 
     def test_equal_files_need_room_for_each_copy(self) -> None:
         free = shutil.disk_usage(self.root.parent).free
-        one, other = (GameFile(name, free // 3 * 2, "0" * 64) for name in ("a", "b"))
+        first, copy = (GameFile(name, free // 3 * 2, "0" * 64) for name in ("a", "b"))
         if free > 4 * SPARE:
-            self.assertEqual(self.folder.prepare([one]), [one])
+            self.assertEqual(self.folder.prepare([first]), [first])
         with self.assertRaises(NoRoom):
-            self.folder.prepare([one, other])
+            self.folder.prepare([first, copy])
 
-    def test_what_another_version_left_is_deleted(self) -> None:
+    def test_leftovers_of_another_version_are_deleted(self) -> None:
         self.folder.parts.mkdir(parents=True)
         (self.folder.parts / ("9" * 64 + ".part")).write_bytes(b"old")
         self.folder.prepare(self.files)
         self.assertEqual(list(self.folder.parts.iterdir()), [])
 
-    def test_a_folder_of_the_games_that_is_a_link_elsewhere_is_not_followed(self) -> None:
+    def test_linked_folder_in_the_game_folder_is_not_followed(self) -> None:
         outside = new_folder(self)
         self.root.mkdir()
         (self.root / "data").symlink_to(outside)
@@ -110,18 +110,18 @@ class FolderTests(SynchronousTestCase):
         self.assertEqual(list(outside.iterdir()), [])
         self.assertEqual((self.root / "data" / "big.pak").read_bytes(), BIG)
 
-    def test_what_is_behind_a_link_of_the_games_folder_stays(self) -> None:
+    def test_files_behind_a_link_in_the_game_folder_stay(self) -> None:
         outside = new_folder(self)
         (outside / "b").write_bytes(b"my own")
         self.folder.parts.mkdir(parents=True)
         (self.root / "a").symlink_to(outside)
-        one = GameFile("a/b/c.pak", 0, "0" * 64)
-        self.folder.whole(one).write_bytes(b"")
-        self.folder.put_in_place([one], Progress())
+        file = GameFile("a/b/c.pak", 0, "0" * 64)
+        self.folder.whole(file).write_bytes(b"")
+        self.folder.put_in_place([file], Progress())
         self.assertEqual((outside / "b").read_bytes(), b"my own")
         self.assertTrue((self.root / "a" / "b" / "c.pak").is_file())
 
-    def test_a_folder_in_the_place_of_a_file_stays_if_there_is_something_in_it(self) -> None:
+    def test_non_empty_folder_in_place_of_a_file_stays(self) -> None:
         mine = self.root / "data" / "big.pak" / "my own"
         self.lay({"data/big.pak/my own": b"years of work"})
         grown(self.folder, self.files)
@@ -134,12 +134,12 @@ class FolderTests(SynchronousTestCase):
         self.folder.put_in_place(self.files, Progress())
         self.assertEqual(mine.parent.read_bytes(), BIG)
 
-    def test_a_file_that_is_shorter_on_the_disk_than_what_came_is_not_whole(self) -> None:
-        one = next(one for one in self.files if one.path == "game.exe")
+    def test_file_that_is_too_short_on_the_disk_is_damaged(self) -> None:
+        file = next(file for file in self.files if file.path == "game.exe")
         self.folder.prepare(self.files)
-        growing = PartialFile(self.folder, one)
-        growing.write(FILES[one.path])
-        self.folder.part(one).write_bytes(FILES[one.path][:-1])
+        growing = PartialFile(self.folder, file)
+        growing.write(FILES[file.path])
+        self.folder.part(file).write_bytes(FILES[file.path][:-1])
         with self.assertRaises(Damaged):
             growing.finish()
         self.assertEqual(list(self.folder.parts.iterdir()), [])
@@ -147,10 +147,10 @@ class FolderTests(SynchronousTestCase):
 
 def grown(folder: GameFolder, files: tuple[GameFile, ...]) -> None:
     """All downloads, as if they had come."""
-    for one in folder.prepare(files):
-        growing = PartialFile(folder, one)
+    for file in folder.prepare(files):
+        growing = PartialFile(folder, file)
         growing.resume(Progress())
-        growing.write(FILES[one.path][growing.size :])
+        growing.write(FILES[file.path][growing.size :])
         growing.finish()
 
 
@@ -163,19 +163,21 @@ class DownloadTests(SynchronousTestCase):
         self.fetch = self.make()
 
     def make(self, **changes: Any) -> Download:
-        given: dict[str, Any] = {"in_thread": at_once, "rate": Rate(), **changes}
-        return Download(self.clock, self.host, Secret("UUK_1"), self.folder, **given)  # type: ignore[arg-type]
+        fields: dict[str, Any] = {"in_thread": at_once, "rate": Rate(), **changes}
+        return Download(self.clock, self.host, Secret("UUK_1"), self.folder, **fields)  # type: ignore[arg-type]
 
     def begin(self, fetch: Download | None = None) -> Deferred[None]:
         return Deferred.fromCoroutine((fetch or self.fetch).run(self.files))
 
     def of(self, name: str) -> FakeRequest:
-        return next(one for one in reversed(self.host.downloads) if one.path.endswith(name))
+        return next(
+            request for request in reversed(self.host.downloads) if request.path.endswith(name)
+        )
 
     def tag(self, name: str) -> str:
-        return next(f'"{one.sha256}"' for one in self.files if one.path.endswith(name))
+        return next(f'"{file.sha256}"' for file in self.files if file.path.endswith(name))
 
-    def test_everything_comes_once_and_goes_into_place_together(self) -> None:
+    def test_files_are_downloaded_once_and_moved_together(self) -> None:
         done = self.begin()
         self.assertEqual(len(self.host.downloads), 2)  # equal files come once, empty ones never
         self.of("big.pak" if "big" in self.host.downloads[0].path else "copy.pak").answer(200, BIG)
@@ -187,7 +189,7 @@ class DownloadTests(SynchronousTestCase):
         self.assertEqual(list(self.folder.parts.iterdir()), [])
         self.assertEqual(self.fetch.progress.bytes_done, self.fetch.progress.bytes_total)
 
-    def test_a_cut_line_goes_on_where_it_was(self) -> None:
+    def test_broken_download_continues_where_it_was(self) -> None:
         self.begin()
         self.of("game.exe").answer(200, FILES["game.exe"])
         big = self.host.downloads[0]
@@ -203,7 +205,7 @@ class DownloadTests(SynchronousTestCase):
         again.finish()
         self.assertEqual((self.folder.root / "data/big.pak").read_bytes(), BIG)
 
-    def test_after_a_kill_only_the_rest_is_fetched(self) -> None:
+    def test_only_the_rest_is_downloaded_after_a_kill(self) -> None:
         self.begin()
         self.of("game.exe").answer(200, FILES["game.exe"])
         big = self.host.downloads[0]
@@ -219,11 +221,11 @@ class DownloadTests(SynchronousTestCase):
         only.finish()
         self.successResultOf(done)
 
-    def test_a_connection_is_not_read_while_its_piece_is_written(self) -> None:
+    def test_connection_is_paused_while_its_chunk_is_written(self) -> None:
         writes: list[Deferred[Any]] = []
 
-        def slow(work: Any, *given: Any) -> Deferred[Any]:
-            waiting: Deferred[Any] = at_once(work, *given)
+        def slow(work: Any, *args: Any) -> Deferred[Any]:
+            waiting: Deferred[Any] = at_once(work, *args)
             if getattr(work, "__name__", "") == "write":
                 waiting.pause()
                 writes.append(waiting)
@@ -237,15 +239,15 @@ class DownloadTests(SynchronousTestCase):
         writes.pop().unpause()
         self.assertEqual(big.held, 0)
 
-    def test_a_file_is_judged_once_the_last_of_its_pieces_is_written(self) -> None:
+    def test_file_is_verified_after_its_last_chunk_is_written(self) -> None:
         """Under a limit pieces are small, so more than one waits while the disk is busy."""
         writes: list[Callable[[], None]] = []
 
-        def slow(work: Any, *given: Any) -> Deferred[Any]:
+        def slow(work: Any, *args: Any) -> Deferred[Any]:
             if getattr(work, "__name__", "") != "write":
-                return at_once(work, *given)
+                return at_once(work, *args)
             waiting: Deferred[Any] = Deferred()
-            writes.append(lambda: waiting.callback(work(*given)))
+            writes.append(lambda: waiting.callback(work(*args)))
             return waiting
 
         done = self.begin(self.make(in_thread=slow, rate=Rate(limit=400_000)))
@@ -260,25 +262,25 @@ class DownloadTests(SynchronousTestCase):
         self.successResultOf(done)
         self.assertEqual(len(self.host.downloads), 2)
 
-    def test_a_limit_is_kept(self) -> None:
+    def test_rate_returns_the_waits_for_a_limit(self) -> None:
         rate = Rate(limit=100_000)
         waits = [rate.count(50_000, 10.0) for _ in range(4)]
-        self.assertEqual([round(one, 2) for one in waits], [0.25, 0.75, 1.25, 1.75])
+        self.assertEqual([round(wait, 2) for wait in waits], [0.25, 0.75, 1.25, 1.75])
         self.assertEqual(Rate().count(10**9, 1.0), 0.0)
 
-    def test_four_files_come_at_once(self) -> None:
+    def test_four_files_are_downloaded_at_once(self) -> None:
         files = {f"f{number}": bytes([number]) for number in range(7)}
         self.files = read_listing(manifest(files)).files
         self.begin()
         under_way = self.host.downloads
         self.assertEqual(len(under_way), 4)
-        while any(not one.done.called for one in under_way):
-            self.assertLessEqual(sum(not one.done.called for one in under_way), 4)
-            asked = next(one for one in under_way if not one.done.called)
-            asked.answer(200, files[asked.path[-2:]])
+        while any(not request.done.called for request in under_way):
+            self.assertLessEqual(sum(not request.done.called for request in under_way), 4)
+            pending = next(request for request in under_way if not request.done.called)
+            pending.answer(200, files[pending.path[-2:]])
         self.assertEqual(len(under_way), 7)
 
-    def test_under_a_limit_a_line_rests_often_and_never_long(self) -> None:
+    def test_limited_connection_pauses_often_and_briefly(self) -> None:
         self.fetch = self.make(rate=Rate(limit=400_000))
         self.begin()
         big = self.host.downloads[0]
@@ -298,7 +300,7 @@ class DownloadTests(SynchronousTestCase):
         self.assertLess(abs(self.clock.seconds() - begun - 5.0), 0.6)
         self.assertLess(abs(self.fetch.rate.per_second(self.clock.seconds()) - 4e5), 4e4)
 
-    def test_stopped_in_a_pause_of_the_limit_it_leaves_no_timer(self) -> None:
+    def test_stop_during_a_pause_leaves_no_timer(self) -> None:
         self.fetch = self.make(rate=Rate(limit=10_000))
         done = self.begin()
         self.host.downloads[0].begin(200)
@@ -308,7 +310,7 @@ class DownloadTests(SynchronousTestCase):
         self.failureResultOf(done, Stopped)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_a_damaged_download_is_fetched_anew_and_told_the_second_time(self) -> None:
+    def test_damaged_download_is_repeated_once(self) -> None:
         done = self.begin()
         for _ in range(2):
             self.of("game.exe").answer(200, b"xx" * 600)
@@ -316,21 +318,21 @@ class DownloadTests(SynchronousTestCase):
         self.assertEqual(str(why.value), words.BAD_DOWNLOAD.format(path="game.exe"))
         self.assertFalse((self.folder.root / "game.exe").exists())
 
-    def test_a_host_that_sends_more_than_the_file_fills_no_disk(self) -> None:
+    def test_bytes_beyond_the_files_size_are_not_written(self) -> None:
         self.begin()
-        asked = self.of("game.exe")
-        asked.begin(200)
+        request = self.of("game.exe")
+        request.begin(200)
         for _ in range(64):
-            asked.send(b"x" * 65_536)
+            request.send(b"x" * 65_536)
         sizes = [path.stat().st_size for path in self.folder.parts.iterdir()]
         self.assertLessEqual(sum(sizes), 1200)
 
-    def test_another_version_of_a_file_is_not_mixed_in(self) -> None:
+    def test_reply_with_another_version_is_not_used(self) -> None:
         done = self.begin()
         self.of("game.exe").answer(200, b"new", etag='"' + "0" * 64 + '"')
         self.failureResultOf(done, ListingChanged)
 
-    def test_refusals_are_waited_for_or_told(self) -> None:
+    def test_refusal_leads_to_a_wait_or_an_error(self) -> None:
         done = self.begin()
         self.of("game.exe").answer(429, retry_after="7")
         self.assertEqual(self.fetch.note, words.FULL)
@@ -341,7 +343,7 @@ class DownloadTests(SynchronousTestCase):
         self.of("game.exe").answer(401)
         self.failureResultOf(done, KeyRefused)
 
-    def test_what_waits_is_told_though_other_files_come(self) -> None:
+    def test_waiting_file_is_shown_while_others_arrive(self) -> None:
         self.begin()
         self.of("game.exe").answer(503, retry_after="10")
         self.of("big.pak" if "big" in self.host.downloads[0].path else "copy.pak").answer(200, BIG)
@@ -351,7 +353,7 @@ class DownloadTests(SynchronousTestCase):
         self.of("game.exe").begin(200)
         self.assertEqual(self.fetch.note, "")
 
-    def test_a_full_disk_is_told_with_what_it_needs(self) -> None:
+    def test_full_disk_is_reported_with_the_missing_space(self) -> None:
         def full(*_: Any) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -361,20 +363,20 @@ class DownloadTests(SynchronousTestCase):
         why = self.failureResultOf(done, DownloadFailed)
         self.assertIn("The disk is full: 3.1 MB more are needed", str(why.value))
 
-    def test_stopped_it_ends_and_leaves_no_timer(self) -> None:
+    def test_stop_ends_the_download_and_leaves_no_timer(self) -> None:
         done = self.begin()
         self.of("game.exe").answer(503, retry_after="5")
         self.fetch.stop()
         self.failureResultOf(done, Stopped)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_a_wrong_certificate_ends_it(self) -> None:
+    def test_wrong_certificate_ends_the_download(self) -> None:
         done = self.begin()
         self.of("game.exe").done.errback(NoReply("certificate_mismatch"))
         why = self.failureResultOf(done, DownloadFailed)
         self.assertEqual(str(why.value), words.WRONG_CERTIFICATE)
 
-    def test_a_file_that_cannot_be_written_is_told(self) -> None:
+    def test_unwritable_folder_is_reported(self) -> None:
         Path(self.folder.root).write_bytes(b"a file is where the folder should be")
         why = self.failureResultOf(self.begin(), DownloadFailed)
         self.assertIn("cannot be written to", str(why.value))

@@ -1,4 +1,4 @@
-"""Links that begin with ``svc:``: registered with each system, and undone."""
+"""``svc:`` links: registered with each system, and undone."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Registered:
         return self.keys.get(key, {}).get("")
 
     def delete(self, key: str) -> None:
-        assert not any(other.startswith(key + "\\") for other in self.keys), "it has keys below"
+        assert not any(child.startswith(key + "\\") for child in self.keys), "it has keys below"
         self.keys.pop(key, None)
 
 
 class Winreg(ModuleType):
-    """The module of Windows, as far as it is used, over the same registry in memory."""
+    """The used part of Windows' module, over the same registry in memory."""
 
     HKEY_CURRENT_USER, REG_SZ = 7, 1
 
     def __init__(self) -> None:
         super().__init__("winreg")
-        self.kept = Registered()
+        self.registry = Registered()
 
     @contextmanager
     def CreateKey(self, hive: int, key: str) -> Iterator[str]:
@@ -54,24 +54,24 @@ class Winreg(ModuleType):
 
     def SetValueEx(self, key: str, name: str, _: int, kind: int, value: str) -> None:
         assert kind == self.REG_SZ
-        self.kept.set(key, name, value)
+        self.registry.set(key, name, value)
 
     def QueryValue(self, _: int, key: str) -> str:
-        value = self.kept.get(key)
+        value = self.registry.get(key)
         if value is None:
             raise FileNotFoundError(key)
         return value
 
     def DeleteKey(self, _: int, key: str) -> None:
-        if key not in self.kept.keys:
+        if key not in self.registry.keys:
             raise FileNotFoundError(key)
-        if any(other.startswith(key + "\\") for other in self.kept.keys):
+        if any(child.startswith(key + "\\") for child in self.registry.keys):
             raise PermissionError(key)
-        del self.kept.keys[key]
+        del self.registry.keys[key]
 
 
 class Desktop:
-    """The helpers of a Linux desktop, as far as they are used."""
+    """The used helpers of a Linux desktop."""
 
     def __init__(self, chosen: str = "") -> None:
         self.chosen = chosen
@@ -92,7 +92,7 @@ class Desktop:
 
 
 class SchemeTests(SynchronousTestCase):
-    def test_on_windows_the_users_registry_is_used_through_its_module(self) -> None:
+    def test_windows_registration_uses_the_users_registry(self) -> None:
         module = Winreg()
         self.patch(sys, "modules", {**sys.modules, "winreg": module})
         self.patch(sys, "argv", [r"C:\Users\Bo Bo\svc-launcher.pyz"])
@@ -101,19 +101,19 @@ class SchemeTests(SynchronousTestCase):
         scheme = scheme_of("win32", places)
         scheme.remove()
         scheme.add()
-        written = module.kept.written
+        written = module.registry.written
         scheme.add()
-        self.assertEqual(module.kept.written, written)
-        command = module.kept.get(r"Software\Classes\svc\shell\open\command")
+        self.assertEqual(module.registry.written, written)
+        command = module.registry.get(r"Software\Classes\svc\shell\open\command")
         assert command is not None
         self.assertTrue(command.startswith('"C:\\Python\\python.exe" "'), command)
         self.assertTrue(command.endswith('svc-launcher.pyz" "%1"'), command)
-        module.kept.set(r"Software\Classes\svc\shell\other", "", "of another program")
+        module.registry.set(r"Software\Classes\svc\shell\other", "", "of another program")
         with self.assertRaises(OSError):
             scheme.remove()
         module.DeleteKey(7, r"Software\Classes\svc\shell\other")
         scheme.remove()
-        self.assertEqual([key for key in module.kept.keys if "svc" in key], [])
+        self.assertEqual([key for key in module.registry.keys if "svc" in key], [])
 
     def test_a_link_starts_this_very_program_from_any_folder(self) -> None:
         folder = new_folder(self)
@@ -132,7 +132,7 @@ class SchemeTests(SynchronousTestCase):
             self.patch(sys, "argv", [called])
             self.assertEqual(own_command(), command)
 
-    def test_windows_opens_links_and_forgets_it_again(self) -> None:
+    def test_windows_registration_is_written_and_undone(self) -> None:
         registry = Registered()
         registry.set(r"Software\Classes\other", "", "kept")
         before = {key: dict(values) for key, values in registry.keys.items()}
@@ -150,9 +150,9 @@ class SchemeTests(SynchronousTestCase):
         scheme.remove()
         self.assertEqual(registry.keys, before)
 
-    def test_on_windows_what_another_program_has_there_stays_its_own(self) -> None:
+    def test_windows_registration_of_another_program_stays(self) -> None:
         registry, opening = Registered(), r"Software\Classes\svc\shell\open\command"
-        ours, other = r'"C:\old\l.pyz" "%1"', r'"C:\other.exe" "%1"'
+        ours, foreign = r'"C:\old\l.pyz" "%1"', r'"C:\other.exe" "%1"'
         WindowsScheme(registry, [r"C:\old\l.pyz"]).add()
         moved = WindowsScheme(registry, [r"C:\new\l.pyz"])
         self.assertIn("now open the launcher", moved.add())  # it was ours, from where it was
@@ -160,17 +160,17 @@ class SchemeTests(SynchronousTestCase):
         self.assertEqual(registry.get(opening), ours)
         self.assertIn("no longer", moved.remove())
         self.assertIsNone(registry.get(opening))
-        registry.set(opening, "", other)
-        for said in (moved.add(), moved.remove()):
-            self.assertIn(other, said)
-            self.assertEqual(registry.get(opening), other)
+        registry.set(opening, "", foreign)
+        for text in (moved.add(), moved.remove()):
+            self.assertIn(foreign, text)
+            self.assertEqual(registry.get(opening), foreign)
         self.assertIn("now open the launcher", moved.add(over_another=True))
-        registry.set(opening, "", other)  # which was installed afterwards
+        registry.set(opening, "", foreign)  # which was installed afterwards
         self.assertIn("still do", moved.remove())
-        self.assertEqual(registry.get(opening), other)
+        self.assertEqual(registry.get(opening), foreign)
         self.assertNotIn(r"Software\svc-launcher", registry.keys)
 
-    def test_whether_links_are_wanted_is_remembered(self) -> None:
+    def test_choice_about_links_is_saved(self) -> None:
         choice = LinkChoice(new_folder(self) / "state")
         self.assertTrue(choice.wanted())
         for wanted in (False, True, False):
@@ -180,14 +180,14 @@ class SchemeTests(SynchronousTestCase):
             (choice.state / "links.json").write_text(text)
             self.assertTrue(choice.wanted())
         for words in (["--links"], ["--no-links"], []):
-            wish = arguments(words)
+            options = arguments(words)
             self.assertEqual(
-                (wish.links, wish.no_links), (words == ["--links"], words == ["--no-links"])
+                (options.links, options.no_links), (words == ["--links"], words == ["--no-links"])
             )
         with self.assertRaises(SystemExit):
             arguments(["--links", "--no-links"])
 
-    def test_linux_writes_a_desktop_file_and_takes_it_away(self) -> None:
+    def test_linux_registration_is_written_and_undone(self) -> None:
         folder, desktop = new_folder(self), Desktop()
         choices = folder / "mimeapps.list"
         command = ["/opt/my py", "/l.pyz"]
@@ -201,10 +201,10 @@ class SchemeTests(SynchronousTestCase):
         self.assertIn(": open the launcher", scheme.add())
         self.assertEqual(desktop.changes, ["default", "update"])
         before = "[Default Applications]\ntext/html=fox.desktop\nx-scheme-handler/svc={}\n"
-        for other in ("other.desktop", "svc-launcher.desktop.mine"):
-            choices.write_text(before.format(other))
+        for choice in ("other.desktop", "svc-launcher.desktop.mine"):
+            choices.write_text(before.format(choice))
             scheme.remove()
-            self.assertEqual(choices.read_text(), before.format(other))
+            self.assertEqual(choices.read_text(), before.format(choice))
         for ours in ("svc-launcher.desktop", "svc-launcher.desktop;"):
             choices.write_text(before.format(ours))
             scheme.remove()
@@ -212,7 +212,7 @@ class SchemeTests(SynchronousTestCase):
         self.assertEqual(list((folder / "applications").iterdir()), [])
         self.assertEqual(list(folder.glob("mime*")), [choices])
 
-    def test_on_linux_what_another_program_opens_stays_its_own(self) -> None:
+    def test_linux_registration_of_another_program_stays(self) -> None:
         folder, desktop = new_folder(self), Desktop(chosen="other.desktop")
         programs = folder / "applications"
         scheme = LinuxScheme(programs, ["/l.pyz"], desktop.run, folder / "mimeapps.list")
@@ -227,7 +227,7 @@ class SchemeTests(SynchronousTestCase):
         self.assertIn("now open the launcher", scheme.add(over_another=True))
         self.assertEqual(desktop.chosen, "svc-launcher.desktop")
 
-    def test_without_the_desktops_helpers_the_file_alone_must_do(self) -> None:
+    def test_linux_registration_works_without_desktop_helpers(self) -> None:
         folder = new_folder(self)
         scheme = LinuxScheme(folder, ["/l.pyz"], lambda _: "", folder / "mimeapps.list")
         self.assertIn("now open the launcher", scheme.add())

@@ -1,4 +1,4 @@
-"""A host from the invite to the game, with every refusal's sentence."""
+"""A host from the invite to the game, with every refusal's text."""
 
 from __future__ import annotations
 
@@ -25,48 +25,48 @@ FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
 
 
 class JoiningTests(LauncherCase):
-    def test_an_invite_shows_the_host_and_asks_nothing_of_it_but_who_is_there(self) -> None:
+    def test_invite_shows_the_host_and_polls_only_its_status(self) -> None:
         self.launcher.startService()
         member = self.joined()
         shown = show(member, 61000)
         self.assertEqual((shown["name"], shown["stage"]), ("Friday Hunts", "invited"))
         self.assertEqual(len(shown["words"].split()), 8)
         self.assertEqual(
-            {path for _, path, _ in self.remote.asked},
+            {path for _, path, _ in self.remote.requests},
             {"/svc/api/ServerStatus", "/svc-status", "/content/v1/news", "/content/v1/branding"},
         )
         self.successResultOf(self.launcher.stopService() or _now())
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_a_damaged_invite_is_told(self) -> None:
+    def test_damaged_invite_is_refused(self) -> None:
         for text in ("", "hello", "svc://join", invite_text()[:-30] + "&v=3"):
             with self.assertRaises(CannotJoin):
                 self.launcher.join(text)
 
-    def test_registering_keeps_key_and_name_and_forgets_the_code(self) -> None:
+    def test_registration_saves_key_and_name_but_no_code(self) -> None:
         member = self.registered(FILES)
-        self.assertEqual(self.remote.asked[-1][1], "/content/v1/manifest")
+        self.assertEqual(self.remote.requests[-1][1], "/content/v1/manifest")
         self.assertIn(
             ("POST", "/svc/api/Register", {"Username": "Bo_1", "InviteCode": "ABCD-EFGH-JKMN"}),
-            self.remote.asked,
+            self.remote.requests,
         )
         self.assertIs(member.host.stage, Stage.INCOMPLETE)
         again = self.start()
-        [kept] = again.members.values()
-        self.assertEqual(kept.record.username, "Bo_1")
-        assert kept.key is not None
-        self.assertEqual(kept.key.reveal(), KEY)
+        [restarted] = again.members.values()
+        self.assertEqual(restarted.record.username, "Bo_1")
+        assert restarted.key is not None
+        self.assertEqual(restarted.key.reveal(), KEY)
         texts = [file.read_text() for file in (self.folder / "state").iterdir()]
         self.assertFalse(any("ABCD-EFGH" in text for text in texts))
 
-    def test_what_is_shown_and_listed_holds_neither_key_nor_code(self) -> None:
+    def test_shown_and_saved_data_has_neither_key_nor_code(self) -> None:
         self.joined()
         self.assertNotIn("ABCD-EFGH", repr(show_all(self.launcher)))
         self.registered(FILES)
         self.assertNotIn(KEY, repr(show_all(self.launcher)))
         self.assertNotIn(KEY, (self.folder / "state" / "hosts.json").read_text())
 
-    def test_each_refusal_has_its_sentence(self) -> None:
+    def test_each_refusal_has_its_text(self) -> None:
         member = self.joined()
         member.inputs.agree()
         for status, code, sentence in (
@@ -84,18 +84,18 @@ class JoiningTests(LauncherCase):
         self.remote.says("POST", "/svc/api/Register", 429, {}, retry_after="240")
         member.choose("Bo_1")
         self.assertIn("4 minutes", member.host.trouble)
-        for lost, sentence in (
+        for error, sentence in (
             (NoReply("certificate_mismatch"), words.WRONG_CERTIFICATE),
             (NoReply(), words.UNREACHABLE),
             (NoReply(after_sending=True), words.REGISTER_LOST),
         ):
-            self.remote.loses("POST", "/svc/api/Register", lost)
+            self.remote.loses("POST", "/svc/api/Register", error)
             member.choose("Bo_1")
             self.assertEqual(member.host.trouble, sentence)
         member.choose("no good")
         self.assertEqual(member.host.trouble, words.NAME_INVALID)
 
-    def test_while_a_name_is_typed_the_host_says_whether_it_can_be_had(self) -> None:
+    def test_host_checks_a_name_while_it_is_typed(self) -> None:
         taken = {"available": False, "error": "username_taken"}
         used_up = {"available": False, "error": "invite_invalid"}
         for member, ask in (
@@ -130,10 +130,10 @@ class JoiningTests(LauncherCase):
             self.assertIs(member.host.stage, Stage.NAMING)
         self.assertIn(
             ("POST", "/launcher/name-free", {"Username": "Bo_2", "InviteCode": "ABCD-EFGH-JKMN"}),
-            self.remote.asked,
+            self.remote.requests,
         )
 
-    def test_a_question_about_a_name_that_is_typed_no_more_is_cancelled(self) -> None:
+    def test_check_of_an_earlier_name_is_cancelled(self) -> None:
         member = self.launcher.join(PRIVATE)
         member.inputs.agree()
         cancelled: list[int] = []
@@ -142,8 +142,8 @@ class JoiningTests(LauncherCase):
             return Deferred(lambda _: cancelled.append(number))
 
         answers = [answer(number) for number in range(4)]
-        asked = iter(answers)
-        self.patch(FakeHost, "ask", lambda *_, **__: next(asked))
+        replies = iter(answers)
+        self.patch(FakeHost, "ask", lambda *_, **__: next(replies))
         for name in ("Bo_1", "Bo_12"):
             member.try_name(name)
         self.assertEqual(cancelled, [0])
@@ -166,18 +166,18 @@ class JoiningTests(LauncherCase):
         member.try_name("Bo_2")
         self.assertEqual((member.host.trouble, member.saying), ("", words.NAME_FREE))
 
-    def test_nobody_asks_for_a_name_who_does_not_choose_one(self) -> None:
+    def test_name_is_not_checked_before_the_player_agrees(self) -> None:
         member = self.joined()
         member.try_name("Bo_1")
-        self.assertEqual((member.tried, self.remote.asked), ("", []))
+        self.assertEqual((member.tried, self.remote.requests), ("", []))
 
-    def test_a_new_invite_of_the_same_certificate_changes_nothing_for_the_player(self) -> None:
+    def test_new_invite_with_the_same_certificate_changes_nothing(self) -> None:
         self.registered(FILES)
         member = self.launcher.join(invite_text(code="ZZZZ-ZZZZ-ZZZZ"))
         self.assertEqual((len(self.launcher.members), member.record.username), (1, "Bo_1"))
         self.assertIsNot(member.host.stage, Stage.INVITED)
 
-    def test_a_new_certificate_gets_the_key_only_after_the_player_has_agreed(self) -> None:
+    def test_new_certificate_gets_the_key_only_after_agreement(self) -> None:
         self.registered(FILES)
         self.launcher.startService()
         self.addCleanup(self.launcher.stopService)
@@ -188,37 +188,37 @@ class JoiningTests(LauncherCase):
             member.save_passport(self.folder)
             self.assertIs(member.host.stage, Stage.INVITED)
             self.assertEqual(self.remote.with_key, [])
-            kept = self.start().hosts.get(member.record.id)
-            self.assertEqual(kept and (kept.username, kept.fingerprint), ("Bo_1", "a1" * 32))
+            saved = self.start().hosts.get(member.record.id)
+            self.assertEqual(saved and (saved.username, saved.fingerprint), ("Bo_1", "a1" * 32))
             self.assertEqual(self.launcher.leave(member), "")
             back = self.launcher.members[member.record.id]
-            self.assertEqual((back.record, back.key and back.key.reveal()), (kept, KEY))
+            self.assertEqual((back.record, back.key and back.key.reveal()), (saved, KEY))
         member = self.launcher.join(invite_text(fingerprint="b2" * 32))
         member.agree()
         self.assertEqual((member.record.username, member.record.fingerprint), ("Bo_1", "b2" * 32))
         self.assertEqual(self.launcher.hosts.get(member.record.id), member.record)
         self.assertNotIn(member.host.stage, (Stage.INVITED, Stage.NAMING))
 
-    def test_an_invite_takes_no_place_of_a_host_that_only_looks_alike(self) -> None:
+    def test_invite_does_not_replace_a_similar_host(self) -> None:
         self.launcher.join(invite_text(host="a.b.example"))
         for host in ("a-b.example", "a.b-example", f"{'x' * 60}.{'y' * 60}.a.b.example"):
             self.launcher.join(invite_text(host=host))
         self.assertEqual(len(self.launcher.members), 4)
         self.assertEqual(
-            [one.record.host for one in self.launcher.members.values()][:2],
+            [member.record.host for member in self.launcher.members.values()][:2],
             ["a.b.example", "a-b.example"],
         )
 
-    def test_several_hosts_stand_side_by_side(self) -> None:
+    def test_several_hosts_can_be_joined(self) -> None:
         self.registered(FILES)
-        other = self.launcher.join(invite_text(host="203.0.113.9", name="Other"))
+        second = self.launcher.join(invite_text(host="203.0.113.9", name="Other"))
         self.assertEqual(len(self.launcher.members), 2)
-        self.assertEqual(self.launcher.leave(other), "")
+        self.assertEqual(self.launcher.leave(second), "")
         self.assertEqual(
-            [one["name"] for one in show_all(self.launcher)["hosts"]], ["Friday Hunts"]
+            [host["name"] for host in show_all(self.launcher)["hosts"]], ["Friday Hunts"]
         )
 
-    def test_a_key_goes_to_another_pc_and_nobody_else_may_read_its_file(self) -> None:
+    def test_key_file_is_private_and_can_be_imported(self) -> None:
         member = self.registered(FILES)
         sentence = self.launcher.save_key(member, self.folder)
         [path] = self.folder.glob("svc-key-*.json")
@@ -232,7 +232,7 @@ class JoiningTests(LauncherCase):
             with self.assertRaisesRegex(CannotJoin, sentence):
                 self.launcher.bring_file(Path(self.folder, name))
 
-    def test_a_key_file_without_a_fingerprint_names_no_host_on_the_internet(self) -> None:
+    def test_key_file_for_a_public_host_needs_a_fingerprint(self) -> None:
         for host, good in (("play.example.org", False), ("100.64.0.9", True)):
             record = HostRecord("x", "Home", host, 61000, username="Bo_1")
             path = write_key_file(self.folder / str(good), record, Secret(KEY))
@@ -241,9 +241,9 @@ class JoiningTests(LauncherCase):
                 continue
             with self.assertRaises(CannotJoin):
                 self.launcher.bring_file(path)
-            self.assertEqual(self.remote.asked, [])
+            self.assertEqual(self.remote.requests, [])
 
-    def test_a_key_that_the_host_does_not_know_is_told(self) -> None:
+    def test_key_unknown_to_the_host_is_reported(self) -> None:
         member = self.registered(FILES)
         self.remote.says("GET", "/svc/api/ServerStatus", 200, {"limited": True})
         for status, sentence in ((401, words.KEY_REFUSED), (403, words.BANNED)):
@@ -278,17 +278,17 @@ class PlayingTests(LauncherCase):
         self.clock.advance(1)
         self.assertEqual(self.member.host.trouble, words.GAME_FAILED.format(code=3))
 
-    def test_the_player_ends_it_and_a_deaf_game_is_ended(self) -> None:
+    def test_game_that_ignores_the_stop_is_killed(self) -> None:
         self.ready()
         self.member.inputs.play()
         self.member.inputs.stop()
-        self.assertEqual(self.processes[0].told, ["terminate"])
+        self.assertEqual(self.processes[0].calls, ["terminate"])
         self.clock.pump([0.5] * 30)
-        self.assertEqual(self.processes[0].told, ["terminate", "kill"])
+        self.assertEqual(self.processes[0].calls, ["terminate", "kill"])
         self.assertFalse(self.member.game.running)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_what_a_wrapper_has_started_is_ended_with_it(self) -> None:
+    def test_children_of_a_wrapper_are_ended_with_it(self) -> None:
         """Proton is gone at once, and the game that it has started may take its time."""
         self.ready()
         self.member.inputs.play()
@@ -296,13 +296,13 @@ class PlayingTests(LauncherCase):
         self.member.inputs.stop()
         game.status, game.heirs = -15, True
         self.clock.pump([0.5] * 18)
-        self.assertEqual(game.told, ["terminate"])
+        self.assertEqual(game.calls, ["terminate"])
         self.clock.pump([0.5] * 6)
-        self.assertEqual(game.told, ["terminate", "kill"])
+        self.assertEqual(game.calls, ["terminate", "kill"])
         self.assertFalse(self.member.game.running)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_the_way_that_is_shown_is_the_way_that_is_opened(self) -> None:
+    def test_shown_addresses_are_the_ones_used(self) -> None:
         self.ready()
         self.member.change(command="/bin/sh {server} {chat}")
         for changes, way in (
@@ -342,33 +342,33 @@ class PlayingTests(LauncherCase):
         self.member.inputs.stop()
         self.member.inputs.play()
         first, second = self.processes
-        self.assertEqual((first.told, second.told), (["terminate", "kill"], []))
+        self.assertEqual((first.calls, second.calls), (["terminate", "kill"], []))
         self.clock.pump([0.5] * 30)
         self.assertIs(self.member.host.stage, Stage.PLAYING)
         second.status = 0
         self.clock.advance(1)
         self.assertEqual(self.member.host.note, words.GAME_ENDED)
 
-    def test_who_stops_a_start_on_one_host_plays_on_on_another(self) -> None:
+    def test_stopped_start_does_not_end_another_hosts_game(self) -> None:
         """Its relay was closed by that once."""
         self.ready()
-        other = self.launcher.join(PRIVATE)
+        second = self.launcher.join(PRIVATE)
         self.patch(FakeLauncher, "open_way", Launcher.open_way)
         self.member.change(fingerprint="", host="100.64.0.8")  # a way without a port
         self.member.inputs.play()
-        other.inputs.agree()
-        other.inputs.choose("Bo_1")
-        other.game.spawn = self.spawn
-        self.assertIs(other.host.stage, Stage.READY)
+        second.inputs.agree()
+        second.inputs.choose("Bo_1")
+        second.game.spawn = self.spawn
+        self.assertIs(second.host.stage, Stage.READY)
         slow: Deferred[Reply] = Deferred()
         self.patch(FakeHost, "ask", lambda *_, **__: slow)
-        other.inputs.play()
-        self.assertIs(other.host.stage, Stage.STARTING)
-        other.inputs.stop()
+        second.inputs.play()
+        self.assertIs(second.host.stage, Stage.STARTING)
+        second.inputs.stop()
         with self.assertRaises(CannotPlay):
-            self.launcher.open_way(other.record)
+            self.launcher.open_way(second.record)
         self.member.inputs.stop()
-        self.launcher.open_way(other.record)
+        self.launcher.open_way(second.record)
 
     def test_a_start_that_fails_leaves_no_way_open(self) -> None:
         self.ready()

@@ -1,4 +1,4 @@
-"""A key that is renewed and never lost; how host and friends are, as the player reads it."""
+"""Key renewal, and the host's and friends' state as the player reads it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NEW_KEY = ("POST", "/launcher/new-key")
 
 class RenewalTests(LauncherCase):
     def key(self, name: str = "play-example-org-443") -> str:
-        found = self.launcher.keys.get(name)
-        return found.reveal() if found is not None else ""
+        key = self.launcher.keys.get(name)
+        return key.reveal() if key is not None else ""
 
     def offered(self) -> list[Any]:
-        return [body["UUK"] for _, path, body in self.remote.asked if path == NEW_KEY[1]]
+        return [body["UUK"] for _, path, body in self.remote.requests if path == NEW_KEY[1]]
 
     def test_the_host_takes_a_new_key(self) -> None:
         member = self.registered({})
@@ -48,7 +48,7 @@ class RenewalTests(LauncherCase):
         self.successResultOf(member.refresh())
         self.assertEqual((self.offered(), self.key()), ([offered, offered], offered))
 
-    def test_an_expelled_player_reads_so_even_while_a_key_is_renewed(self) -> None:
+    def test_banned_player_is_told_during_a_renewal(self) -> None:
         member = self.registered({})
         self.launcher.keys.put("play-example-org-443/new", Secret("UUK_" + "2" * 48))
         for path in (NEW_KEY, ("GET", "/svc/api/GetUserInfo")):
@@ -57,7 +57,7 @@ class RenewalTests(LauncherCase):
         self.successResultOf(member.refresh())
         self.assertEqual((member.host.trouble, self.key()), (words.BANNED, KEY))
 
-    def test_not_while_the_game_runs_and_not_where_the_host_has_no_such_thing(self) -> None:
+    def test_renewal_is_refused_during_a_game_or_by_the_host(self) -> None:
         member = self.registered({})
         self.remote.says("GET", "/svc/api/GetUserInfo", 401)
         member.renew_key()
@@ -76,7 +76,7 @@ class RenewalTests(LauncherCase):
 
 
 class StandingTests(LauncherCase):
-    def test_what_is_wrong_with_the_host_is_told_and_passes(self) -> None:
+    def test_fault_of_the_host_is_shown_until_it_ends(self) -> None:
         member = self.registered({})
         restarting = {"error": "upstream_restarting"}
         for status, body, sentence in (
@@ -92,7 +92,7 @@ class StandingTests(LauncherCase):
         self.successResultOf(member.refresh())
         self.assertEqual(member.standing(), "")
 
-    def test_files_that_could_not_be_looked_at_are_once_the_host_is_back(self) -> None:
+    def test_files_are_checked_when_the_host_is_back(self) -> None:
         member = self.registered({})
         listing = self.remote.answers["GET", "/content/v1/manifest"]
         self.remote.loses("GET", "/content/v1/manifest", NoReply())
@@ -113,7 +113,7 @@ class StandingTests(LauncherCase):
             self.successResultOf(member.refresh())
             self.assertEqual(show(member, 61000)["announced"], shown)
 
-    def test_an_older_host_is_known_by_its_banner(self) -> None:
+    def test_older_host_is_recognised_by_its_banner(self) -> None:
         member = self.registered({})
         self.remote.says("GET", "/svc/api/ServerStatus", 404)
         self.successResultOf(member.refresh())
@@ -123,7 +123,7 @@ class StandingTests(LauncherCase):
         self.assertEqual((member.news.reachable, member.news.known), (True, True))
 
     def test_a_friend_can_be_joined_where_the_game_lets_one(self) -> None:
-        said = {
+        status = {
             "players": [
                 {"name": "Ann", "where": "city", "instance": None},
                 {"name": "Cy", "where": "hunt", "instance": "7"},
@@ -131,12 +131,12 @@ class StandingTests(LauncherCase):
             ],
             "instances": [{"id": "7", "title": "Hunt: Big one", "players": 2, "maxPlayers": 4}],
         }
-        ann, cy, di = [one["meet"] for one in read_status(said)["players"]]
+        ann, cy, di = [player["meet"] for player in read_status(status)["players"]]
         self.assertEqual(ann, words.MEET["city"])
         self.assertIn("Hunt: Big one, 2 of 4. Nobody can join", cy)
         self.assertEqual(di, "")
 
-    def test_another_version_of_the_game_is_told_before_it_starts(self) -> None:
+    def test_new_game_version_prevents_the_start(self) -> None:
         member = self.registered({})
         listing = self.remote.answers["GET", "/content/v1/manifest"].body
         self.remote.says("GET", "/content/v1/manifest", 200, listing, etag='"1"')

@@ -1,4 +1,4 @@
-"""What the launcher's packages import is packed with them.
+"""The imports of the launcher's packages are packed with them.
 
 Found here at once: the file that is built of them is only started by slow tests.
 """
@@ -18,27 +18,27 @@ ROOT = Path(__file__).parents[2]
 
 
 def packed() -> dict[str, Path]:
-    """The modules of the package, by name."""
+    """Return the modules of the package, by name."""
     build = recipe("launcher.py")
     whole = ROOT / "svcserver"
     files = [path for name in build.PACKAGES for path in sorted((whole / name).rglob("*.py"))]
     left_out = {whole / name for name in build.LEFT_OUT}
-    assert all(one.is_file() for one in left_out)
-    kept = [whole / "__init__.py", *(one for one in files if one not in left_out)]
+    assert all(path.is_file() for path in left_out)
+    included = [whole / "__init__.py", *(path for path in files if path not in left_out)]
     return {
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in kept
+        for path in included
     }
 
 
 def imported(source: str) -> Iterator[tuple[str, ...]]:
-    """What each import may mean: a module, or a name of the module before it."""
+    """Yield the meanings of each import: a module, or a name of the module before it."""
     for node in nodes(source):
         if isinstance(node, ast.Import):
-            yield from ((one.name,) for one in node.names)
+            yield from ((alias.name,) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             assert not node.level
-            yield from ((node.module, f"{node.module}.{one.name}") for one in node.names)
+            yield from ((node.module, f"{node.module}.{alias.name}") for alias in node.names)
 
 
 class PackedTests(SynchronousTestCase):
@@ -51,5 +51,5 @@ class PackedTests(SynchronousTestCase):
         self.assertGreater(len(modules), 80)
         for name, path in modules.items():
             for meant in imported(path.read_text(encoding="utf-8")):
-                missing = {one for one in meant if one in every} - set(modules)
+                missing = {name for name in meant if name in every} - set(modules)
                 self.assertEqual(missing, set(), f"{name} imports what the launcher has not")

@@ -1,4 +1,4 @@
-"""The page: who may ask, and what. Attacks from other origins, names and users are refused."""
+"""Access to the page and its requests; other origins, names and users are refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Wire(StringTransport):
 
     @property
     def open(self) -> bool:
-        """Whether our side has not closed it."""
+        """True unless our side has closed it."""
         return self.connected and not self.disconnecting
 
     def setTcpNoDelay(self, enabled: bool) -> None:
@@ -114,14 +114,14 @@ class GuardTests(PageCase):
         status, _, body = self.ask("POST", "/api/join", {"invite": invite_text()})
         self.assertEqual((status, json.parse(body)["id"]), (200, "play-example-org-443"))
 
-    def test_each_telling_of_how_things_are_is_numbered_after_those_before(self) -> None:
-        asked = self.ask("GET", "/api/state")
+    def test_states_are_numbered_in_their_order(self) -> None:
+        first = self.ask("GET", "/api/state")
         joined = self.ask("POST", "/api/join", {"invite": invite_text()})
         host = json.parse(joined[2])["id"]
         agreed = self.ask("POST", f"/api/hosts/{host}/agree", {})
         numbers = [
-            json.parse(asked[2])["number"],
-            *(json.parse(one[2])["state"]["number"] for one in (joined, agreed)),
+            json.parse(first[2])["number"],
+            *(json.parse(reply[2])["state"]["number"] for reply in (joined, agreed)),
             json.parse(self.ask("GET", "/api/state")[2])["number"],
         ]
         self.assertEqual(numbers, sorted({*numbers}))
@@ -141,7 +141,7 @@ class GuardTests(PageCase):
             self.assertEqual(self.ask("GET", "/api/state", Sec_Fetch_Site=site)[0], 403)
         self.assertEqual(self.launcher.members, {})
 
-    def test_a_name_pointed_at_this_machine_is_refused(self) -> None:
+    def test_foreign_host_name_is_refused(self) -> None:
         for host in (
             "evil.example:4711",
             "localhost:4711",
@@ -152,7 +152,7 @@ class GuardTests(PageCase):
             self.assertEqual(self.ask("GET", "/", Host=host)[0], 403, host)
         self.assertEqual(self.send(b"GET / HTTP/1.1\r\n\r\n")[0], 400)
 
-    def test_somebody_on_this_pc_without_the_session_sees_no_host_and_does_nothing(self) -> None:
+    def test_request_without_the_session_is_refused(self) -> None:
         self.joined()
         for session in ("", "0" * 64, self.session[:-1], self.session + "0"):
             for method, path in (
@@ -169,7 +169,7 @@ class GuardTests(PageCase):
     def test_another_machine_is_refused(self) -> None:
         self.assertEqual(self.ask("GET", "/", peer="192.0.2.7")[0], 403)
 
-    def test_a_link_works_once_and_guesses_never(self) -> None:
+    def test_link_works_once_and_a_guess_never(self) -> None:
         token = self.entrance.new_token()
         self.assertEqual(self.ask("POST", "/api/enter", {"token": "0" * 64})[0], 403)
         status, _, body = self.ask("POST", "/api/enter", {"token": token}, X_Launcher_Session="")
@@ -177,7 +177,7 @@ class GuardTests(PageCase):
         self.assertTrue(self.entrance.knows(json.parse(body)["session"].encode()))
         self.assertEqual(self.ask("POST", "/api/enter", {"token": token})[0], 403)
 
-    def test_a_link_opens_nothing_for_another_user_of_this_pc_who_read_it(self) -> None:
+    def test_link_does_not_work_for_another_user_of_this_pc(self) -> None:
         token = self.entrance.new_token()
         self.others.append(StringTransport().getPeer().port)
         status, _, body = self.ask("POST", "/api/enter", {"token": token}, X_Launcher_Session="")
@@ -186,7 +186,7 @@ class GuardTests(PageCase):
         got = self.ask("POST", "/api/enter?x", {"token": token}, X_Launcher_Session="")
         self.assertEqual(got[0], 200)
 
-    def test_whose_a_connection_is_stands_in_the_kernels_tables(self) -> None:
+    def test_owner_of_a_connection_is_read_from_the_kernel(self) -> None:
         head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
         line = "   {}: 0100007F:{} 0100007F:{} 01 00000000:00000000 00:00000000 00000000 {} 0 1 1\n"
         server = line.format(0, "1267", "A1B2", 7)
@@ -204,18 +204,20 @@ class GuardTests(PageCase):
             self.entrance.enter(self.entrance.new_token())
         self.assertFalse(self.entrance.knows(self.session.encode()))
 
-    def test_a_second_start_hands_its_invite_over_with_its_secret_only(self) -> None:
+    def test_second_start_needs_the_secret_to_hand_over(self) -> None:
         self.page.secret = Secret("s" * 64)
-        said = {"secret": "guess", "invite": invite_text()}
+        body_sent = {"secret": "guess", "invite": invite_text()}
         plain = {"Origin": "", "Sec_Fetch_Site": "", "Sec_Fetch_Mode": "", "X_Launcher_Session": ""}
-        self.assertEqual(self.ask("POST", "/api/hand-over", said, **plain)[0], 403)
+        self.assertEqual(self.ask("POST", "/api/hand-over", body_sent, **plain)[0], 403)
         self.assertEqual(self.launcher.members, {})
-        status, _, body = self.ask("POST", "/api/hand-over", {**said, "secret": "s" * 64}, **plain)
+        status, _, body = self.ask(
+            "POST", "/api/hand-over", {**body_sent, "secret": "s" * 64}, **plain
+        )
         self.assertEqual((status, len(self.launcher.members)), (200, 1))
         link = json.parse(body)["link"]
         self.assertIsNotNone(self.entrance.enter(link.partition("#")[2]))
 
-    def test_a_second_start_hears_first_that_this_is_the_launcher(self) -> None:
+    def test_second_start_gets_a_proof_before_it_hands_over(self) -> None:
         plain = {"Origin": "", "Sec_Fetch_Site": "", "Sec_Fetch_Mode": "", "X_Launcher_Session": ""}
         nonce = {"nonce": "7" * 64}
         self.assertEqual(self.ask("POST", "/api/running", nonce, **plain)[0], 400)
@@ -226,7 +228,7 @@ class GuardTests(PageCase):
         for bad in ({"nonce": "7"}, {"nonce": 7}, {}):
             self.assertEqual(self.ask("POST", "/api/running", bad, **plain)[0], 400)
 
-    def test_connections_are_bounded_and_strangers_give_way_to_the_player(self) -> None:
+    def test_connections_are_limited_and_strangers_are_cut_first(self) -> None:
         self.factory.startFactory()
         self.addCleanup(self.factory.on_empty)
         first, own = self.connected()
@@ -234,11 +236,11 @@ class GuardTests(PageCase):
         first.dataReceived(f"GET /api/state HTTP/1.1\r\n{lines}\r\n".encode())
         others = [self.connected()[1] for _ in range(MOST_CONNECTIONS + 5)]
         self.assertTrue(own.connected)
-        self.assertEqual([one.connected for one in others].count(False), 6)
-        self.assertEqual([one.connected for one in others[:6]], [False] * 6)
+        self.assertEqual([wire.connected for wire in others].count(False), 6)
+        self.assertEqual([wire.connected for wire in others[:6]], [False] * 6)
         for _ in range(int(IDLE_S) + 5):
             self.clock.advance(1)
-        self.assertEqual([one for one in (own, *others) if one.open], [])
+        self.assertEqual([wire for wire in (own, *others) if wire.open], [])
 
     def connected(self) -> tuple[PageConnection, Wire]:
         connection, wire = PageConnection(self.factory, "127.0.0.1"), Wire()
@@ -246,7 +248,7 @@ class GuardTests(PageCase):
         connection.makeConnection(wire)
         return connection, wire
 
-    def test_an_answer_to_head_has_no_body_and_the_next_one_has(self) -> None:
+    def test_reply_to_head_has_no_body_but_the_next_one_has(self) -> None:
         connection, wire = self.connected()
         start = f"HEAD / HTTP/1.1\r\nHost: {OWN}\r\n\r\n".encode()
         connection.dataReceived(start)
@@ -266,7 +268,7 @@ class GuardTests(PageCase):
         connection.dataReceived(b"{}")
         self.assertEqual(wire.value().count(b"HTTP/1.1 "), 2)
 
-    def test_a_fault_has_the_status_that_every_other_service_gives(self) -> None:
+    def test_faults_have_the_status_of_the_other_services(self) -> None:
         for fields, status in (("Expect: wonders", 417), ("X: " + "y" * 20_000, 431)):
             raw = f"GET / HTTP/1.1\r\nHost: {OWN}\r\n{fields}\r\n\r\n".encode()
             self.assertEqual(self.send(raw)[0], status)
@@ -287,7 +289,7 @@ class GuardTests(PageCase):
 
 
 class PageTests(PageCase):
-    def test_the_launcher_can_be_ended_from_the_page_and_by_it_alone(self) -> None:
+    def test_only_the_page_can_end_the_launcher(self) -> None:
         ended: list[bool] = []
         self.page.quit = lambda: ended.append(True)
         self.assertEqual(self.ask("POST", "/api/quit", {}, X_Launcher_Session="")[0], 403)
@@ -297,14 +299,14 @@ class PageTests(PageCase):
         self.assertEqual(self.ask("POST", "/api/quit", {})[0], 200)
         self.assertEqual(ended, [True])
 
-    def test_every_answer_says_what_the_page_may_do(self) -> None:
+    def test_every_reply_has_the_security_headers(self) -> None:
         for path in ("/", "/main.js", "/api/state", "/nothing"):
             head = self.ask("GET", path)[1]
             for word in ("default-src 'none'", "frame-ancestors 'none'", "no-store", "nosniff"):
                 self.assertIn(word, head)
             self.assertNotIn("Set-Cookie", head)
 
-    def test_the_page_has_no_script_or_style_in_its_markup_and_loads_nothing_from_elsewhere(
+    def test_page_has_no_inline_script_and_no_foreign_sources(
         self,
     ) -> None:
         for name in ("/", *(f"/{name}.js" for name in SCRIPTS), "/page.css"):
@@ -315,34 +317,34 @@ class PageTests(PageCase):
     def test_neither_key_nor_code_ever_reaches_the_page(self) -> None:
         member = self.registered({"a": b"1"})
         name = member.record.id
-        said = [self.ask("GET", "/api/state")]
+        replies = [self.ask("GET", "/api/state")]
         for act in ("agree", "check", "fetch", "stop", "play", "save-key"):
-            said.append(self.ask("POST", f"/api/hosts/{name}/{act}", {"thorough": True}))
+            replies.append(self.ask("POST", f"/api/hosts/{name}/{act}", {"thorough": True}))
         [file] = self.downloads.iterdir()  # which the launcher has written itself
         content = file.read_bytes()
         self.assertIn(KEY.encode(), content)
         for sent in (content, content[:-9], content.replace(b"fingerprint", b"else")):
-            said += [self.ask("POST", f"/api/import{more}", sent) for more in ("", "/replace")]
-        self.assertEqual([status for status, _, _ in said], [200] * len(said))
-        text = b"".join(head.encode() + body for _, head, body in said)
+            replies += [self.ask("POST", f"/api/import{more}", sent) for more in ("", "/replace")]
+        self.assertEqual([status for status, _, _ in replies], [200] * len(replies))
+        text = b"".join(head.encode() + body for _, head, body in replies)
         self.assertNotIn(KEY.encode(), text)
         self.assertNotIn(b"ABCD-EFGH", text)
 
-    def test_a_key_file_takes_the_place_of_another_key_only_when_that_is_said(self) -> None:
+    def test_key_file_replaces_another_key_only_on_request(self) -> None:
         member = self.registered({})
-        other = evolve(member.record, username="Bo_2")
-        file = write_key_file(self.folder / "usb", other, Secret("UUK_" + "1" * 48)).read_bytes()
-        said = json.parse(self.ask("POST", "/api/import", file)[2])
-        self.assertTrue(said["other_key"])
-        self.assertIn("You are Bo_1 on Friday Hunts already", said["sentence"])
-        kept = self.launcher.keys.get(member.record.id)
-        assert kept is not None
-        self.assertEqual(kept.reveal(), KEY)
-        said = json.parse(self.ask("POST", "/api/import/replace", file)[2])
-        self.assertEqual(said["id"], member.record.id)
-        kept = self.launcher.keys.get(member.record.id)
-        assert kept is not None
-        self.assertEqual(kept.reveal(), "UUK_" + "1" * 48)
+        second = evolve(member.record, username="Bo_2")
+        file = write_key_file(self.folder / "usb", second, Secret("UUK_" + "1" * 48)).read_bytes()
+        reply = json.parse(self.ask("POST", "/api/import", file)[2])
+        self.assertTrue(reply["other_key"])
+        self.assertIn("You are already Bo_1 on Friday Hunts", reply["sentence"])
+        saved = self.launcher.keys.get(member.record.id)
+        assert saved is not None
+        self.assertEqual(saved.reveal(), KEY)
+        reply = json.parse(self.ask("POST", "/api/import/replace", file)[2])
+        self.assertEqual(reply["id"], member.record.id)
+        saved = self.launcher.keys.get(member.record.id)
+        assert saved is not None
+        self.assertEqual(saved.reveal(), "UUK_" + "1" * 48)
 
     def test_a_key_file_comes_from_our_page_alone(self) -> None:
         member = self.registered({})
@@ -407,7 +409,7 @@ class PageTests(PageCase):
             (status, json.parse(body)), (200, {"sentence": words.BAD_KEY_FILE}), content[:99]
         )
 
-    def test_settings_are_checked_and_kept(self) -> None:
+    def test_settings_are_checked_and_saved(self) -> None:
         name = self.registered({}).record.id
         path = f"/api/hosts/{name}/settings"
         good = {"folder": "", "command": "/bin/true {key}", "runner": "", "speed_limit": 5}
@@ -416,5 +418,7 @@ class PageTests(PageCase):
         for bad in ({"command": 'a "b'}, {"folder": "relative"}, {"runner": "'"}):
             self.assertTrue(json.parse(self.ask("POST", path, {**good, **bad})[2])["sentence"])
         self.assertEqual(json.parse(self.ask("POST", path, good)[2])["sentence"], "")
-        [kept] = self.start().members.values()
-        self.assertEqual((kept.record.command, kept.record.speed_limit), ("/bin/true {key}", 5))
+        [restarted] = self.start().members.values()
+        self.assertEqual(
+            (restarted.record.command, restarted.record.speed_limit), ("/bin/true {key}", 5)
+        )

@@ -1,4 +1,4 @@
-"""How a game is ended with all that it has started, on each kind of system."""
+"""Ending a game with all its children, on each kind of system."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from svcserver.launcher.playing import ProcessGroup, ProcessTree
 
 @define
 class Started:
-    """What ``subprocess.Popen`` gives."""
+    """A fake ``subprocess.Popen``."""
 
     pid: int = 4711
-    told: list[Any] = field(factory=list)
+    calls: list[Any] = field(factory=list)
 
     def poll(self) -> int | None:
         return None
 
     def kill(self) -> None:
-        self.told.append("kill")
+        self.calls.append("kill")
 
 
 class EndingTests(SynchronousTestCase):
-    def test_on_posix_the_whole_group_is_told(self) -> None:
+    def test_posix_signals_go_to_the_whole_group(self) -> None:
         started: Any = Started()
-        group = ProcessGroup(started, lambda *said: started.told.append(said))
+        group = ProcessGroup(started, lambda *call: started.calls.append(call))
         group.terminate()
         group.kill()
         self.assertTrue(group.leaves())
         numbers = (signal.SIGTERM, signal.SIGKILL, 0)
-        self.assertEqual(started.told, [(4711, one) for one in numbers])
+        self.assertEqual(started.calls, [(4711, number) for number in numbers])
 
-    def test_a_group_that_is_gone_is_told_nothing(self) -> None:
+    def test_signal_to_an_ended_group_is_no_error(self) -> None:
         for why in (ProcessLookupError, PermissionError):
 
             def refuse(pid: int, number: int, why: type[OSError] = why) -> None:
@@ -47,22 +47,22 @@ class EndingTests(SynchronousTestCase):
             group.kill()
             self.assertFalse(group.leaves())
 
-    def test_on_windows_the_tree_is_asked_to_close_and_then_ended(self) -> None:
+    def test_windows_tree_is_asked_to_close_and_then_killed(self) -> None:
         started: Any = Started()
-        tree = ProcessTree(started, r"D:\Windows", started.told.append)
+        tree = ProcessTree(started, r"D:\Windows", started.calls.append)
         tree.terminate()
         tree.kill()
         program = r"D:\Windows\System32\taskkill.exe"
         self.assertEqual(
-            started.told,
+            started.calls,
             [[program, "/T", "/PID", "4711"], [program, "/T", "/F", "/PID", "4711"]],
         )
         self.assertFalse(tree.leaves())
 
-    def test_a_windows_without_that_program_ends_the_first_process(self) -> None:
+    def test_windows_without_taskkill_kills_the_first_process(self) -> None:
         def missing(_: object) -> None:
             raise FileNotFoundError
 
         started: Any = Started()
         ProcessTree(started, r"C:\Windows", missing).terminate()
-        self.assertEqual(started.told, ["kill"])
+        self.assertEqual(started.calls, ["kill"])

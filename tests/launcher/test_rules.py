@@ -1,4 +1,4 @@
-"""The pure parts: lists of files, commands, places, words, links."""
+"""The pure parts: lists of files, commands, folders."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.launcher.around import manifest, new_folder
 
 class ListingTests(SynchronousTestCase):
     def test_a_list_is_read(self) -> None:
-        found = read_listing(manifest({"a/b.pak": b"1234", "c": b""}))
-        self.assertEqual([one.path for one in found.files], ["a/b.pak", "c"])
-        self.assertEqual(found.total, 4)
+        listing = read_listing(manifest({"a/b.pak": b"1234", "c": b""}))
+        self.assertEqual([file.path for file in listing.files], ["a/b.pak", "c"])
+        self.assertEqual(listing.total, 4)
 
     def test_a_path_that_leaves_the_folder_on_any_system_is_refused(self) -> None:
         for path in (
@@ -48,9 +48,9 @@ class ListingTests(SynchronousTestCase):
         read_listing(text)
         self.assertLess(tracemalloc.get_traced_memory()[1], 20 * len(text))
 
-    def test_a_name_of_a_version_is_no_book(self) -> None:
-        said = {"files": [], "build": "b" * 10**6}
-        self.assertEqual(len(read_listing(json.dump(said)).build), LONGEST_BUILD)
+    def test_version_name_is_limited(self) -> None:
+        data = {"files": [], "build": "b" * 10**6}
+        self.assertEqual(len(read_listing(json.dump(data)).build), LONGEST_BUILD)
 
     def test_only_a_file_of_the_list_is_the_program(self) -> None:
         files = {"Game/Hunt.exe": b"MZ", "-x.exe": b"MZ"}
@@ -71,14 +71,14 @@ class ListingTests(SynchronousTestCase):
 
     def test_a_size_that_no_file_has_is_refused(self) -> None:
         for size in (-1, 2**60):
-            said = {"files": [{"path": "a", "size": size, "sha256": "0" * 64}]}
+            data = {"files": [{"path": "a", "size": size, "sha256": "0" * 64}]}
             with self.assertRaises(BadListing):
-                read_listing(json.dump(said))
+                read_listing(json.dump(data))
 
     @given(ANY_JSON)
-    def test_whatever_a_host_says_is_a_list_or_refused(self, said: Any) -> None:
+    def test_any_json_is_a_list_or_refused(self, data: Any) -> None:
         try:
-            text = json.dump(said)
+            text = json.dump(data)
         except TypeError:
             return
         try:
@@ -99,19 +99,19 @@ class CommandTests(SynchronousTestCase):
     start = StartValues("/games/my host", "127.0.0.1:61000", "ws://127.0.0.1:61000")
 
     def test_values_with_blanks_stay_one_argument(self) -> None:
-        found = self.start.arguments(DOCUMENTED, "", "UUK_1 -evil")
-        self.assertEqual(found[0], "/games/my host/game.exe")
-        self.assertIn("-AUTH_PASSWORD=UUK_1 -evil", found)
+        arguments = self.start.arguments(DOCUMENTED, "", "UUK_1 -evil")
+        self.assertEqual(arguments[0], "/games/my host/game.exe")
+        self.assertIn("-AUTH_PASSWORD=UUK_1 -evil", arguments)
 
-    def test_a_program_however_it_is_named_is_one_argument_below_the_folder(self) -> None:
+    def test_program_is_one_argument_below_the_folder(self) -> None:
         for name in ("-x.exe", "a b/c' d.exe", "{key}", "Game/$(id).exe"):
-            found = evolve(self.start, program=name).arguments(DOCUMENTED, "wine", "UUK_1")
-            self.assertEqual(found[:2], ["wine", f"/games/my host/{name}"])
-            self.assertEqual(len(found), 7)
+            arguments = evolve(self.start, program=name).arguments(DOCUMENTED, "wine", "UUK_1")
+            self.assertEqual(arguments[:2], ["wine", f"/games/my host/{name}"])
+            self.assertEqual(len(arguments), 7)
 
-    def test_a_runner_stands_in_front_and_backslashes_stay(self) -> None:
-        found = self.start.arguments(r'"C:\my game\g.exe" -x', "wine --flag", "k")
-        self.assertEqual(found, ["wine", "--flag", r"C:\my game\g.exe", "-x"])
+    def test_runner_comes_first_and_backslashes_stay(self) -> None:
+        arguments = self.start.arguments(r'"C:\my game\g.exe" -x', "wine --flag", "k")
+        self.assertEqual(arguments, ["wine", "--flag", r"C:\my game\g.exe", "-x"])
 
     def test_the_key_is_not_shown(self) -> None:
         self.assertIn(HIDDEN, self.start.shown(DOCUMENTED, "", "linux"))
@@ -145,9 +145,9 @@ class PlacesTests(SynchronousTestCase):
         self.assertEqual(str(linux.state), "/home/b/.local/state/svc-launcher")
         self.assertIn("Library", str(places_of("darwin", {}, "/Users/b").state))
 
-    def test_what_a_player_takes_along_is_put_where_they_look_for_it(self) -> None:
+    def test_downloads_folder_of_each_system_is_used(self) -> None:
         self.assertEqual(str(downloads_of("win32", r"C:\Users\Bo", "")), r"C:\Users\Bo\Downloads")
-        for said, folder in (
+        for text, folder in (
             ("", "/home/b/Downloads"),
             ('XDG_DOWNLOAD_DIR="$HOME/T\\"é lé"\n', '/home/b/T"é lé'),
             ('# a\nXDG_DOWNLOAD_DIR="/data/in"\nXDG_MUSIC_DIR="$HOME/M"\n', "/data/in"),
@@ -155,7 +155,7 @@ class PlacesTests(SynchronousTestCase):
             ('#XDG_DOWNLOAD_DIR="/no"\nXDG_DOWNLOAD_DIR="relative"\n', "/home/b/Downloads"),
             ('XDG_DOWNLOAD_DIR="$(rm)"\n', "/home/b/Downloads"),
         ):
-            self.assertEqual(str(downloads_of("linux", "/home/b", said)), folder)
+            self.assertEqual(str(downloads_of("linux", "/home/b", text)), folder)
 
     def test_without_such_a_folder_it_is_put_into_the_home_folder(self) -> None:
         home = new_folder(self)

@@ -1,4 +1,4 @@
-"""What is put in front of a Windows game: found by itself, or as the player says."""
+"""Runners of a Windows game: found, or as the player chooses."""
 
 from __future__ import annotations
 
@@ -32,37 +32,37 @@ class FindingTests(SynchronousTestCase):
         self.program(*common, "Proton 9.0 (Beta)", "proton")
         newest = self.program(*common, "Proton 10.0", "proton")
         self.program(*common, "Other game", "proton")
-        found = runners.find("linux", self.path, self.home)
-        assert found is not None
-        self.assertEqual((found.name, found.command), ("Proton 10.0", f"'{newest}' run"))
+        runner = runners.find("linux", self.path, self.home)
+        assert runner is not None
+        self.assertEqual((runner.name, runner.command), ("Proton 10.0", f"'{newest}' run"))
         game = self.home / "game"
-        found.prepare(game)
-        environ = found.environ(game)
+        runner.prepare(game)
+        environ = runner.environ(game)
         self.assertTrue(Path(environ["STEAM_COMPAT_DATA_PATH"]).is_dir())
         self.assertTrue(environ["STEAM_COMPAT_CLIENT_INSTALL_PATH"].endswith("Steam"))
         self.assertIsNone(runners.find("win32", self.path, self.home))
 
-    def test_only_a_windows_program_gets_what_was_found(self) -> None:
-        found = Runner("Wine", "/usr/bin/wine")
-        self.assertIs(chosen("", DOCUMENTED, "game.exe", found), found)
-        self.assertIsNone(chosen("", "/bin/game", "game.exe", found))
-        self.assertIsNone(chosen("", 'a "', "game.exe", found))
-        self.assertIsNone(chosen("", DOCUMENTED, "Game/run.sh", found))
-        self.assertIs(chosen("", DOCUMENTED, "Game/Hunt.EXE", found), found)
-        self.assertIsNone(chosen("None", DOCUMENTED, "game.exe", found))
+    def test_only_a_windows_program_gets_the_found_runner(self) -> None:
+        wine = Runner("Wine", "/usr/bin/wine")
+        self.assertIs(chosen("", DOCUMENTED, "game.exe", wine), wine)
+        self.assertIsNone(chosen("", "/bin/game", "game.exe", wine))
+        self.assertIsNone(chosen("", 'a "', "game.exe", wine))
+        self.assertIsNone(chosen("", DOCUMENTED, "Game/run.sh", wine))
+        self.assertIs(chosen("", DOCUMENTED, "Game/Hunt.EXE", wine), wine)
+        self.assertIsNone(chosen("None", DOCUMENTED, "game.exe", wine))
         self.assertIsNone(chosen("", DOCUMENTED, "game.exe", None))
-        own = chosen("gamemode wine", DOCUMENTED, "game.exe", found)
+        own = chosen("gamemode wine", DOCUMENTED, "game.exe", wine)
         assert own is not None
         self.assertEqual((own.command, own.environ(self.home)), ("gamemode wine", {}))
 
 
 class StartTests(LauncherCase):
-    def test_the_game_is_started_with_what_was_found(self) -> None:
+    def test_game_is_started_with_the_found_runner(self) -> None:
         member = self.registered({})
         self.launcher.runner = Runner("Proton", "/bin/sh run", str(self.folder))
-        found = member.runner
-        assert found is not None
-        self.assertEqual(found.command, "/bin/sh run")
+        runner = member.runner
+        assert runner is not None
+        self.assertEqual(runner.command, "/bin/sh run")
         member.inputs.play()
         [game] = self.processes
         self.assertEqual(list(game.arguments[:3]), ["/bin/sh", "run", f"{member.folder}/game.exe"])

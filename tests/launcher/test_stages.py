@@ -1,4 +1,4 @@
-"""What follows what, by calling the machine."""
+"""The transitions of the state machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 
 class RecordedActions:
-    """Errands that are only written down."""
+    """Actions that are only recorded."""
 
     def __init__(self) -> None:
         self.done: list[tuple[Any, ...]] = []
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *given: self.done.append((name, *given))
+        return lambda *args: self.done.append((name, *args))
 
 
 GIVEN: dict[str, tuple[Any, ...]] = {
@@ -50,7 +50,7 @@ class StageTests(SynchronousTestCase):
         done = [name for name, *_ in self.noted.done]
         self.assertEqual(done, ["register", "check", "fetch", "start_game"])
 
-    def test_nothing_is_asked_of_a_host_before_the_player_agrees(self) -> None:
+    def test_no_action_starts_before_the_player_agrees(self) -> None:
         self.go("choose", "check", "fetch", "play", "bring")
         self.assertIs(self.host.stage, Stage.INVITED)
         self.assertEqual(self.noted.done, [])
@@ -70,13 +70,13 @@ class StageTests(SynchronousTestCase):
         self.go("agree", "choose", "known", "check", "whole", "play", "started", "ended")
         self.assertIs(self.host.stage, Stage.READY)
 
-    def test_a_member_of_old_begins_with_its_files_and_asks_nothing(self) -> None:
+    def test_known_member_begins_unchecked_without_actions(self) -> None:
         member_of(self.host)
         self.assertIs(self.host.stage, Stage.UNCHECKED)
         self.assertEqual(self.noted.done, [])
 
     @given(st.lists(st.sampled_from(WORDS), max_size=30))
-    def test_any_order_of_inputs_is_taken(self, words: list[str]) -> None:
+    def test_inputs_in_any_order_are_accepted(self, words: list[str]) -> None:
         self.setUp()
         self.go(*words)
         starts = self.noted.done.count(("start_game",))

@@ -1,4 +1,4 @@
-"""Terminal, key store, the file that says a launcher runs, and what asks a host."""
+"""Terminal, key store, the file of a running launcher, and requests to a host."""
 
 from __future__ import annotations
 
@@ -25,11 +25,15 @@ from tests.support.nasty import NASTY, unsafe_in
 class TerminalTests(LauncherCase):
     def setUp(self) -> None:
         super().setUp()
-        self.said: list[str] = []
+        self.printed: list[str] = []
         self.over: list[bool] = []
         downloads = self.folder / "Downloads"
         self.terminal = Terminal(
-            self.launcher, self.said.append, lambda: self.over.append(True), self.folder, downloads
+            self.launcher,
+            self.printed.append,
+            lambda: self.over.append(True),
+            self.folder,
+            downloads,
         )
 
     def test_from_the_invite_to_the_files(self) -> None:
@@ -37,14 +41,14 @@ class TerminalTests(LauncherCase):
         self.remote.says("GET", "/content/v1/manifest", 404)
         for line in ("status", "play", "help", invite_text(), "agree", "name no good", "name Bo_1"):
             self.terminal.line(line)
-        text = "\n".join(self.said)
+        text = "\n".join(self.printed)
         self.assertIn("paste the invite", text)
         self.assertIn("A name has 3 to 16", text)
-        self.assertIn("Say play", self.said[-1])
+        self.assertIn("Type play", self.printed[-1])
         self.assertNotIn(KEY, text)
 
-    def test_an_announcement_news_people_and_hunter_are_told(self) -> None:
-        said = {
+    def test_announcement_news_people_and_hunter_are_printed(self) -> None:
+        status = {
             "players": [{"name": "Cy", "where": "dojo"}, {"name": "Ann", "where": "city"}],
             "instances": [],
         }
@@ -57,7 +61,7 @@ class TerminalTests(LauncherCase):
             "tracks": [{"id": "MasteryTrack_Weapon_ChainBlades", "rank": 2, "maxRank": 20}],
             "characters": [{"name": "Bo", "saves": [{"savedAt": 2**53 - 1}, {"savedAt": 5}]}],
         }
-        self.remote.says("GET", "/svc/api/ServerStatus", 200, said)
+        self.remote.says("GET", "/svc/api/ServerStatus", 200, status)
         self.remote.says("GET", "/svc-status", 200, {"name": "Home", "en": "Potions tonight"})
         self.remote.says("GET", "/launcher/hunter", 200, mine)
         news = {"items": [{"date": "2026-11-20T18:00", "title": "Friday", "body": "At eight."}]}
@@ -65,7 +69,7 @@ class TerminalTests(LauncherCase):
         self.registered({})
         for line in ("status", "news", "people", "hunter"):
             self.terminal.line(line)
-        text = "\n".join(self.said)
+        text = "\n".join(self.printed)
         for wanted in (
             "Friday Hunts announces:\n  | Potions tonight",
             "  | 2026-11-20  Friday\n  | At eight.",
@@ -78,28 +82,28 @@ class TerminalTests(LauncherCase):
             self.assertIn(wanted, text)
         self.assertEqual(text.count("Potions"), 1)
 
-    def test_no_host_can_print_what_looks_like_the_launchers_lines(self) -> None:
-        nasty = f"{NASTY}\nFriday Hunts: everything is here. Say play. " + "wide " * 200
-        one = dict.fromkeys(("name", "title", "id", "date", "body", "where", "instance"), nasty)
+    def test_host_text_cannot_imitate_the_launchers_lines(self) -> None:
+        nasty = f"{NASTY}\nFriday Hunts: the game is ready. Type play. " + "wide " * 200
+        entry = dict.fromkeys(("name", "title", "id", "date", "body", "where", "instance"), nasty)
         mine = {
             **dict.fromkeys(("username", "guild", "huntPass"), nasty),
-            **{name: [one] for name in ("hunts", "tracks", "characters")},
+            **{name: [entry] for name in ("hunts", "tracks", "characters")},
             "friends": [nasty[:64]],
         }
-        status = {"name": nasty, "version": nasty, "players": [one], "instances": [one]}
+        status = {"name": nasty, "version": nasty, "players": [entry], "instances": [entry]}
         answers = {
             "/svc/api/ServerStatus": status,
             "/svc-status": {"name": nasty, "en": nasty},
             "/launcher/hunter": mine,
-            "/content/v1/news": {"items": [one]},
+            "/content/v1/news": {"items": [entry]},
             "/content/v1/branding": {"accent": nasty, "backgrounds": [{"url": nasty}]},
         }
-        for path, said in answers.items():
-            self.remote.says("GET", path, 200, said)
+        for path, reply in answers.items():
+            self.remote.says("GET", path, 200, reply)
         self.registered({})
         for line in ("status", "news", "people", "hunter", "hosts", "check", "repair", "passport"):
             self.terminal.line(line)
-        for line in self.said:
+        for line in self.printed:
             self.assertEqual(unsafe_in(line), "")
             if line.startswith(MARK):
                 self.assertLess(len(line), 80)
@@ -107,35 +111,35 @@ class TerminalTests(LauncherCase):
                 self.assertNotIn("n ]0;owned", line)
                 self.assertNotIn("Victim", line)
                 self.assertNotIn("wide", line)
-        self.assertGreater(sum(line.startswith(MARK) for line in self.said), 50)
+        self.assertGreater(sum(line.startswith(MARK) for line in self.printed), 50)
 
-    def test_a_username_that_is_none_is_not_taken_from_a_host(self) -> None:
+    def test_invalid_username_from_a_host_is_not_used(self) -> None:
         self.remote.says("POST", "/svc/api/Register", 200, {"UUK": KEY})
         self.remote.says("GET", "/svc/api/GetUserInfo", 200, {"Username": NASTY, "UserId": "7"})
         member = self.joined()
         member.inputs.agree()
         member.choose("Bo_1")
         self.terminal.line("status")
-        self.assertNotIn("owned", "".join(self.said))
+        self.assertNotIn("owned", "".join(self.printed))
 
-    def test_a_name_is_asked_for_before_it_is_taken(self) -> None:
-        asked = ("POST", "/launcher/name-free")
-        self.remote.says(*asked, 200, {"available": False, "error": "username_taken"})
+    def test_try_prints_whether_a_name_is_free(self) -> None:
+        request = ("POST", "/launcher/name-free")
+        self.remote.says(*request, 200, {"available": False, "error": "username_taken"})
         for line in (invite_text(), "try Bo_1", "agree", "try Bo_1", "status"):
             self.terminal.line(line)
-        self.remote.says(*asked, 200, {"available": True})
+        self.remote.says(*request, 200, {"available": True})
         for line in ("try Bo_2", "try Bo_2"):
             self.terminal.line(line)
-        told = [line for line in self.said if line.startswith("Bo_")]
+        results = [line for line in self.printed if line.startswith("Bo_")]
         taken, free = f"Bo_1: {words.NAME_TAKEN}", f"Bo_2: {words.NAME_FREE}"
-        self.assertEqual(told, [taken, taken, free, free])
-        self.assertNotIn("announcement", "".join(self.said))
+        self.assertEqual(results, [taken, taken, free, free])
+        self.assertNotIn("announcement", "".join(self.printed))
 
-    def test_it_says_a_thing_once_and_knows_its_words(self) -> None:
+    def test_unchanged_state_is_printed_once(self) -> None:
         self.terminal.line(invite_text())
-        count = len(self.said)
+        count = len(self.printed)
         self.terminal.look()
-        self.assertEqual(len(self.said), count)
+        self.assertEqual(len(self.printed), count)
         for line in (
             "dance",
             "use 9",
@@ -160,22 +164,22 @@ class Backend:
     priority = 1
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[str, str], str] = {}
-        self.asked = 0
+        self.saved: dict[tuple[str, str], str] = {}
+        self.requests = 0
 
     def get_password(self, service: str, name: str) -> str | None:
-        self.asked += 1
-        return self.kept.get((service, name))
+        self.requests += 1
+        return self.saved.get((service, name))
 
     def set_password(self, service: str, name: str, value: str) -> None:
-        self.kept[service, name] = value
+        self.saved[service, name] = value
 
     def delete_password(self, service: str, name: str) -> None:
-        del self.kept[service, name]
+        del self.saved[service, name]
 
 
 class KeyTests(SynchronousTestCase):
-    def test_the_systems_store_is_asked_once(self) -> None:
+    def test_key_store_is_read_once(self) -> None:
         backend = Backend()
         keys = SystemKeys(backend, FileKeys(new_folder(self) / "keys.json"))
         keys.put("h", Secret("UUK_1"))
@@ -183,12 +187,12 @@ class KeyTests(SynchronousTestCase):
             self.assertEqual(str(keys.get("h")), "<secret>")
         self.assertIsNone(keys.get("other"))
         keys.get("other")
-        self.assertEqual(backend.asked, 1)
+        self.assertEqual(backend.requests, 1)
         keys.drop("h")
         keys.drop("h")
-        self.assertEqual(backend.kept, {})
+        self.assertEqual(backend.saved, {})
 
-    def test_what_the_store_refuses_is_kept_in_the_file_and_said(self) -> None:
+    def test_key_refused_by_the_store_is_saved_in_the_file(self) -> None:
         """A new account's key exists nowhere else: without it the account is lost."""
         backend, path = Backend(), new_folder(self) / "keys.json"
         keys = SystemKeys(backend, FileKeys(path))
@@ -197,8 +201,8 @@ class KeyTests(SynchronousTestCase):
         keys.put("h", Secret("UUK_1"))
         self.assertEqual((keys.where, path.stat().st_mode & 0o777), (IN_BOTH, 0o600))
         again = SystemKeys(backend, FileKeys(path))
-        found = [again.get(name) for name in ("h", "old")]
-        self.assertEqual([one and one.reveal() for one in found], ["UUK_1", "UUK_0"])
+        keys_found = [again.get(name) for name in ("h", "old")]
+        self.assertEqual([key and key.reveal() for key in keys_found], ["UUK_1", "UUK_0"])
         self.patch(backend, "set_password", Backend.set_password.__get__(backend))
         again.put("h", Secret("UUK_2"))
         self.assertEqual(path.read_text(), "{}")
@@ -207,7 +211,7 @@ class KeyTests(SynchronousTestCase):
         again.drop("h")
         self.assertIsNone(again.get("h"))
 
-    def test_without_a_store_keys_are_kept_in_a_file(self) -> None:
+    def test_keys_are_saved_in_a_file_without_a_store(self) -> None:
         folder = new_folder(self)
         for broken in ("set_password", "get_password", "delete_password"):
             backend = Backend()
@@ -216,10 +220,10 @@ class KeyTests(SynchronousTestCase):
             self.assertIsInstance(open_keys(folder), FileKeys)
         self.patch(keyring, "get_keyring", Backend)
         self.assertIsInstance(open_keys(folder), SystemKeys)
-        asked = open_keys(folder, use_file=True)
-        self.assertEqual((type(asked), asked.where), (FileKeys, AS_ASKED))
+        chosen = open_keys(folder, use_file=True)
+        self.assertEqual((type(chosen), chosen.where), (FileKeys, AS_ASKED))
 
-    def test_a_file_is_only_ours_and_shows_nothing(self) -> None:
+    def test_key_file_is_private(self) -> None:
         path = new_folder(self) / "state" / "keys.json"
         keys = FileKeys(path)
         keys.put("h", Secret("UUK_1"))
@@ -227,56 +231,58 @@ class KeyTests(SynchronousTestCase):
         self.assertEqual(path.parent.stat().st_mode & 0o777, 0o700)
         self.assertNotIn("UUK_1", repr(keys))
         again = FileKeys(path)
-        found = again.get("h")
-        assert found is not None
-        self.assertEqual(found.reveal(), "UUK_1")
+        key = again.get("h")
+        assert key is not None
+        self.assertEqual(key.reveal(), "UUK_1")
         again.drop("h")
         self.assertNotIn("UUK_1", path.read_text())
 
 
-def overhear(listening: socket.socket, answer: bytes, heard: list[bytes]) -> None:
+def overhear(listening: socket.socket, answer: bytes, received: list[bytes]) -> None:
     """Somebody's program: answers whatever it is sent, until the other side closes."""
     with listening.accept()[0] as connection:
         connection.settimeout(10)
-        said = b""
+        request = b""
         while data := connection.recv(65_536):
-            said += data
+            request += data
             head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer)
-            if said.endswith(b"}"):
+            if request.endswith(b"}"):
                 connection.sendall(head + answer)
-        heard.append(said)
+        received.append(request)
 
 
 class RunningTests(SynchronousTestCase):
-    def test_whoever_has_the_port_of_a_killed_launcher_is_told_nothing(self) -> None:
+    def test_program_on_a_killed_launchers_port_gets_nothing(self) -> None:
         """It is asked first for what only the launcher of the file can answer."""
         state = new_folder(self)
-        heard: list[bytes] = []
+        received: list[bytes] = []
         for answer in (b'{"proof":"%s"}' % (b"0" * 64), b"{}", b"[]", b"no json"):
             with socket.create_server(("127.0.0.1", 0)) as listening:
-                stranger = threading.Thread(target=overhear, args=(listening, answer, heard))
+                stranger = threading.Thread(target=overhear, args=(listening, answer, received))
                 stranger.start()
                 secret = one_instance.announce(state, listening.getsockname()[1])
-                found = one_instance.find(state)
-                assert found is not None
-                self.assertIsNone(found.hand_over("svc://join?code=ABCD"))
+                running = one_instance.find(state)
+                assert running is not None
+                self.assertIsNone(running.hand_over("svc://join?code=ABCD"))
                 stranger.join(10)
-        self.assertEqual(len(heard), 4)
-        for said in heard:
-            self.assertNotIn(b"svc://join", said)
-            self.assertNotIn(secret.reveal().encode(), said)
+        self.assertEqual(len(received), 4)
+        for request in received:
+            self.assertNotIn(b"svc://join", request)
+            self.assertNotIn(secret.reveal().encode(), request)
 
-    def test_the_one_that_runs_is_found_and_gone_again(self) -> None:
+    def test_running_launcher_is_found_until_it_ends(self) -> None:
         state = new_folder(self)
         self.assertIsNone(one_instance.find(state))
         secret = one_instance.announce(state, 1)
-        found = one_instance.find(state)
-        assert found is not None
-        self.assertTrue(secret.matches(found.secret.reveal()))
-        self.assertIsNone(found.hand_over("svc://join"))  # nobody listens there
+        running = one_instance.find(state)
+        assert running is not None
+        self.assertTrue(secret.matches(running.secret.reveal()))
+        self.assertIsNone(running.hand_over("svc://join"))  # nobody listens there
         for link in ("http://evil.example/", "http://127.0.0.1:12/#x", "file:///etc", 7, None):
-            self.assertIsNone(found.own_link({"link": link}))
-        self.assertEqual(found.own_link({"link": "http://127.0.0.1:1/#x"}), "http://127.0.0.1:1/#x")
+            self.assertIsNone(running.own_link({"link": link}))
+        self.assertEqual(
+            running.own_link({"link": "http://127.0.0.1:1/#x"}), "http://127.0.0.1:1/#x"
+        )
         one_instance.withdraw(state)
         one_instance.withdraw(state)
         (state / one_instance.FILE).write_text("[]")
@@ -361,7 +367,7 @@ class AskingTests(SynchronousTestCase):
         self.upstream.user.upstream_received(b"SSH-2.0-x\r\n\r\n")
         self.assertEqual(self.failureResultOf(done, NoReply).value.code, "answer")
 
-    def test_a_kept_connection_that_was_closed_is_tried_once_more_but_never_a_post(self) -> None:
+    def test_closed_idle_connection_is_retried_except_for_a_post(self) -> None:
         for method, again in (("GET", True), ("POST", False)):
             old, fresh = Upstream(), Upstream()
             old.used = True

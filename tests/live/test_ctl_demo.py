@@ -108,11 +108,11 @@ def test_what_a_player_would_open_is_shown_and_leads_into_the_host(tmp_path: Pat
         assert arguments == link
         player = Player(tmp_path / "player", (program, arguments))
         try:
-            player.hears("Are these the owner's words? Say agree.")
+            player.hears("Are these the owner's words? Type agree.")
             player.say("agree")
             player.hears("choose your name")
             player.say("name Passer_by")
-            player.hears("are to be downloaded. Say get.")
+            player.hears("must be downloaded. Type get.")
             player.say("quit")
             player.end()
         finally:

@@ -269,7 +269,7 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
         expect(hunter.locator("dl", has_text="Ranger").last).to_contain_text(":")
         tab.picture("12-hunter")
         tab.press("Save my passport")
-        tab.reads("Your passport has been written to")
+        tab.reads("Your passport was saved to")
         [passport] = tab.home.glob("svc-passport-*.json")
     _is_taken_in_once(passport, host, demo_host(tmp_path / "other"))
 
@@ -298,7 +298,7 @@ def _key_saved(browser: Browser, host: Path, home: Path) -> Path:
         expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
         tab.open_settings()
         tab.press("Save my key for another PC")
-        tab.reads(f"Your key has been written to {downloads}")
+        tab.reads(f"Your key was saved to {downloads}")
         [file] = downloads.iterdir()
         assert json.loads(file.read_text())["key"] not in tab.page.content()
     return file
@@ -366,7 +366,7 @@ def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
     """The system starts the launcher with the link; a second one hands it over and ends."""
     with visit(browser, tmp_path) as tab:
         tab.reads("Hunt with your friends")
-        assert "runs already" in start_again(tmp_path, invite_text())
+        assert "already runs" in start_again(tmp_path, invite_text())
         tab.reads("Before you tell the host anything")
 
 

@@ -101,7 +101,7 @@ def test_links_are_registered_at_the_first_start_and_undone_by_remove(tmp_path: 
     assert not desktop_file.exists()
     chosen.unlink()
     with launching(home, "--no-browser"):  # what was undone stays so
-        eventually(lambda: "Say help" in (home / "said").read_text())
+        eventually(lambda: "Type help" in (home / "said").read_text())
     assert not chosen.exists()
     assert not desktop_file.exists()
     with launching(home, "--no-browser", "--links"):

@@ -26,13 +26,13 @@ def joins(home: Path, join: str, name: str) -> Invite:
     player = Player(home)
     try:
         player.say(join)
-        player.hears("Are these the owner's words? Say agree.")
+        player.hears("Are these the owner's words? Type agree.")
         player.say("agree")
         player.hears("choose your name")
         player.say(f"name {name}")
-        player.hears("Say get.")
+        player.hears("Type get.")
         player.say("get")
-        player.hears("Say play.")
+        player.hears("Type play.")
         player.say("quit")
         player.end()
     finally:

@@ -1,8 +1,8 @@
-// Asks the launcher. The link's token works once; the session it was exchanged for stays in this tab.
+// Requests to the launcher. The link's token works once; its session stays in this tab.
 
-const KEPT = "launcher-session";
-const PATIENCE = 30_000; // milliseconds: the launcher answers at once, or has ended
-const MOST_OF_A_FILE = 65_536; // bytes that the launcher takes, far more than a key file has
+const STORAGE_KEY = "launcher-session";
+const TIMEOUT = 30_000; // milliseconds; the launcher answers at once unless it has ended
+const MAX_KEY_FILE = 65_536; // bytes that the launcher accepts, far more than a key file has
 let session = "";
 
 export class Closed extends Error {}
@@ -14,19 +14,19 @@ export async function enter() {
     const answer = await send("POST", "/api/enter", { token });
     if (answer.status === 200) {
       session = (await answer.json()).session;
-      sessionStorage.setItem(KEPT, session);
+      sessionStorage.setItem(STORAGE_KEY, session);
       return;
     }
   }
-  session = sessionStorage.getItem(KEPT) ?? "";
+  session = sessionStorage.getItem(STORAGE_KEY) ?? "";
   if (!session) throw new Closed("link");
 }
 
 function send(method, path, body) {
   const headers = session ? { "X-Launcher-Session": session } : {};
-  const sent = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
-  if (typeof sent === "string") headers["Content-Type"] = "application/json";
-  return fetch(path, { method, headers, body: sent, signal: AbortSignal.timeout(PATIENCE) });
+  const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
+  if (typeof content === "string") headers["Content-Type"] = "application/json";
+  return fetch(path, { method, headers, body: content, signal: AbortSignal.timeout(TIMEOUT) });
 }
 
 async function call(method, path, body) {
@@ -37,31 +37,31 @@ async function call(method, path, body) {
     throw new Closed("gone");
   }
   if (answer.status === 403) throw new Closed("link");
-  const said = await answer.json();
-  if (!answer.ok && !said.sentence) said.sentence = "The launcher cannot read that. Nothing was changed.";
-  return said;
+  const reply = await answer.json();
+  if (!answer.ok && !reply.sentence) reply.sentence = "The launcher does not accept that. Nothing was changed.";
+  return reply;
 }
 
 export const state = () => call("GET", "/api/state");
 export const join = (invite) => call("POST", "/api/join", { invite });
 export const quit = () => call("POST", "/api/quit", {});
 
-// The file goes from the browser to the launcher as it is: nothing here reads it, so no key is ever in the page.
+// The browser sends the file unread, so no key is ever in the page.
 export async function bring(file, replace) {
   try {
-    return await call("POST", replace ? "/api/import/replace" : "/api/import", file.slice(0, MOST_OF_A_FILE));
-  } catch (why) {
-    if (!(why instanceof Closed) || why.message !== "gone") throw why;
-    return { sentence: "That file cannot be read any more. Choose it again." }; // if it is the launcher, the next round says so
+    return await call("POST", replace ? "/api/import/replace" : "/api/import", file.slice(0, MAX_KEY_FILE));
+  } catch (error) {
+    if (!(error instanceof Closed) || error.message !== "gone") throw error;
+    return { sentence: "That file can no longer be read. Choose it again." }; // if the launcher ended, the next poll shows it
   }
 }
 
-// One act after another: Play pressed right after Save must find what was saved.
-let before = Promise.resolve();
-export function act(host, what, body = {}) {
-  const now = before.then(() => call("POST", `/api/hosts/${host}/${what}`, body));
-  before = now.catch(() => null);
-  return now;
+// One action after another: Play pressed right after Save must use the saved settings.
+let previous = Promise.resolve();
+export function act(host, action, body = {}) {
+  const current = previous.then(() => call("POST", `/api/hosts/${host}/${action}`, body));
+  previous = current.catch(() => null);
+  return current;
 }
 
 export async function picture(host, number) {
@@ -69,6 +69,6 @@ export async function picture(host, number) {
     const answer = await send("GET", `/api/hosts/${host}/pictures/${number}`);
     return answer.ok ? URL.createObjectURL(await answer.blob()) : null;
   } catch {
-    return null; // the next round says that the launcher has ended
+    return null; // the next poll shows that the launcher has ended
   }
 }

@@ -1,4 +1,4 @@
-// News, who is there, settings: everything under the host's picture.
+// News, players, settings: everything below the host's picture.
 import { day, el } from "./dom.js";
 
 export function news(host) {
@@ -16,19 +16,19 @@ function when(milliseconds) {
 export function hunter(host, act) {
   const { profile, guild, huntPass, tracks, characters, hunts } = host.hunter;
   const own = characters ?? [];
-  const saved = own.flatMap((one) => one.saves).sort((a, b) => b - a)[0];
+  const saved = own.flatMap((character) => character.saves).sort((a, b) => b - a)[0];
   const facts = [["Guild", guild || "none"], ["Hunt pass", huntPass || "none"],
     ["Last save", saved ? when(saved) : "none yet"]];
   return el("section", { class: "card", "aria-labelledby": "hunter-title" },
     el("h2", { id: "hunter-title" }, "My hunter"), el("p", {}, profile),
     el("dl", { class: "facts" }, facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])),
     (tracks ?? []).length === 0 ? null : el("details", { class: "inner" }, el("summary", {}, "Mastery"),
-      el("dl", { class: "facts" }, tracks.flatMap((one) => [el("dt", {}, one.name), el("dd", {}, `${one.rank} of ${one.of}`)]))),
+      el("dl", { class: "facts" }, tracks.flatMap((track) => [el("dt", {}, track.name), el("dd", {}, `${track.rank} of ${track.of}`)]))),
     (hunts ?? []).length === 0 ? null : el("details", { class: "inner", open: true }, el("summary", {}, "Latest hunts"),
-      el("dl", { class: "facts" }, hunts.flatMap((one) => [el("dt", {}, one.title), el("dd", {}, when(one.at))]))),
+      el("dl", { class: "facts" }, hunts.flatMap((hunt) => [el("dt", {}, hunt.title), el("dd", {}, when(hunt.at))]))),
     own.length === 0 ? null : el("details", { class: "inner" }, el("summary", {}, "Characters and their saves"),
-      el("dl", { class: "facts" }, own.flatMap((one) => [el("dt", {}, one.name),
-        el("dd", {}, el("ul", {}, one.saves.length ? one.saves.map((at) => el("li", {}, when(at))) : el("li", {}, "no save")))]))),
+      el("dl", { class: "facts" }, own.flatMap((character) => [el("dt", {}, character.name),
+        el("dd", {}, el("ul", {}, character.saves.length ? character.saves.map((at) => el("li", {}, when(at))) : el("li", {}, "no save")))]))),
     el("button", { onclick: () => act("save-passport") }, "Save my passport"));
 }
 
@@ -38,9 +38,9 @@ export function people(host) {
   return el("section", { class: "card", "aria-labelledby": "people-title" },
     el("h2", { id: "people-title" }, "Who is here"),
     players.length === 0 ? el("p", { class: "hint" }, "Nobody is online at the moment.") :
-      el("ul", { class: "people" }, players.slice(0, 30).map((one) => el("li", {},
-        el("span", {}, one.name, friends.has(one.name) ? el("span", { class: "friend" }, "friend") : null), el("span", { class: "where" }, one.place),
-        friends.has(one.name) && one.meet && one.name !== host.username ? el("p", { class: "hint meet" }, one.meet) : null))));
+      el("ul", { class: "people" }, players.slice(0, 30).map((player) => el("li", {},
+        el("span", {}, player.name, friends.has(player.name) ? el("span", { class: "friend" }, "friend") : null), el("span", { class: "where" }, player.place),
+        friends.has(player.name) && player.meet && player.name !== host.username ? el("p", { class: "hint meet" }, player.meet) : null))));
 }
 
 export function settings(host, act, keys) {
@@ -56,21 +56,21 @@ export function settings(host, act, keys) {
       });
     },
   },
-    field("The game's folder", "An older copy of the game is recognised: only what differs is downloaded.", "folder", folder),
-    field("Command that starts the game", "{folder}, {program}, {server}, {chat} and {key} are filled in when you press Play.", "command", command),
-    field("Program in front of it", found ? `Empty: a Windows game is started with ${found}, which was found here. Write none to have nothing.` : "On Linux a Windows game needs one, such as wine. None was found here.", "runner", runner),
-    field("Speed limit in MB a second", "0 for none.", "limit", String(limit / 1_000_000), { type: "number", min: "0", max: "1000000", step: "any" }),
-    el("div", {}, el("p", { class: "hint" }, "So it is started:"), el("code", { tabindex: "0", "aria-label": "Start command" }, shown)),
+    field("The game's folder", "If it has an older copy of the game, only the differences are downloaded.", "folder", folder),
+    field("Command that starts the game", "{folder}, {program}, {server}, {chat} and {key} are replaced when you press Play.", "command", command),
+    field("Program in front of it", found ? `Leave empty to start a Windows game with ${found}, which is installed. Enter none to use no program.` : "On Linux a Windows game needs a program such as wine. None is installed.", "runner", runner),
+    field("Speed limit in MB per second", "0 means no limit.", "limit", String(limit / 1_000_000), { type: "number", min: "0", max: "1000000", step: "any" }),
+    el("div", {}, el("p", { class: "hint" }, "Start command:"), el("code", { tabindex: "0", "aria-label": "Start command" }, shown)),
     el("button", {}, "Save"));
-  const leaving = el("button", { class: "danger", onclick: () => {
-    if (leaving.dataset.sure) act("leave");
-    else { leaving.dataset.sure = "1"; leaving.textContent = "Remove it, and my key on this PC"; }
+  const remove = el("button", { class: "danger", onclick: () => {
+    if (remove.dataset.sure) act("leave");
+    else { remove.dataset.sure = "1"; remove.textContent = "Remove it, and my key on this PC"; }
   } }, "Remove this host");
   return el("details", {}, el("summary", {}, "Settings"), el("div", {}, form,
     host.username ? el("div", { class: "stack" },
-      el("h2", {}, "Your key"), el("p", { class: "hint" }, `${keys} It is your password here, and never shown.`),
+      el("h2", {}, "Your key"), el("p", { class: "hint" }, `${keys} It is your password for this host, and never shown.`),
       el("div", { class: "row" }, el("button", { onclick: () => act("save-key") }, "Save my key for another PC"), el("button", { onclick: () => act("renew-key") }, "Renew my key"))) : null,
-    el("div", {}, leaving)));
+    el("div", {}, remove)));
 }
 
 function field(label, hint, name, value, more = {}) {

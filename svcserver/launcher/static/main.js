@@ -1,4 +1,4 @@
-// The page: asks the launcher once a second how things are, and redraws only what has changed.
+// The page: polls the launcher once a second, and redraws only what has changed.
 import * as api from "./api.js";
 import { hunter, news, people, settings } from "./below.js";
 import { el, readableOn } from "./dom.js";
@@ -9,22 +9,22 @@ const tabs = document.getElementById("hosts");
 const said = document.getElementById("said");
 const end = document.getElementById("end");
 let chosen = null; // the id of the host that is shown; "" for the page that joins
-let seenInvite = "";
-let parts = {}; // what each part was drawn from
+let lastInvite = "";
+let parts = {}; // the data that each part was drawn from
 let nodes = {};
 let sentence = "";
 let last = null;
 const pictures = new Map();
 
-function draw(told) {
-  const state = last && told.number < last.number ? last : told; // what comes late covers nothing newer
+function draw(update) {
+  const state = last && update.number < last.number ? last : update; // a late reply replaces no newer one
   last = state;
-  if (state.invited !== seenInvite) { seenInvite = state.invited; if (state.invited) chosen = state.invited; }
-  const host = state.hosts.find((one) => one.id === chosen) ?? (chosen === "" ? null : state.hosts[0]) ?? null;
+  if (state.invited !== lastInvite) { lastInvite = state.invited; if (state.invited) chosen = state.invited; }
+  const host = state.hosts.find((item) => item.id === chosen) ?? (chosen === "" ? null : state.hosts[0]) ?? null;
   chosen = host ? host.id : "";
-  part("tabs", [state.hosts.map((one) => [one.id, one.name, one.reachable]), chosen], () => tabs.replaceChildren(...tabButtons(state)));
+  part("tabs", [state.hosts.map((item) => [item.id, item.name, item.reachable]), chosen], () => tabs.replaceChildren(...tabButtons(state)));
   document.getElementById("foot").textContent = `${state.keys} This is svc-launcher ${state.version}.`;
-  const playing = state.hosts.some((one) => one.stage === "playing");
+  const playing = state.hosts.some((item) => item.stage === "playing");
   part("end", playing, () => end.replaceChildren(ending(playing)));
   if (host === null) { part("main", "welcome", welcome); return; }
   part("main", ["host", host.id], () => frame());
@@ -41,14 +41,14 @@ function part(name, from, make) {
 }
 
 function tabButtons(state) {
-  const made = state.hosts.map((one) => el("button", {
-    class: "tab", "aria-current": one.id === chosen ? "page" : null, onclick: () => choose(one.id),
-  }, el("span", { class: `dot ${one.reachable ? "up" : one.reachable === false ? "down" : ""}`, "aria-hidden": "true" }), el("span", { class: "name" }, one.name)));
-  if (state.hosts.length) made.push(el("button", { class: "tab", "aria-current": chosen === "" ? "page" : null, onclick: () => choose("") }, "+ Another host"));
-  return made;
+  const buttons = state.hosts.map((host) => el("button", {
+    class: "tab", "aria-current": host.id === chosen ? "page" : null, onclick: () => choose(host.id),
+  }, el("span", { class: `dot ${host.reachable ? "up" : host.reachable === false ? "down" : ""}`, "aria-hidden": "true" }), el("span", { class: "name" }, host.name)));
+  if (state.hosts.length) buttons.push(el("button", { class: "tab", "aria-current": chosen === "" ? "page" : null, onclick: () => choose("") }, "+ Another host"));
+  return buttons;
 }
 
-// Whoever has started it from a menu has no window to close.
+// A launcher that was started from a menu has no window to close.
 function ending(playing) {
   const button = el("button", { class: "link", onclick: async () => {
     if (playing && !button.dataset.sure) { button.dataset.sure = "1"; button.textContent = "Close it, and end my game"; return; }
@@ -58,7 +58,7 @@ function ending(playing) {
 }
 
 function choose(id) {
-  if (id === "") delete parts.main; // begin anew there
+  if (id === "") delete parts.main; // redraw it
   chosen = id;
   sentence = "";
   draw(last);
@@ -69,7 +69,7 @@ function welcome() {
   accent("");
   document.title = "Launcher";
   const invite = el("textarea", { name: "invite", required: true, autocomplete: "off", spellcheck: "false", placeholder: "svc://join?…" });
-  let replacing = false; // the chosen file takes the place of another key, once that is said twice
+  let replacing = false; // the chosen file replaces another key after a second click
   const bringing = el("button", {}, "Bring my key");
   const replace = (whether) => { replacing = whether; bringing.textContent = whether ? "Take it in place of mine" : "Bring my key"; };
   const keyFile = el("input", { type: "file", accept: ".json,application/json", name: "key", required: true, onchange: () => replace(false) });
@@ -80,19 +80,19 @@ function welcome() {
     if (answer.other_key) replace(true);
     sentence = answer.sentence ?? "";
     if (answer.id) chosen = answer.id;
-    if (answer.state) { seenInvite = answer.state.invited; draw(answer.state); }
+    if (answer.state) { lastInvite = answer.state.invited; draw(answer.state); }
     else tell(problem, sentence);
   };
   const problem = el("p", { class: "alert", role: "alert", hidden: true });
   const form = el("form", { onsubmit: on(() => api.join(invite.value.trim())) },
-    el("label", {}, "Your invite", el("small", {}, "The whole line that the host's owner has sent you. It begins with svc://join."), invite),
+    el("label", {}, "Your invite", el("small", {}, "The whole line that the host's owner sent you. It begins with svc://join."), invite),
     el("button", { class: "main" }, "Open the invite"));
   const importing = el("form", { onsubmit: on(() => api.bring(keyFile.files[0], replacing)) },
-    el("label", {}, "Key file of another PC", el("small", {}, "The file that Save my key for another PC has written there. Its name begins with svc-key."), keyFile),
+    el("label", {}, "Key file of another PC", el("small", {}, "The file that Save my key for another PC has saved there. Its name begins with svc-key."), keyFile),
     bringing);
   main.replaceChildren(el("div", { class: "welcome" },
     el("div", { class: "stack" }, el("h1", {}, "Hunt with your friends"),
-      el("p", { class: "hint" }, "Somebody you know keeps the game alive on a host of their own. With their invite you are three steps away: compare a few words, choose a name, download.")),
+      el("p", { class: "hint" }, "Somebody you know runs a host for the game. With their invite you need three steps: compare a few words, choose a name, download.")),
     problem, form, el("details", {}, el("summary", {}, "I have played there before, on another PC"), el("div", {}, importing))));
   tell(problem, sentence);
 }
@@ -128,11 +128,11 @@ function drawHost(host, state) {
     said.textContent = nodes.step.querySelector("p:not([hidden])")?.textContent ?? "";
   });
   const running = nodes.step.querySelector(".bar");
-  if (running && steady === null) running.replaceWith(bar(host, host.stage === "fetching" ? "Downloading" : "Looking at the game's files"));
+  if (running && steady === null) running.replaceWith(bar(host, host.stage === "fetching" ? "Downloading" : "Checking the game's files"));
   tell(nodes.trouble, bad);
   tell(nodes.note, sentence || host.note);
   const typed = nodes.step.querySelector("input[name=name]")?.value.trim() ?? "";
-  nodes.saying.textContent = host.tried === typed ? host.saying : ""; // else it is about what was typed before
+  nodes.saying.textContent = host.tried === typed ? host.saying : ""; // otherwise it is about an earlier name
   nodes.saying.className = `hint ${host.free === null ? "" : host.free ? "good" : "bad"}`;
   document.getElementById("below").hidden = !member;
   part("news", host.news, () => nodes.news.replaceChildren(news(host)));
@@ -144,17 +144,17 @@ function drawHost(host, state) {
   part("picture", [host.id, host.pictures], () => showPicture(host));
 }
 
-// What the player has opened or shut stays so when it is drawn anew.
-function keepOpen(node, drawn) {
+// Details that the player has opened or closed stay so after a redraw.
+function keepOpen(node, redraw) {
   const heads = () => [...node.querySelectorAll("summary")];
-  const was = new Map(heads().map((one) => [one.textContent, one.parentNode.open]));
-  drawn();
-  for (const one of heads()) if (was.has(one.textContent)) one.parentNode.open = was.get(one.textContent);
+  const open = new Map(heads().map((head) => [head.textContent, head.parentNode.open]));
+  redraw();
+  for (const head of heads()) if (open.has(head.textContent)) head.parentNode.open = open.get(head.textContent);
 }
 
 function heading(host) {
   const online = host.status.online ?? 0;
-  const state = host.reachable === null ? "asking the host…" : !host.reachable ? "not reachable" :
+  const state = host.reachable === null ? "contacting the host…" : !host.reachable ? "not reachable" :
     host.username && online ? `${online} ${online === 1 ? "player" : "players"} online` : "online";
   return [el("h1", {}, host.name), el("p", { class: "line" },
     el("span", { class: "state" }, el("span", { class: `dot ${host.reachable ? "up" : host.reachable === false ? "down" : ""}`, "aria-hidden": "true" }), state),
@@ -168,7 +168,7 @@ async function showPicture(host) {
   const name = `${host.id}/${number}`;
   if (!pictures.has(name)) pictures.set(name, await api.picture(host.id, number));
   if (chosen !== host.id || !pictures.get(name)) return;
-  clearPicture(); // the player may have gone to another host and back meanwhile
+  clearPicture(); // the player may have switched to another host and back
   nodes.hero.className = "hero pictured";
   nodes.hero.prepend(el("img", { class: "picture", src: pictures.get(name), alt: "" }));
   const credit = host.pictures[number].credit;
@@ -189,23 +189,23 @@ function accent(colour) {
 
 async function guarded(work) {
   try { return await work(); }
-  catch (why) { if (!(why instanceof api.Closed)) throw why; closed(why.message); return null; }
+  catch (error) { if (!(error instanceof api.Closed)) throw error; closed(error.message); return null; }
 }
 
-function closed(why) {
+function closed(reason) {
   parts = {};
   tabs.replaceChildren();
   end.replaceChildren();
-  main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, why === "gone" ? "The launcher has ended" : "This page is closed"),
-    el("p", { class: "hint" }, why === "gone"
-      ? "Start it again to play. If you were playing, the game has lost its way to the host."
+  main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, reason === "gone" ? "The launcher has ended" : "This page is closed"),
+    el("p", { class: "hint" }, reason === "gone"
+      ? "Start it again to play. If you were playing, the game has lost its connection to the host."
       : "Open it from the launcher: its link works once, and only on this PC.")));
 }
 
-async function round() {
+async function poll() {
   const state = await guarded(api.state);
   if (state) draw(state);
-  setTimeout(round, document.hidden ? 5000 : 1000);
+  setTimeout(poll, document.hidden ? 5000 : 1000);
 }
 
-if (await guarded(async () => { await api.enter(); return true; })) round();
+if (await guarded(async () => { await api.enter(); return true; })) poll();

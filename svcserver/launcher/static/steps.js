@@ -1,4 +1,4 @@
-// What the player can do at each stage, as one block of the page.
+// The player's actions at each stage, as one block of the page.
 import { el } from "./dom.js";
 
 const submit = (handler) => (event) => {
@@ -10,8 +10,8 @@ function invited(host, act) {
   const words = host.words.split(" ").filter(Boolean);
   return [
     el("p", {}, words.length
-      ? "Before you tell the host anything: these words stand for the host's certificate. Ask the owner, best by voice, whether they read the same."
-      : "This host is reached over your private network. Go on if its address is the one you were told."),
+      ? "These words stand for the host's certificate. Nothing is sent to the host yet. Ask the owner, best by voice, whether the words match theirs."
+      : "This host is in your private network. Continue if its address is the one the owner gave you."),
     words.length ? el("ul", { class: "words", "aria-label": "Fingerprint in words" }, words.map((word) => el("li", {}, word))) : null,
     el("div", { class: "row" },
       el("button", { class: "main", onclick: () => act("agree") }, "They match, go on"),
@@ -33,14 +33,14 @@ function naming(host, act, saying) {
   return [
     el("form", { onsubmit: submit((data) => { clearTimeout(timer); act("choose", { name: data.get("name") }); }) },
       el("label", {}, "Your name on this host",
-        el("small", {}, "3 to 16 letters, digits or underscores. Your friends see it. While you type, the host says whether it is free."), name),
+        el("small", {}, "3 to 16 letters, digits or underscores. Your friends see it. While you type, the host checks whether it is free."), name),
       saying,
       el("button", { class: "main" }, "Make my account")),
   ];
 }
 
 function checking(host, act) {
-  return [bar(host, "Looking at the game's files"), el("button", { onclick: () => act("stop") }, "Stop")];
+  return [bar(host, "Checking the game's files"), el("button", { onclick: () => act("stop") }, "Stop")];
 }
 
 export function bar(host, label) {
@@ -63,22 +63,22 @@ function ready(host, act) {
 const STEPS = {
   invited,
   naming,
-  registering: () => [el("p", {}, "The host is asked…")],
+  registering: () => [el("p", {}, "Waiting for the host…")],
   unchecked: (host, act) => [
-    el("p", {}, `You are ${host.username} here. The game's files have not been looked at yet.`),
-    el("button", { class: "main", onclick: () => act("check", { thorough: false }) }, "Look at the files"),
+    el("p", {}, `You are ${host.username} here. The game's files have not been checked yet.`),
+    el("button", { class: "main", onclick: () => act("check", { thorough: false }) }, "Check the files"),
   ],
   checking,
   incomplete: (host, act) => [
     el("div", { class: "row" },
       el("button", { class: "main", onclick: () => act("fetch") },
         `${host.note ? "Repair" : "Download"} (${host.files.missing})`),
-      el("button", { onclick: () => act("check", { thorough: false }) }, "Look again")),
+      el("button", { onclick: () => act("check", { thorough: false }) }, "Check again")),
     el("p", { class: "hint" }, `Into ${host.settings.folder}`),
   ],
   fetching: (host, act) => [bar(host, "Downloading"), el("button", { onclick: () => act("stop") }, "Pause")],
   ready,
-  starting: (host, act) => [el("p", {}, "The game is being started…"), el("button", { onclick: () => act("stop") }, "Stop")],
+  starting: (host, act) => [el("p", {}, "Starting the game…"), el("button", { onclick: () => act("stop") }, "Stop")],
   playing: (host, act) => [
     el("p", {}, `You are playing as ${host.username}. Leave this launcher open: your game reaches the host through it.`),
     el("button", { onclick: () => act("stop") }, "End the game"),
