@@ -26,12 +26,11 @@ from twisted.web.iweb import UNKNOWN_LENGTH, IBodyProducer
 from zope.interface import implementer
 
 from simulation.process import Process
-from svcserver.allowlist.entries import Entry
+from svcserver.allowlist.entries import OpenAddress
 from svcserver.allowlist.programs import FirewallError
 from svcserver.allowlist.scripts import Rule
 from svcserver.content.game_files import GameFiles
-from svcserver.content.manifest import Entry as FileEntry
-from svcserver.content.manifest import Manifest
+from svcserver.content.manifest import Manifest, ManifestEntry
 from svcserver.edge.connections import ChannelFactory
 from svcserver.gateway.upstreams import Upstreams
 from svcserver.http.peers import peer_of
@@ -135,12 +134,12 @@ class FakeFirewall:
 class MemoryState:
     """The allowlist's state file, which outlives the helper."""
 
-    entries: list[Entry] = field(factory=list)
+    entries: list[OpenAddress] = field(factory=list)
 
     def save(self, entries: Any, now: float) -> None:
         self.entries = list(entries)
 
-    def load(self) -> list[Entry]:
+    def load(self) -> list[OpenAddress]:
         return list(self.entries)
 
 
@@ -194,7 +193,7 @@ class _InMemory(GameFiles):
     def check(self) -> None:
         """There is nothing to compare."""
 
-    def open(self, entry: FileEntry) -> BinaryIO:
+    def open(self, entry: ManifestEntry) -> BinaryIO:
         return BytesIO(FILES[entry.path])
 
 
@@ -205,7 +204,7 @@ FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"
 def game_files() -> GameFiles:
     """Two small files, listed once for all simulations of this process."""
     listed = {
-        name: FileEntry(name, len(data), hashlib.sha256(data).hexdigest())
+        name: ManifestEntry(name, len(data), hashlib.sha256(data).hexdigest())
         for name, data in FILES.items()
     }
     return _InMemory(Path("/"), Manifest("sim-1", listed))

@@ -1,4 +1,4 @@
-"""Schedules runs of the firewall: one at a time, coalesced, rate-limited, retried on failure."""
+"""The scheduling of firewall runs: one at a time, coalesced, rate-limited, retried on failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ips = tuple[str, ...]
 
 @frozen
 class Applied:
-    """How the last run ended."""
+    """The result of the last run."""
 
     ok: bool
     ips: Ips
@@ -34,20 +34,20 @@ class Applied:
 class Applier:
     """Keeps the firewall open for the addresses that ``want`` was called with last.
 
-    ``run(ips)`` applies them; ``wall_clock`` gives epoch seconds for ``last``; ``told`` is called
-    with the result of every run.
+    ``run(ips)`` applies them; ``wall_clock`` returns epoch seconds; ``on_applied`` is called with
+    the result of every run.
     """
 
     clock: IReactorTime
     run: Callable[[Ips], Awaitable[None]]
     wall_clock: Callable[[], float]
-    told: Callable[[Applied], None]
+    on_applied: Callable[[Applied], None]
     interval_s: float = 3.0
     last: Applied | None = field(default=None, init=False)
     _wanted: Ips | None = field(default=None, init=False)
     _holds: Ips | None = field(default=None, init=False)
     _running: bool = field(default=False, init=False)
-    _looking: bool = field(default=False, init=False)
+    _checking: bool = field(default=False, init=False)
     _not_before: float = field(default=0.0, init=False)
     _urgent: bool = field(default=False, init=False)
     _retry_s: float = field(default=FIRST_RETRY_S, init=False)
@@ -57,13 +57,13 @@ class Applier:
 
     @property
     def pending(self) -> bool:
-        """Whether a change is not yet in force."""
+        """True if a change is not in force yet."""
         return self._running or (self._wanted is not None and self._wanted != self._holds)
 
     def want(self, ips: Ips, *, at_once: bool = False) -> None:
         """Open exactly these addresses: now, or when ``interval_s`` since the last run is over.
 
-        ``at_once``: an address must go, so that only a run under way is waited for.
+        ``at_once``: an address is removed, so wait only for a run in progress.
         """
         self._wanted = ips
         if at_once:
@@ -72,22 +72,22 @@ class Applier:
                 self._timer.cancel()
         self._next()
 
-    def look(self, holds: Callable[[Ips], Awaitable[bool]]) -> None:
-        """Check that the applied rule is still there; where it is not, apply it again."""
-        if self._holds is None or self.pending or self._looking or self._stopped:
+    def check(self, holds: Callable[[Ips], Awaitable[bool]]) -> None:
+        """Check that the applied rule still exists, and apply it again if not."""
+        if self._holds is None or self.pending or self._checking or self._stopped:
             return
-        self._looking = True
-        asked = Deferred.fromCoroutine(self._look(holds, self._holds))
-        asked.addErrback(lambda why: log.failure("checking the firewall rule failed", why))
+        self._checking = True
+        check = Deferred.fromCoroutine(self._check(holds, self._holds))
+        check.addErrback(lambda why: log.failure("failed to check the firewall rule", why))
 
-    async def _look(self, holds: Callable[[Ips], Awaitable[bool]], ips: Ips) -> None:
+    async def _check(self, holds: Callable[[Ips], Awaitable[bool]], ips: Ips) -> None:
         there = True
         try:
             there = await holds(ips)
         except FirewallError as why:
             log.warn("the firewall rule cannot be checked: {why}", why=str(why))
         finally:
-            self._looking = False
+            self._checking = False
             if not there:
                 self._holds = None
             self._rest()
@@ -98,7 +98,7 @@ class Applier:
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         idle: Deferred[None] = Deferred()
-        if self._running or self._looking:
+        if self._running or self._checking:
             self._idle.append(idle)
         else:
             idle.callback(None)
@@ -106,7 +106,7 @@ class Applier:
 
     def _next(self) -> None:
         due = self._timer is not None and self._timer.active()
-        if self._stopped or self._running or self._looking or due or not self.pending:
+        if self._stopped or self._running or self._checking or due or not self.pending:
             return
         wait = 0.0 if self._urgent else self._not_before - self.clock.seconds()
         if wait > 0:
@@ -115,12 +115,12 @@ class Applier:
             self._begin()
 
     def _begin(self) -> None:
-        if self._stopped or self._looking or self._wanted is None or self._wanted == self._holds:
+        if self._stopped or self._checking or self._wanted is None or self._wanted == self._holds:
             return  # the change was undone meanwhile, or a check is running
         self._running, self._urgent, ips = True, False, self._wanted
-        asked = Deferred.fromCoroutine(self._work(ips))
-        asked.addBoth(self._ended, ips)
-        asked.addErrback(lambda why: log.failure("noting how a firewall change ended failed", why))
+        work = Deferred.fromCoroutine(self._work(ips))
+        work.addBoth(self._ended, ips)
+        work.addErrback(lambda why: log.failure("failed to record a firewall change", why))
 
     async def _work(self, ips: Ips) -> None:
         await self.run(ips)
@@ -138,7 +138,7 @@ class Applier:
         self._not_before = self.clock.seconds() + max(wait, self.interval_s)
         self.last = Applied(not error, ips, self.wall_clock(), error)
         try:
-            self.told(self.last)
+            self.on_applied(self.last)
         finally:
             self._rest()
 

@@ -1,4 +1,4 @@
-"""The addresses that may reach the game ports, and until when.
+"""The addresses that may reach the game ports, with their expiry.
 
 Spec: 2 §4 Allowlist helper, §8 Allowlist.
 """
@@ -28,7 +28,7 @@ _LONGEST = 45  # characters of any address
 
 
 class InvalidIp(ValueError):
-    """Not an address to open the ports for; ``reason`` is the word in the answer."""
+    """An address that the ports are not opened for; ``reason`` is the word in the answer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class Full(Exception):
 
 
 def canonical(value: Any, *, allow_private: bool = False) -> str:
-    """The canonical text of a public address (mapped IPv4 as IPv4); raises InvalidIp."""
+    """Return the canonical text of a public address (mapped IPv4 as IPv4); raises InvalidIp."""
     return str(_public(_parse(value), allow_private))
 
 
@@ -83,7 +83,7 @@ def _is_private(address: Address) -> bool:
 
 
 def home(value: Any) -> str:
-    """The network that a withdrawal names, by one address or as ``2001:db8::/64``.
+    """Return the network that a withdrawal names, by one address or as ``2001:db8::/64``.
 
     As ``kernel.networks`` has it; raises InvalidIp.
     """
@@ -92,13 +92,13 @@ def home(value: Any) -> str:
 
 
 def order(ip: str) -> tuple[int, int]:
-    """The sort key of an address: IPv4 before IPv6, then by number."""
+    """Return the sort key of an address: IPv4 before IPv6, then by number."""
     address = ipaddress.ip_address(ip)
     return address.version, int(address)
 
 
 @frozen
-class Entry:
+class OpenAddress:
     """One open address; ``expires_at`` in epoch seconds."""
 
     ip: str
@@ -114,33 +114,33 @@ class Entries:
     """
 
     ttl_s: float = 600.0
-    most: int = 256
+    limit: int = 256
     _until: dict[str, float] = field(factory=dict, init=False)
 
-    def make_room(self, ip: str) -> list[str]:
+    def displace_for(self, ip: str) -> list[str]:
         """Make room for ``ip`` in its network; returns the addresses removed, the oldest first."""
         gone: list[str] = []
         if ip in self._until or ":" not in ip:
             return gone
         for bits in _WIDTHS:
             mine = network_of(ip, bits)
-            near = [one for one in self._until if network_of(one, bits) == mine]
+            near = [known for known in self._until if network_of(known, bits) == mine]
             near.sort(key=self._until.__getitem__)
-            for one in near[: max(0, len(near) + 1 - self.share(bits))]:
-                del self._until[one]
-                gone.append(one)
+            for address in near[: max(0, len(near) + 1 - self.share(bits))]:
+                del self._until[address]
+                gone.append(address)
         return gone
 
     def share(self, bits: int) -> int:
-        """How many addresses one network of that many bits may have open."""
-        share = self.most // 16 if bits == 64 else self.most // 4
-        return min(self.most, max(4, share))
+        """Return the number of addresses that one network of that many bits may have open."""
+        share = self.limit // 16 if bits == 64 else self.limit // 4
+        return min(self.limit, max(4, share))
 
     def report(self, ip: str, now: float) -> bool:
-        """Open ``ip`` (canonical) from ``now`` on; whether it is new. Raises Full."""
-        self.make_room(ip)
+        """Open ``ip`` (canonical) from ``now`` on; returns whether it is new. Raises Full."""
+        self.displace_for(ip)
         known = ip in self._until
-        if not known and len(self._until) >= self.most:
+        if not known and len(self._until) >= self.limit:
             raise Full
         self._until[ip] = now + self.ttl_s
         return not known
@@ -159,27 +159,27 @@ class Entries:
             del self._until[ip]
         return sorted(over, key=order)
 
-    def restore(self, saved: Iterable[Entry], now: float, *, allow_private: bool) -> int:
-        """Take over saved entries that are still valid; returns how many are open then.
+    def restore(self, saved: Iterable[OpenAddress], now: float, *, allow_private: bool) -> int:
+        """Restore saved entries that are still valid; returns the number of open addresses.
 
         An entry never lasts longer than one TTL from now, whatever the file says.
         """
-        for entry in sorted(saved, key=lambda one: one.expires_at):
+        for entry in sorted(saved, key=lambda saved_entry: saved_entry.expires_at):
             try:
                 ip = canonical(entry.ip, allow_private=allow_private)
             except InvalidIp:
                 continue
             until = min(entry.expires_at, now + self.ttl_s)
-            if until > now and (ip in self._until or len(self._until) < self.most):
-                self.make_room(ip)
+            if until > now and (ip in self._until or len(self._until) < self.limit):
+                self.displace_for(ip)
                 self._until[ip] = until
         return len(self._until)
 
     def addresses(self) -> tuple[str, ...]:
         return tuple(sorted(self._until, key=order))
 
-    def all(self) -> Sequence[Entry]:
-        return [Entry(ip, self._until[ip]) for ip in self.addresses()]
+    def all(self) -> Sequence[OpenAddress]:
+        return [OpenAddress(ip, self._until[ip]) for ip in self.addresses()]
 
     def __len__(self) -> int:
         return len(self._until)

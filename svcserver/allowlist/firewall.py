@@ -32,19 +32,19 @@ class Firewall(Protocol):
 
     @property
     def name(self) -> str:
-        """The value of ALLOWLIST_BACKEND that chooses this firewall."""
+        """Return the value of ALLOWLIST_BACKEND that chooses this firewall."""
 
     async def apply(self, rule: Rule) -> None:
-        """Replace what was applied before by ``rule``; raises FirewallError."""
+        """Replace the previous rule; raises FirewallError."""
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether ``rule``, once applied, is still there; raises FirewallError.
+        """Return whether an applied rule still exists; raises FirewallError.
 
         A firewall that is reloaded flushes what others put there.
         """
 
     def describe(self, rule: Rule) -> str:
-        """The exact text that ``apply`` would run."""
+        """Return the exact text that ``apply`` would run."""
 
 
 @frozen
@@ -59,10 +59,10 @@ class Nftables:
         await self.programs.run([self.nft, "-f", "-"], scripts.nftables(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether our table is there; no other program writes to it."""
+        """Return whether our table exists; no other program writes to it."""
         look = [self.nft, "list", "table", "inet", scripts.TABLE]
-        found = await self.programs.run(look, may_fail=True)
-        return bool(found.code == 0)
+        listing = await self.programs.run(look, may_fail=True)
+        return bool(listing.code == 0)
 
     def describe(self, rule: Rule) -> str:
         return scripts.nftables(rule)
@@ -89,16 +89,16 @@ class NftablesSet:
         await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether the set is there and not emptied; nft may list the addresses as ranges."""
+        """Return whether the set exists and is not empty; nft may list addresses as ranges."""
         look = [self.nft, "list", "set", *str(self.where).split()]
-        found = await self.programs.run(look, may_fail=True)
-        return found.code == 0 and ("elements" in found.out or not self._fitting(rule))
+        listing = await self.programs.run(look, may_fail=True)
+        return listing.code == 0 and ("elements" in listing.out or not self._fitting(rule))
 
     def _fitting(self, rule: Rule) -> list[str]:
         return rule.v6 if self._family == 6 else rule.v4
 
     def describe(self, rule: Rule) -> str:
-        """The script; IPv4 until the set's type is known."""
+        """Return the script, for IPv4 until the set's type is known."""
         return scripts.nftables_fill(self.where, self._fitting(rule))
 
 
@@ -120,7 +120,7 @@ class Iptables:
             await self._jump(program, scripts.iptables_ports(rule.ports))
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether both versions of INPUT still jump to our chain."""
+        """Return whether both versions of INPUT still jump to our chain."""
         ports = scripts.iptables_ports(rule.ports)
         for program, _ in self._versions():
             listing = await self.programs.run([program, "-w", "-S", "INPUT"])
@@ -139,7 +139,7 @@ class Iptables:
             await self.programs.run([program, *scripts.iptables_jump("-D", stale)])
 
     def describe(self, rule: Rule) -> str:
-        """Each command, followed by its standard input."""
+        """Return each command, followed by its standard input."""
         ports = scripts.iptables_ports(rule.ports)
         parts = [f"{self.ipset} restore", scripts.ipset_restore(rule)]
         for program, set_name in self._versions():
@@ -166,7 +166,7 @@ class Netsh:
         await self.programs.run(argv, scripts.powershell(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """True: Windows flushes no rules."""
+        """Return True: Windows flushes no rules."""
         return True
 
     def describe(self, rule: Rule) -> str:
@@ -175,7 +175,7 @@ class Netsh:
 
 @define
 class Remembering:
-    """ALLOWLIST_BACKEND=none, for tests: records the calls."""
+    """ALLOWLIST_BACKEND=none, for tests: it records the calls."""
 
     calls: list[Rule] = field(factory=list)
     name: str = "none"
@@ -194,7 +194,7 @@ class Remembering:
 
 @define
 class DryRun:
-    """Changes nothing; describes what another firewall would do."""
+    """A firewall that changes nothing and describes what another one would do."""
 
     inner: Firewall
 
@@ -213,7 +213,7 @@ class DryRun:
 
 @frozen
 class Paths:
-    """The paths of the programs as set by the owner; None: search for it."""
+    """The paths of the programs set by the owner; None searches for them."""
 
     nft: str | None = None
     iptables: str | None = None
@@ -234,7 +234,7 @@ def choose(
     dry_run: bool,
     platform: str = sys.platform,
 ) -> Firewall:
-    """The firewall ALLOWLIST_BACKEND asks for; raises NoFirewall.
+    """Return the firewall for ALLOWLIST_BACKEND; raises NoFirewall.
 
     A dry run needs no program: a missing one is shown under its usual path.
     """
@@ -244,7 +244,7 @@ def choose(
         backend = _automatic(platform, nft, iptables, ipset, dry_run)
     if backend == "none":
         return Remembering()
-    found: Mapping[str, str | None] = {
+    programs_found: Mapping[str, str | None] = {
         "nft": nft,
         "iptables": iptables,
         "ipset": ipset,
@@ -252,13 +252,13 @@ def choose(
     }
     needed = {"nftables": ("nft",), "iptables": ("iptables", "ipset"), "netsh": ("powershell",)}
     for program in needed[backend]:
-        if found[program] is None and not dry_run:
+        if programs_found[program] is None and not dry_run:
             raise NoFirewall(
                 f"ALLOWLIST_BACKEND {backend} needs {program}, which is not there; "
                 f"install it or set ALLOWLIST_{program.upper()} to its absolute path"
             )
     if backend == "netsh":
-        return Netsh(programs, found["powershell"] or _POWERSHELL)
+        return Netsh(programs, programs_found["powershell"] or _POWERSHELL)
     if backend == "iptables":
         return Iptables(programs, iptables or "/usr/sbin/iptables", ipset or "/usr/sbin/ipset")
     if nft_set is not None:
@@ -282,7 +282,7 @@ def _automatic(
 
 
 def find(program: str) -> str | None:
-    """The absolute path of a program in the system's own folders."""
+    """Return the absolute path of a program in the system's own folders, or None."""
     for folder in _LINUX_FOLDERS:
         path = f"{folder}/{program}"
         if os.access(path, os.X_OK):
@@ -291,7 +291,7 @@ def find(program: str) -> str | None:
 
 
 def may_change_firewall(platform: str = sys.platform) -> bool:
-    """Whether this process is root or administrator, or has CAP_NET_ADMIN."""
+    """Return whether this process is root or administrator, or has CAP_NET_ADMIN."""
     if platform == "win32":
         import ctypes
 
@@ -301,7 +301,7 @@ def may_change_firewall(platform: str = sys.platform) -> bool:
         return True
     try:
         with open("/proc/self/status", encoding="ascii") as status:
-            found = re.search(r"^CapEff:\s*([0-9a-f]+)$", status.read(), re.MULTILINE)
+            match = re.search(r"^CapEff:\s*([0-9a-f]+)$", status.read(), re.MULTILINE)
     except OSError:
         return False
-    return found is not None and bool(int(found[1], 16) >> _CAP_NET_ADMIN & 1)
+    return match is not None and bool(int(match[1], 16) >> _CAP_NET_ADMIN & 1)

@@ -44,17 +44,17 @@ class Helper:
     applier: Applier = field(init=False)
     _rounds: Every = field(init=False)
     _saved_at: float = field(default=0.0, init=False)
-    _looked_at: float = field(default=0.0, init=False)
+    _checked_at: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.applier = Applier(
-            self.clock, self._apply, self.wall_clock, self._told, self.interval_s
+            self.clock, self._apply, self.wall_clock, self._on_applied, self.interval_s
         )
-        self._rounds = Every(self.clock, CHECK_S, self._look, "the check of expired addresses")
+        self._rounds = Every(self.clock, CHECK_S, self._check, "the check of expired addresses")
 
     @property
     def dry_run(self) -> bool:
-        """Whether the firewall is never changed (ALLOWLIST_DRY_RUN)."""
+        """True if the firewall is never changed (ALLOWLIST_DRY_RUN)."""
         return isinstance(self.firewall, DryRun)
 
     def start(self) -> None:
@@ -70,7 +70,7 @@ class Helper:
             restored=restored,
         )
         self.applier.want(self.entries.addresses())
-        self._saved_at = self._looked_at = self.wall_clock()
+        self._saved_at = self._checked_at = self.wall_clock()
         self._rounds.startService()
 
     async def stop(self) -> None:
@@ -80,7 +80,7 @@ class Helper:
             await self.close()
         except FirewallError as why:
             log.error(
-                "the ports could not be shut: {why}; run: svcctl allowlist close-ports",
+                "the ports are still open: {why}; run: svcctl allowlist close-ports",
                 why=str(why),
             )
         self._save()
@@ -105,7 +105,7 @@ class Helper:
             self.audit.refused(why.reason, value)
             raise
         self._expire()
-        for gone in self.entries.make_room(ip):
+        for gone in self.entries.displace_for(ip):
             self.audit.write("displaced", ip=gone, by=ip)
         try:
             added = self.entries.report(ip, self.wall_clock())
@@ -132,7 +132,7 @@ class Helper:
         return gone
 
     def status(self) -> dict[str, Any]:
-        """The body of ``GET /status``."""
+        """Return the body of ``GET /status``."""
         self._expire()
         last = self.applier.last
         return {
@@ -141,21 +141,21 @@ class Helper:
             "ttlSeconds": int(self.entries.ttl_s),
             "ports": str(self.ports),
             "entries": [
-                {"ip": one.ip, "expiresAt": iso(one.expires_at)} for one in self.entries.all()
+                {"ip": entry.ip, "expiresAt": iso(entry.expires_at)} for entry in self.entries.all()
             ],
             "pending": self.applier.pending,
             "lastApply": None if last is None else _shown(last),
             "backend": self.firewall.name,
         }
 
-    def _look(self) -> None:
-        """The periodic work: expire, save, check the rule."""
+    def _check(self) -> None:
+        """Expire addresses, save the state and check the rule."""
         self._expire()
         if self.wall_clock() - self._saved_at >= SAVE_S:
             self._save()
-        if self.wall_clock() - self._looked_at >= LOOK_S:
-            self._looked_at = self.wall_clock()
-            self.applier.look(self._holds)
+        if self.wall_clock() - self._checked_at >= LOOK_S:
+            self._checked_at = self.wall_clock()
+            self.applier.check(self._holds)
 
     def _expire(self) -> None:
         over = self.entries.expire(self.wall_clock())
@@ -185,7 +185,7 @@ class Helper:
             log.warn("another program removed the firewall rule; it is applied again")
         return there
 
-    def _told(self, last: Applied) -> None:
+    def _on_applied(self, last: Applied) -> None:
         if last.ok:
             self.audit.write("rule_applied", enabled=bool(last.ips), ips=len(last.ips))
             return

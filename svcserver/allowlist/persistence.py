@@ -11,7 +11,7 @@ from typing import Any
 from attrs import define, field
 from twisted.logger import Logger
 
-from svcserver.allowlist.entries import Entry
+from svcserver.allowlist.entries import OpenAddress
 from svcserver.kernel import json
 from svcserver.kernel.redaction import printable
 from svcserver.kernel.times import iso
@@ -19,7 +19,7 @@ from svcserver.kernel.times import iso
 log = Logger()
 
 MAX_STATE = 1024 * 1024  # bytes of a state file we read
-MAX_AUDIT = 16 * 1024 * 1024  # bytes; then the log becomes ``.1`` and begins anew
+MAX_AUDIT = 16 * 1024 * 1024  # bytes; then the log is renamed to ``.1``
 UNAUTHORIZED_EVERY_S = 60.0
 _SHOWN = 60  # characters of refused input
 
@@ -30,9 +30,9 @@ class StateFile:
 
     path: Path
 
-    def save(self, entries: Sequence[Entry], now: float) -> None:
-        """Save the entries at ``now`` (epoch seconds); an error of the disk is only logged."""
-        rows = [{"ip": one.ip, "expiresAt": round(one.expires_at * 1000)} for one in entries]
+    def save(self, entries: Sequence[OpenAddress], now: float) -> None:
+        """Save the entries at ``now`` (epoch seconds); a disk error is only logged."""
+        rows = [{"ip": entry.ip, "expiresAt": round(entry.expires_at * 1000)} for entry in entries]
         text = json.dump({"savedAt": iso(now), "entries": rows})
         fresh = self.path.with_name(self.path.name + ".new")
         try:
@@ -43,8 +43,8 @@ class StateFile:
         except OSError as why:
             log.error("the state file {path} cannot be written: {why}", path=self.path, why=why)
 
-    def load(self) -> list[Entry]:
-        """The saved entries; none when the file is missing or, with a warning, broken."""
+    def load(self) -> list[OpenAddress]:
+        """Return the saved entries; none if the file is missing or, with a warning, broken."""
         try:
             if self.path.stat().st_size > MAX_STATE:
                 raise json.BadJson("it is too large")
@@ -63,10 +63,10 @@ class StateFile:
 _CREATE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
-def _entry(row: Any) -> Entry | None:
+def _entry(row: Any) -> OpenAddress | None:
     match row:
         case {"ip": str(ip), "expiresAt": int(until) | float(until)} if until is not True:
-            return Entry(ip, until / 1000)
+            return OpenAddress(ip, until / 1000)
     return None
 
 
@@ -79,17 +79,17 @@ class Audit:
     _unauthorized_at: float | None = field(default=None, init=False)
 
     def check(self) -> None:
-        """Raise OSError when nothing can be written there."""
+        """Raise OSError if the file is not writable."""
         os.close(self._open())
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one line; an error of the disk is only logged."""
+        """Append one line; a disk error is only logged."""
         line = (
             json.dump_ascii({"t": iso(self.wall_clock()), "event": event, **fields}).encode()
             + b"\n"
         )
         try:
-            self._turn()
+            self._rotate()
             with os.fdopen(self._open(), "wb") as file:
                 file.write(line)
         except OSError as why:
@@ -101,12 +101,12 @@ class Audit:
             )
 
     def refused(self, reason: str, value: Any) -> None:
-        """Note an address that was refused; ``value`` is cut and made printable."""
+        """Record a refused address; ``value`` is cut and made printable."""
         text = value if isinstance(value, str) else type(value).__name__
         self.write("refused", reason=reason, input=printable(text, _SHOWN))
 
     def unauthorized(self) -> None:
-        """Note a wrong secret, at most once a minute."""
+        """Record a wrong secret, at most once a minute."""
         now = self.wall_clock()
         last = self._unauthorized_at
         if last is None or not 0 <= now - last < UNAUTHORIZED_EVERY_S:
@@ -116,7 +116,7 @@ class Audit:
     def _open(self) -> int:
         return os.open(self.path, _CREATE | os.O_APPEND, 0o600)
 
-    def _turn(self) -> None:
+    def _rotate(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             if self.path.stat().st_size >= MAX_AUDIT:
                 self.path.replace(self.path.with_name(self.path.name + ".1"))

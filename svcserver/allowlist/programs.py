@@ -1,4 +1,4 @@
-"""Runs firewall programs: by absolute path, the script on standard input, without a shell."""
+"""The running of firewall programs by absolute path, with the script on standard input."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Output:
 
 
 def environment(environ: Mapping[str, str], platform: str = sys.platform) -> dict[str, str]:
-    """The environment of a firewall program: without our secrets.
+    """Return the environment of a firewall program, without our secrets.
 
     On Windows it keeps what PowerShell needs to start.
     """
@@ -70,8 +70,8 @@ class Programs:
 
 def _must_succeed(output: Output, program: str) -> Output:
     if output.code != 0:
-        said = " ".join(output.err.split())[:300]
-        raise FirewallError(f"{program} ended with {output.code}: {said}")
+        message = " ".join(output.err.split())[:300]
+        raise FirewallError(f"{program} ended with {output.code}: {message}")
     return output
 
 
@@ -81,7 +81,7 @@ class _Run(ProcessProtocol):
     def __init__(self, program: str, script: str, clock: Any, done: Deferred[Output]) -> None:
         self._program, self._script = program, script
         self._done: Deferred[Output] | None = done
-        self._kept: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
+        self._output: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self._deadline: IDelayedCall = clock.callLater(TIMEOUT_S, self._late)
 
     def connectionMade(self) -> None:
@@ -91,13 +91,13 @@ class _Run(ProcessProtocol):
         transport.closeStdin()
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
-        kept = self._kept.get(childFD)
-        if kept is not None:
-            kept += data[: MAX_OUTPUT - len(kept)]
+        output = self._output.get(childFD)
+        if output is not None:
+            output += data[: MAX_OUTPUT - len(output)]
 
     def processEnded(self, reason: Failure) -> None:
         code = getattr(reason.value, "exitCode", None)
-        out, err = (bytes(self._kept[fd]).decode("utf-8", "replace") for fd in (1, 2))
+        out, err = (bytes(self._output[fd]).decode("utf-8", "replace") for fd in (1, 2))
         done = self._finish()
         if done is not None:
             done.callback(Output(-1 if code is None else code, out, err))

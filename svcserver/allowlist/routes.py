@@ -1,4 +1,4 @@
-"""The three routes of the allowlist helper, in a table of their own.
+"""The three routes of the allowlist helper.
 
 Check order: loopback 403, path 404, secret 401, method 405, size 413, JSON 400, which is not
 the front door's. Spec: 2 §4 Allowlist helper.
@@ -27,13 +27,13 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = None) -> Answer:
-    """A JSON answer, encoded already, since the channel sends early refusals as bytes."""
+    """Return a JSON answer, encoded, since the channel sends early refusals as bytes."""
     return Answer(status, json.dump(body), {**_HEADERS, **(headers or {})})
 
 
 @define(eq=False)
 class AllowlistHandler:
-    """An ``HttpHandler`` for the channel: answers gateway and metagame on this machine."""
+    """An ``HttpHandler`` for the gateway and metagame on this machine."""
 
     helper: Helper
     secret: Secret

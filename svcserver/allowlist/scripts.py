@@ -30,9 +30,9 @@ class Ports:
 
     @classmethod
     def read(cls, text: str) -> Ports:
-        """From ``low-high`` or one port; a settings reader."""
-        found = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", text, re.ASCII)
-        low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        """Parse ``low-high`` or one port."""
+        match = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", text, re.ASCII)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= low <= high <= 65535:
             raise ValueError("must be one port or low-high, as in 8770-8777")
         return cls(low, high)
@@ -49,7 +49,7 @@ def _canonical(rule: Rule, attribute: object, ips: tuple[str, ...]) -> None:
 
 @frozen
 class Rule:
-    """These addresses may reach the ports, and no others; without addresses the ports are shut."""
+    """The addresses that may reach the ports; without addresses the ports are closed."""
 
     ips: tuple[str, ...] = field(validator=_canonical)
     ports: Ports
@@ -65,7 +65,7 @@ class Rule:
 
 @frozen
 class NftSet:
-    """ALLOWLIST_NFT_SET: a set of the owner's, to be filled instead of a table of ours."""
+    """ALLOWLIST_NFT_SET: a set of the owner's that is filled instead of our own table."""
 
     family: str
     table: str
@@ -73,7 +73,7 @@ class NftSet:
 
     @classmethod
     def read(cls, text: str) -> NftSet:
-        """From ``family table set``; a settings reader."""
+        """Parse ``family table set``."""
         words = text.split()
         good = len(words) == 3 and words[0] in _NFT_FAMILIES
         if not good or not all(_NFT_NAME.match(word) for word in words[1:]):
@@ -85,7 +85,7 @@ class NftSet:
 
 
 def nftables(rule: Rule) -> str:
-    """A script for ``nft -f`` that replaces our table atomically."""
+    """Return a script for ``nft -f`` that replaces our table atomically."""
     return "\n".join(
         [
             f"add table inet {TABLE}",
@@ -112,7 +112,7 @@ def _nft_set(name: str, kind: str, ips: Sequence[str]) -> str:
 
 
 def nftables_fill(where: NftSet, ips: Sequence[str]) -> str:
-    """A script for ``nft -f`` that gives the owner's set exactly these addresses, atomically."""
+    """Return a script for ``nft -f`` that replaces the addresses of the owner's set atomically."""
     lines = [f"flush set {where}"]
     if ips:
         lines.append(f"add element {where} {{ {', '.join(ips)} }}")
@@ -120,12 +120,12 @@ def nftables_fill(where: NftSet, ips: Sequence[str]) -> str:
 
 
 def ipset_restore(rule: Rule) -> str:
-    """The input of ``ipset restore``: fill fresh sets, then swap them in."""
+    """Return the input of ``ipset restore``, which fills new sets and swaps them in."""
     lines: list[str] = []
     for name, family, ips in ((SET_4, "inet", rule.v4), (SET_6, "inet6", rule.v6)):
         fresh = f"{name}-new"
-        for one in (name, fresh):
-            lines.append(f"create {one} hash:ip family {family} maxelem 1024 -exist")
+        for set_name in (name, fresh):
+            lines.append(f"create {set_name} hash:ip family {family} maxelem 1024 -exist")
         lines.append(f"flush {fresh}")
         lines += [f"add {fresh} {ip}" for ip in ips]
         lines += [f"swap {fresh} {name}", f"destroy {fresh}"]
@@ -133,7 +133,7 @@ def ipset_restore(rule: Rule) -> str:
 
 
 def iptables_restore(set_name: str) -> str:
-    """The input of ``iptables-restore --noflush``: replace our chain."""
+    """Return the input of ``iptables-restore --noflush``, which replaces our chain."""
     return "\n".join(
         [
             "*filter",
@@ -148,23 +148,23 @@ def iptables_restore(set_name: str) -> str:
 
 
 def iptables_jump(action: str, ports: str) -> list[str]:
-    """Arguments that insert (``-I``) or delete (``-D``) the jump to our chain."""
+    """Return the arguments that insert (``-I``) or delete (``-D``) the jump to our chain."""
     return ["-w", action, "INPUT", "-p", "udp", "--dport", ports, "-j", CHAIN]
 
 
 def iptables_ports(ports: Ports) -> str:
-    """The ports as iptables prints them: ``low:high``."""
+    """Return the ports as iptables prints them: ``low:high``."""
     return str(ports).replace("-", ":")
 
 
 def jumps_in(listing: str) -> list[str]:
-    """The ports of every jump to our chain in the output of ``iptables -S INPUT``."""
-    found = (_JUMP.match(line.strip()) for line in listing.splitlines())
-    return [match[1] for match in found if match is not None]
+    """Return the ports of every jump to our chain in the output of ``iptables -S INPUT``."""
+    matches = (_JUMP.match(line.strip()) for line in listing.splitlines())
+    return [match[1] for match in matches if match is not None]
 
 
 def powershell(rule: Rule) -> str:
-    """One inbound allow rule of a fixed name; disabled without addresses.
+    """Return one inbound allow rule of a fixed name, disabled without addresses.
 
     One line, because PowerShell reads its standard input line by line.
     """

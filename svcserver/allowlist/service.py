@@ -1,4 +1,4 @@
-"""``svc-allowlist``: opens the UDP game ports for players' addresses, and for nobody else."""
+"""``svc-allowlist``: opens the UDP game ports only for players' addresses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Options(ServiceOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """The allowlist helper as a service."""
+    """Return the allowlist helper as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
@@ -67,7 +67,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(helper: Helper) -> dict[str, Figure]:
-    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
+    """Return the metrics of METRICS_PORT by name; read at each scrape."""
     return {
         "svc_allowlist_open_addresses": Figure("Addresses open now.", lambda: len(helper.entries)),
         "svc_allowlist_pending": Figure(
@@ -81,7 +81,7 @@ def figures(helper: Helper) -> dict[str, Figure]:
 
 
 def make_helper(settings: Settings, reactor: Any) -> Helper:
-    """The helper; missing rights, programs or files end the start with one line."""
+    """Return the helper; missing rights, programs or files stop the start with one line."""
     audit = Audit(Path(settings.audit_log), epoch)
     try:
         audit.check()
@@ -109,7 +109,7 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
 
 
 def make_firewall(settings: Settings, reactor: Any) -> Firewall:
-    """The firewall of the settings, with the rights to change it."""
+    """Return the firewall of the settings after a check of the rights."""
     try:
         chosen = firewalls.choose(
             settings.backend,
@@ -131,12 +131,12 @@ def make_firewall(settings: Settings, reactor: Any) -> Firewall:
 
 
 def close_ports(settings: Settings) -> str:
-    """``svcctl allowlist close-ports``: shut the ports once, after a hard kill.
+    """Close the ports once, after a hard kill, for ``svcctl allowlist close-ports``.
 
     Runs a reactor of its own and returns one line for the owner; raises SystemExit
     with one line when the firewall refuses.
     """
-    said: list[str] = []
+    lines: list[str] = []
 
     async def work(reactor: Any) -> None:
         helper = make_helper(settings, reactor)
@@ -145,14 +145,14 @@ def close_ports(settings: Settings) -> str:
         except FirewallError as why:
             raise failed_start(f"{NAME}: the ports could not be shut: {why}") from None
         done = "would be shut (dry run, see the audit log)" if helper.dry_run else "are shut"
-        said.append(f"UDP ports {settings.ports} {done}")
+        lines.append(f"UDP ports {settings.ports} {done}")
 
     try:
         react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
     except SystemExit as why:  # ``react`` ends so even when all went well
         if why.code not in (0, None):
             raise
-    return said[0]
+    return lines[0]
 
 
 @define(eq=False, slots=False)

@@ -29,7 +29,7 @@ dry_run = zero_or_one("must be 0 (change the firewall) or 1 (only log what would
 
 
 def absolute(text: str) -> str:
-    """An absolute path of a program."""
+    """Parse an absolute path of a program."""
     path = text.strip()
     if not (posixpath.isabs(path) or ntpath.isabs(path)) or "\0" in path:
         raise ValueError("must be an absolute path")
@@ -62,5 +62,5 @@ class Settings:
 
     @property
     def paths(self) -> Paths:
-        """The paths of the firewall programs."""
+        """Return the paths of the firewall programs."""
         return Paths(self.nft, self.iptables, self.ipset, self.powershell)

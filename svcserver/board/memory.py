@@ -26,14 +26,14 @@ SWEPT = 64  # expired entries removed, at most, in a sweep
 
 
 @define(eq=False)
-class Entry:
+class StoredValue:
     """A value and the time when it expires."""
 
     value: Any
     until: float
 
 
-Table = OrderedDict[str, Entry]  # in order of expiry
+Table = OrderedDict[str, StoredValue]  # in order of expiry
 
 
 class Tables(dict[Kind[Any], Table]):
@@ -49,7 +49,7 @@ class Tables(dict[Kind[Any], Table]):
         table = self[kind] = OrderedDict()
         for key, value, until in self.saved.pop(kind.name, ())[: kind.most]:
             try:
-                entry = Entry(
+                entry = StoredValue(
                     kind.decode(orjson.dumps(value)), FOR_EVER if until is None else until
                 )
             except Exception as error:  # another version may have written it
@@ -177,7 +177,7 @@ class MemoryBoard:
                 entry.value, entry.until = value, now + kind.lives_s
                 table.move_to_end(key)
                 continue
-            table[key] = Entry(value, now + kind.lives_s)
+            table[key] = StoredValue(value, now + kind.lives_s)
             _reclaim(table, now, RECLAIMED)
             if len(table) > kind.most:
                 self._drop_oldest(kind, table, now)

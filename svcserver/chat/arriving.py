@@ -16,7 +16,7 @@ from svcserver.chat.events import Here
 ANSWERED_S = 0.5  # after its Hello, until the others have started to answer
 MOST_S = 10.0  # limit for the rest of an answer
 
-Entry = Callable[[], Deferred[bool]]
+EntryAction = Callable[[], Deferred[bool]]
 
 
 @define(eq=False)
@@ -27,9 +27,9 @@ class Arriving:
     _greeted_at: float | None = field(default=None, init=False)
     _owing: set[str] = field(factory=set, init=False)  # processes whose answer is incomplete
     _begun: set[str] = field(factory=set, init=False)  # processes that have started to answer
-    _waiting: list[tuple[Entry, Deferred[bool]]] = field(factory=list, init=False)
+    _waiting: list[tuple[EntryAction, Deferred[bool]]] = field(factory=list, init=False)
 
-    def enter(self, entry: Entry) -> Deferred[bool]:
+    def enter(self, entry: EntryAction) -> Deferred[bool]:
         """Call ``entry`` now, or once the other processes are known; fires with its result."""
         if self._knows_others():
             return entry()

@@ -44,15 +44,15 @@ class Image:
 
 
 def image_type(name: str) -> str | None:
-    """The media type of a safe image name, else None."""
-    found = _NAME.match(name)
-    if found is None or len(name) > MAX_NAME or ".." in name:
+    """Return the media type of a safe image name, or None."""
+    match = _NAME.match(name)
+    if match is None or len(name) > MAX_NAME or ".." in name:
         return None
-    return _TYPES[found[1].lower()]
+    return _TYPES[match[1].lower()]
 
 
 def is_image(content_type: str, head: bytes) -> bool:
-    """Whether ``head``, a file's first bytes, has the signature of the type."""
+    """Return whether a file's first bytes have the signature of the type."""
     if content_type == "image/jpeg":
         return head.startswith(b"\xff\xd8\xff")
     if content_type == "image/png":
@@ -61,13 +61,13 @@ def is_image(content_type: str, head: bytes) -> bool:
 
 
 def clean_accent(value: Any) -> str | None:
-    """``#rgb`` or ``#rrggbb`` in lower case, else None."""
+    """Return ``#rgb`` or ``#rrggbb`` in lower case, or None."""
     text = value.strip().lower() if isinstance(value, str) else ""
     return text if _ACCENT.match(text) else None
 
 
 def clean_credit(value: Any) -> str | None:
-    """One line of at most 200 characters, else None."""
+    """Return one line of at most 200 characters, or None."""
     if not isinstance(value, str):
         return None
     return " ".join(plain(value).split())[:MAX_CREDIT].strip() or None
@@ -83,14 +83,14 @@ class Branding:
     _left_out: list[str] = field(factory=list, init=False)
 
     def body(self, now: float) -> bytes:
-        """The JSON answer; the folder is read again at most every ten seconds (of ``now``)."""
+        """Return the JSON answer; the folder is read at most every ten seconds (of ``now``)."""
         if self._read_at is None or not 0 <= now - self._read_at < RE_READ_S:
             self._read_at = now
             self._body = json.dump(self._read())
         return self._body
 
     def open(self, name: str) -> Image | None:
-        """The image of that name; None when there is no such valid image."""
+        """Return the image of that name, or None if there is no valid one."""
         content_type = image_type(name)
         if self.folder is None or content_type is None:
             return None
@@ -101,13 +101,13 @@ class Branding:
         except OSError:
             return None
         try:
-            seen = os.fstat(file.fileno())
-            good = stat.S_ISREG(seen.st_mode) and 1 <= seen.st_size <= MAX_IMAGE
+            status = os.fstat(file.fileno())
+            good = stat.S_ISREG(status.st_mode) and 1 <= status.st_size <= MAX_IMAGE
             if good and is_image(content_type, file.read(12)):
-                etag = f'"{seen.st_size:x}-{seen.st_mtime_ns:x}"'
-                found = Image(file, seen.st_size, content_type, etag)
+                etag = f'"{status.st_size:x}-{status.st_mtime_ns:x}"'
+                image = Image(file, status.st_size, content_type, etag)
                 file = None
-                return found
+                return image
         except OSError as why:
             log.warn("{name} cannot be read: {why}", name=name, why=why.strerror)
         finally:
@@ -118,38 +118,38 @@ class Branding:
     def _read(self) -> dict[str, Any]:
         if self.folder is None:
             return {"backgrounds": [], "accent": None}
-        wish = self._wish(self.folder / "branding.json")
-        if wish is None:
+        document = self._document(self.folder / "branding.json")
+        if document is None:
             names = ((name, None) for name in self._names(self.folder))
             return {"backgrounds": self._backgrounds(names), "accent": None}
-        listed = wish.get("backgrounds")
+        listed = document.get("backgrounds")
         if not isinstance(listed, list):
             named: Iterable[tuple[Any, Any]] = ((name, None) for name in self._names(self.folder))
         else:
-            named = (_named(one) for one in listed)
-        accent = clean_accent(wish.get("accent"))
+            named = (_named(item) for item in listed)
+        accent = clean_accent(document.get("accent"))
         return {"backgrounds": self._backgrounds(named), "accent": accent}
 
     def _backgrounds(self, named: Iterable[tuple[Any, Any]]) -> list[dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+        images: dict[str, dict[str, Any]] = {}
         left_out: list[str] = []
         for name, credit in named:
-            if len(found) >= MAX_IMAGES:
+            if len(images) >= MAX_IMAGES:
                 log.warn("only the first {count} images are listed", count=MAX_IMAGES)
                 break
-            if not isinstance(name, str) or name in found or not self._valid(name):
+            if not isinstance(name, str) or name in images or not self._valid(name):
                 left_out.append(repr(name)[:MAX_NAME])
                 continue
-            found[name] = {"url": URL + name, "credit": clean_credit(credit)}
-        self._tell(left_out)
-        return list(found.values())
+            images[name] = {"url": URL + name, "credit": clean_credit(credit)}
+        self._warn_left_out(left_out)
+        return list(images.values())
 
-    def _tell(self, left_out: list[str]) -> None:
-        """Log what is left out, when that changes."""
+    def _warn_left_out(self, left_out: list[str]) -> None:
+        """Log the ignored files when they change."""
         if left_out and left_out != self._left_out:
             log.warn(
-                "branding: left out {names}: twice there, or no readable jpg, png or webp "
-                "of at most 25 MB under a plain name",
+                "branding: ignoring {names}: a duplicate, or no readable jpg, png or webp "
+                "of at most 25 MB with a plain name",
                 names=", ".join(left_out[:MAX_IMAGES]),
             )
         self._left_out = left_out
@@ -170,8 +170,8 @@ class Branding:
             return []
 
     @staticmethod
-    def _wish(path: Path) -> dict[str, Any] | None:
-        """The content of branding.json; None when it is missing or broken."""
+    def _document(path: Path) -> dict[str, Any] | None:
+        """Return the content of branding.json, or None if it is missing or broken."""
         try:
             if path.stat().st_size > MAX_JSON:
                 raise json.BadJson("it is too large")
@@ -186,7 +186,7 @@ class Branding:
         return value
 
 
-def _named(one: Any) -> tuple[Any, Any]:
-    if isinstance(one, dict):
-        return one.get("file"), one.get("credit")
-    return one, None
+def _named(item: Any) -> tuple[Any, Any]:
+    if isinstance(item, dict):
+        return item.get("file"), item.get("credit")
+    return item, None

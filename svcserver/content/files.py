@@ -1,9 +1,8 @@
-"""Sends a part of a file as the body of an answer, with flat memory and back-pressure.
+"""The sending of a part of a file as a body, with flat memory and back-pressure.
 
-On plain TCP it replaces the transport's ``doWrite``, the only hook that Twisted calls when
-the socket can take more, by ``os.sendfile``: a third of the CPU of a producer. Elsewhere
-(TLS, Windows, file systems without sendfile, in-memory transports) an ordinary producer
-reads ``CHUNK`` bytes at a time.
+On plain TCP ``os.sendfile`` replaces the transport's ``doWrite``, the only hook that Twisted calls
+when the socket is writable, and takes a third of a producer's CPU. Elsewhere (TLS, Windows, file
+systems without sendfile, in-memory transports) a producer reads ``CHUNK`` bytes at a time.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
 
 @define(eq=False)
 class Transfer(Stream):
-    """A body being sent; ``ended(bytes sent, complete)`` is called once, whatever happens.
+    """A body being sent; ``ended(bytes sent, complete)`` is always called once.
 
-    ``shrank`` is called when the file ends before the span does: the connection is cut
-    then, because nothing else tells the client that the rest is missing.
+    ``shrank`` is called if the file ends before the span. The connection is aborted then, because
+    nothing else tells the client that the rest is missing.
     """
 
     file: BinaryIO
@@ -72,7 +71,7 @@ class Transfer(Stream):
             self._kernel.begin()
 
     def stalled(self, now: float) -> bool:
-        """Whether the client has taken nothing for ``STALL_S``; ``now`` in seconds."""
+        """Return whether the client has taken nothing for ``STALL_S``; ``now`` in seconds."""
         position = self.at - _unsent(self._socket)
         if position != self._seen:
             self._seen, self._moved_at = position, now
@@ -98,7 +97,7 @@ class Transfer(Stream):
 
 @define(eq=False)
 class _Kernel:
-    """Sends by ``os.sendfile``: the bytes of a file never enter this process."""
+    """A sender by ``os.sendfile``, so that the bytes never enter this process."""
 
     transfer: Transfer
     transport: Any
@@ -160,7 +159,7 @@ class _Kernel:
 @implementer(IPushProducer)
 @define(eq=False)
 class _Producer:
-    """Sends by reads and writes, as fast as the transport takes them."""
+    """A sender by reads and writes, as fast as the transport takes them."""
 
     transfer: Transfer
     _paused: bool = field(default=True, init=False)
@@ -204,7 +203,7 @@ class _Producer:
 
 @define
 class Transfers:
-    """Every running transfer, so that stalled ones are found."""
+    """The running transfers, of which stalled ones are cut."""
 
     _running: dict[Transfer, None] = field(factory=dict, init=False)
 
@@ -216,7 +215,7 @@ class Transfers:
 
     def sweep(self, now: float) -> None:
         """Cut the stalled transfers; ``now`` in seconds."""
-        for transfer in [one for one in self._running if one.stalled(now)]:
+        for transfer in [running for running in self._running if running.stalled(now)]:
             log.info("a client took nothing for {seconds} s, cut off", seconds=int(STALL_S))
             transfer.cut()
 
@@ -225,14 +224,14 @@ class Transfers:
 
 
 def kernel_transport(out: Any) -> Any:
-    """The plain TCP transport of ``out`` where sendfile works, else None."""
+    """Return the plain TCP transport of ``out`` if sendfile works, else None."""
     transport = out.transport
     plain = isinstance(transport, tcp.Connection) and not transport.TLS
     return transport if plain and hasattr(os, "sendfile") else None
 
 
 def _unsent(socket: Any) -> int:
-    """Bytes in the kernel that the peer has not acknowledged; 0 where that is unknown.
+    """Return the bytes that the peer has not acknowledged; 0 if that is unknown.
 
     Without it, a slow client behind a large socket buffer would look stalled.
     """

@@ -1,7 +1,7 @@
 """The game's files on disk, as they were when the server started.
 
-A file that is missing, has the wrong size, or has changed since is not served until a
-restart: its bytes would not match the manifest. Spec: 2 §7 file_unavailable.
+A file that is missing, has the wrong size or has changed is not served until a restart, because its
+bytes would not match the manifest. Spec: 2 §7 file_unavailable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import BinaryIO
 from attrs import define, field
 from twisted.logger import Logger
 
-from svcserver.content.manifest import Entry, Manifest
+from svcserver.content.manifest import Manifest, ManifestEntry
 from svcserver.kernel.refusals import Unavailable
 
 log = Logger()
@@ -37,12 +37,12 @@ class GameFiles:
         """Compare every file's size with the manifest, and log what differs; the rest is served."""
         for entry in self.manifest.files.values():
             try:
-                seen = os.lstat(self.folder / entry.path)
+                status = os.lstat(self.folder / entry.path)
             except OSError:
                 self.missing.append(entry.path)
                 continue
-            if stat.S_ISREG(seen.st_mode) and seen.st_size == entry.size:
-                self._mtimes[entry.path] = seen.st_mtime_ns
+            if stat.S_ISREG(status.st_mode) and status.st_size == entry.size:
+                self._mtimes[entry.path] = status.st_mtime_ns
             else:
                 self.mismatched.append(entry.path)
         log.info(
@@ -60,8 +60,8 @@ class GameFiles:
                     paths=", ".join(paths),
                 )
 
-    def open(self, entry: Entry) -> BinaryIO:
-        """The file, open for reading; raises Unavailable when it has changed since the start."""
+    def open(self, entry: ManifestEntry) -> BinaryIO:
+        """Return the open file; raises Unavailable if it has changed since the start."""
         known = self._mtimes.get(entry.path)
         if known is None:
             raise Unavailable(code="file_unavailable")
@@ -75,8 +75,8 @@ class GameFiles:
             if not _passing(why):
                 self.spoiled(entry.path, "it cannot be opened")
             raise Unavailable(code="file_unavailable") from None
-        seen = os.fstat(file.fileno())
-        same = stat.S_ISREG(seen.st_mode) and (seen.st_size, seen.st_mtime_ns) == (
+        status = os.fstat(file.fileno())
+        same = stat.S_ISREG(status.st_mode) and (status.st_size, status.st_mtime_ns) == (
             entry.size,
             known,
         )
@@ -95,5 +95,5 @@ class GameFiles:
 
 
 def _passing(why: OSError) -> bool:
-    """Whether the error is a resource limit of the machine and not the file's."""
+    """Return whether the error is a resource limit of the machine, not of the file."""
     return why.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)

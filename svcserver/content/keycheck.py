@@ -1,4 +1,4 @@
-"""Verifies account keys by asking the metagame, with a cache.
+"""The check of account keys with the metagame, with a cache.
 
 Answers are cached by the key's SHA-256; the key itself is neither kept nor logged.
 Concurrent requests with the same key share one question. Spec: 2 §4 Content server.
@@ -44,7 +44,7 @@ class Player:
 
 
 class NoAnswer(Exception):
-    """The metagame gave no usable answer; ``str()`` says what happened instead."""
+    """The metagame gave no usable answer; ``str()`` names the reason."""
 
 
 @define(eq=False)
@@ -56,24 +56,24 @@ class KeyCheck:
     base: str
     accepted_s: float = 300.0
     counters: Counters = field(factory=Counters)
-    _kept: TLRUCache[str, Player | None] = field(init=False)
+    _cache: TLRUCache[str, Player | None] = field(init=False)
     _asking: dict[str, list[Deferred[Player | None]]] = field(factory=dict, init=False)
     _warned_at: float | None = field(default=None, init=False)
 
-    @_kept.default
-    def _nothing(self) -> TLRUCache[str, Player | None]:
+    @_cache.default
+    def _empty_cache(self) -> TLRUCache[str, Player | None]:
         return TLRUCache(MAX_KEPT, self._until, self.clock.seconds)
 
     def _until(self, mark: str, player: Player | None, now: float) -> float:
         return now + (REFUSED_S if player is None else self.accepted_s)
 
-    async def who(self, key: str | None) -> Player:
-        """The key's account; raises Unauthenticated, or Unavailable without a metagame."""
+    async def player_of(self, key: str | None) -> Player:
+        """Return the key's account; raises Unauthenticated, or Unavailable without a metagame."""
         if key is None or not is_key_shaped(key):
             raise Unauthenticated(code="unauthorized")
         mark = fingerprint(key)
-        if mark in self._kept:
-            player = self._kept[mark]
+        if mark in self._cache:
+            player = self._cache[mark]
         else:
             player = await self._join(mark, key)
         if player is None:
@@ -92,9 +92,9 @@ class KeyCheck:
         mine: Deferred[Player | None] = Deferred(waiting.remove)
         waiting.append(mine)
         if first:
-            asked = Deferred.fromCoroutine(self._ask(key))
-            asked.addBoth(self._answered, mark)
-            asked.addErrback(lambda why: log.failure("a key check failed unexpectedly", why))
+            reply = Deferred.fromCoroutine(self._ask(key))
+            reply.addBoth(self._answered, mark)
+            reply.addErrback(lambda why: log.failure("a key check failed unexpectedly", why))
         return mine
 
     def _answered(self, result: Player | Failure | None, mark: str) -> None:
@@ -102,7 +102,7 @@ class KeyCheck:
         if isinstance(result, Failure):
             self._warn(result)
         else:
-            self._kept[mark] = result
+            self._cache[mark] = result
         for waiting in self._asking.pop(mark):
             if isinstance(result, Failure):
                 waiting.errback(Unavailable(code="auth_unavailable", retry_after_s=RETRY_S))
@@ -124,10 +124,10 @@ class KeyCheck:
             log.failure("a key check failed unexpectedly", why)
 
     async def _ask(self, key: str) -> Player | None:
-        """The metagame's answer: None for a refused key; raises NoAnswer when there is none."""
+        """Return the key's player, or None if it is refused; raises NoAnswer."""
         try:
-            asked = Deferred.fromCoroutine(self._get(key))
-            code, body = await asked.addTimeout(TIMEOUT_S, self.clock)
+            reply = Deferred.fromCoroutine(self._get(key))
+            code, body = await reply.addTimeout(TIMEOUT_S, self.clock)
         except Exception as why:  # connection, time-out, protocol: all mean "no answer"
             raise NoAnswer(type(why).__name__) from why
         if code in (401, 403):
@@ -153,7 +153,7 @@ class KeyCheck:
 
 
 def is_key_shaped(key: str) -> bool:
-    """1 to 256 printable ASCII characters without spaces."""
+    """Return whether it is 1 to 256 printable ASCII characters without spaces."""
     return 1 <= len(key) <= 256 and all("!" <= character <= "~" for character in key)
 
 

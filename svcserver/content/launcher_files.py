@@ -1,6 +1,6 @@
-"""The launcher itself, for players who have none yet: the files of one folder, with checksums.
+"""The launcher's files in one folder, with checksums, for players without a launcher.
 
-They are hashed once, at the start; a file that changes afterwards is not handed out.
+They are hashed once, at the start. A file that changes later is not served.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = re.compile(r"svc[-_]launcher[A-Za-z0-9_.+-]{0,80}\.(?:whl|pyz|zip|exe|ms
 
 @frozen
 class LauncherFile:
-    """A file that is handed out as long as it is the one that was hashed at the start."""
+    """A file that is served while it is the one that was hashed at the start."""
 
     path: Path
     size: int
@@ -37,11 +37,11 @@ class LauncherFile:
 
     @property
     def etag(self) -> str:
-        """The ETag of its content, quotes included."""
+        """Return the ETag of its content, quotes included."""
         return f'"{self.sha256}"'
 
     def open(self) -> BinaryIO:
-        """The open file; raises Unavailable where it is another one by now."""
+        """Return the open file; raises Unavailable if it has changed."""
         try:
             file = self.path.open("rb")
         except OSError:
@@ -55,27 +55,27 @@ class LauncherFile:
 
 @frozen
 class LauncherFiles:
-    """The files that are handed out, by name; none without a folder."""
+    """The served files by name; none without a folder."""
 
     files: Mapping[str, LauncherFile] = field(factory=dict)
 
     @classmethod
     def of(cls, folder: Path | None) -> LauncherFiles:
-        """What is in ``folder``; a file that cannot be read is left out with a warning."""
-        found: dict[str, LauncherFile] = {}
+        """Read ``folder``; an unreadable file is ignored with a warning."""
+        files: dict[str, LauncherFile] = {}
         for path in sorted(folder.iterdir()) if folder is not None else ():
-            if len(found) < MOST and _NAME.match(path.name):
-                one = _read(path)
-                if one is not None:
-                    found[path.name] = one
-        return cls(found)
+            if len(files) < MOST and _NAME.match(path.name):
+                file = _read(path)
+                if file is not None:
+                    files[path.name] = file
+        return cls(files)
 
     def named(self, raw: bytes) -> LauncherFile:
-        """The file of that name; raises Missing."""
-        found = self.files.get(raw.decode("latin-1"))
-        if found is None:
+        """Return the file of that name; raises Missing."""
+        file = self.files.get(raw.decode("latin-1"))
+        if file is None:
             raise Missing(code="not_found")
-        return found
+        return file
 
     def body(self) -> bytes:
         """Every file with its size and checksum."""
@@ -85,10 +85,10 @@ class LauncherFiles:
                     {
                         "name": name,
                         "url": f"{URL}/{name}",
-                        "size": one.size,
-                        "sha256": one.sha256,
+                        "size": file.size,
+                        "sha256": file.sha256,
                     }
-                    for name, one in self.files.items()
+                    for name, file in self.files.items()
                 ]
             }
         )

@@ -25,7 +25,7 @@ class BadManifest(ValueError):
 
 
 @frozen
-class Entry:
+class ManifestEntry:
     """A game file as the manifest lists it."""
 
     path: str
@@ -34,7 +34,7 @@ class Entry:
 
     @property
     def etag(self) -> str:
-        """The file's ETag, quotes included."""
+        """Return the file's ETag, quotes included."""
         return f'"{self.sha256}"'
 
 
@@ -43,15 +43,15 @@ class Manifest:
     """Every file of one build, sorted by the bytes of its path."""
 
     build: str
-    files: Mapping[str, Entry] = field(repr=False)
+    files: Mapping[str, ManifestEntry] = field(repr=False)
 
     @property
     def total_bytes(self) -> int:
-        """The size of all files together, in bytes."""
+        """Return the size of all files, in bytes."""
         return sum(entry.size for entry in self.files.values())
 
     def dump(self, program: str = "") -> bytes:
-        """The JSON that is served and written to the manifest file.
+        """Return the JSON that is served and written to the manifest file.
 
         ``program``: the path of the file that starts the game, which only the served one names.
         """
@@ -59,17 +59,17 @@ class Manifest:
             {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
             for entry in self.files.values()
         ]
-        said = {"build": self.build, "totalBytes": self.total_bytes, "files": files}
-        return json.dump({**said, "program": program} if program else said)
+        document = {"build": self.build, "totalBytes": self.total_bytes, "files": files}
+        return json.dump({**document, "program": program} if program else document)
 
 
 def body_etag(body: bytes) -> str:
-    """The ETag of a body: its quoted SHA-256."""
+    """Return the ETag of a body: its quoted SHA-256."""
     return f'"{hashlib.sha256(body).hexdigest()}"'
 
 
-def make(build: str, entries: Iterable[Entry]) -> Manifest:
-    """A manifest of these files; raises BadManifest when they break a rule."""
+def make(build: str, entries: Iterable[ManifestEntry]) -> Manifest:
+    """Return a manifest of these files; raises BadManifest if they break a rule."""
     ordered = sorted(entries, key=lambda entry: entry.path.encode("utf-8", "surrogatepass"))
     raw = [{"path": e.path, "size": e.size, "sha256": e.sha256} for e in ordered]
     total = sum(entry.size for entry in ordered)
@@ -77,7 +77,7 @@ def make(build: str, entries: Iterable[Entry]) -> Manifest:
 
 
 def parse(text: bytes) -> Manifest:
-    """The manifest in a file's text; raises BadManifest."""
+    """Return the manifest in a file's text; raises BadManifest."""
     if len(text) > MAX_BYTES:
         raise BadManifest(f"is larger than {MAX_BYTES} bytes")
     try:
@@ -94,11 +94,11 @@ def check(value: Any) -> Manifest:
     raw = value.get("files")
     if not isinstance(raw, list) or not raw:
         raise BadManifest("has no list of files")
-    files: dict[str, Entry] = {}
+    files: dict[str, ManifestEntry] = {}
     folded: set[str] = set()
     before = b""
-    for number, one in enumerate(raw, 1):
-        entry = _entry(one, number)
+    for number, item in enumerate(raw, 1):
+        entry = _entry(item, number)
         if entry.path.lower() in folded:
             raise BadManifest(f"names file {number} twice (letter case ignored)")
         here = entry.path.encode()
@@ -107,21 +107,21 @@ def check(value: Any) -> Manifest:
         folded.add(entry.path.lower())
         files[entry.path], before = entry, here
     build = value.get("build")
-    found = Manifest(build if isinstance(build, str) and build else "unknown", files)
+    manifest = Manifest(build if isinstance(build, str) and build else "unknown", files)
     total = value.get("totalBytes")
-    if type(total) is not int or total != found.total_bytes:
-        raise BadManifest(f"has totalBytes other than the sum of all sizes, {found.total_bytes}")
-    return found
+    if type(total) is not int or total != manifest.total_bytes:
+        raise BadManifest(f"has totalBytes other than the sum of all sizes, {manifest.total_bytes}")
+    return manifest
 
 
-def _entry(one: Any, number: int) -> Entry:
-    if not isinstance(one, dict):
+def _entry(item: Any, number: int) -> ManifestEntry:
+    if not isinstance(item, dict):
         raise BadManifest(f"has a file {number} that is not an object")
-    path, size, sha256 = one.get("path"), one.get("size"), one.get("sha256")
+    path, size, sha256 = item.get("path"), item.get("size"), item.get("sha256")
     if not isinstance(path, str) or not is_clean(path):
         raise BadManifest(f"has an unsafe path in file {number}")
     if type(size) is not int or size < 0:
         raise BadManifest(f"has a size in file {number} that is not a whole number of bytes")
     if not isinstance(sha256, str) or not _SHA256.match(sha256):
         raise BadManifest(f"has a sha256 in file {number} that is not 64 lower-case hex digits")
-    return Entry(path, size, sha256)
+    return ManifestEntry(path, size, sha256)

@@ -1,8 +1,8 @@
-"""Builds and verifies a manifest, for ``svcctl content manifest`` and ``verify``.
+"""The building and verifying of a manifest, for ``svcctl content manifest`` and ``verify``.
 
-Hashing runs in threads (hashlib and reads release the interpreter lock). A build that
-was interrupted goes on where it was: finished hashes are kept beside the output in
-``<output>.partial``, each valid only while the file's size and time are unchanged.
+Hashing runs in threads (hashlib and reads release the interpreter lock). An interrupted build
+resumes: finished hashes are stored beside the output in ``<output>.partial``, each valid only while
+the file's size and time are unchanged.
 
     build_manifest(Path("game"), "1.4.4", Path("manifest.json"), progress=bar.update)
     report = verify_manifest(Path("game"), manifest, progress=bar.update)
@@ -22,7 +22,7 @@ from threading import Event, Lock
 from attrs import define, field, frozen
 
 from svcserver.content import manifest as manifests
-from svcserver.content.manifest import BadManifest, Entry, Manifest
+from svcserver.content.manifest import BadManifest, Manifest, ManifestEntry
 from svcserver.content.paths import is_clean
 from svcserver.kernel import json
 
@@ -38,7 +38,7 @@ DONT_HIDE = "move it out of the game folder or rename it"
 
 @frozen
 class Progress:
-    """How far the hashing is; the callback gets it from any thread, one call at a time."""
+    """The progress of the hashing; the callback runs in any thread, one call at a time."""
 
     files_done: int
     files_total: int
@@ -65,12 +65,12 @@ class Verified:
 
     @property
     def good(self) -> bool:
-        """Whether every file is as the manifest says."""
+        """True if every file matches the manifest."""
         return not (self.missing or self.size or self.hash)
 
 
 @frozen
-class Found:
+class FoundFile:
     """One file of the game folder before it is hashed."""
 
     path: str
@@ -79,7 +79,7 @@ class Found:
 
 
 def load_manifest(path: Path) -> Manifest:
-    """The manifest in a file; raises BadManifest, also when it cannot be read."""
+    """Return the manifest in a file; raises BadManifest, also if it cannot be read."""
     try:
         if path.stat().st_size > manifests.MAX_BYTES:
             raise BadManifest(f"is larger than {manifests.MAX_BYTES} bytes")
@@ -100,25 +100,25 @@ def build_manifest(
 ) -> Manifest:
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
-    Symbolic links and names with a leading dot are passed over, and so are ``output``
-    and its partial file, and the note of ``svcctl init`` once there is anything else: a manifest
-    without a file is refused. ``stop`` ends the work early with BuildFailed; what is hashed
-    by then is kept for the next run. ``workers`` defaults to the number of cores.
+    Symbolic links, names with a leading dot, ``output`` and its partial file are ignored, and so is
+    the note of ``svcctl init`` if there is any other file. A manifest without a file is refused.
+    ``stop`` ends the work early with BuildFailed, and finished hashes are used by the next run.
+    ``workers`` defaults to the number of cores.
     """
     own = {output.absolute(), _partial(output).absolute()}
-    found = [one for one in walk(folder) if (folder / one.path).absolute() not in own]
-    found = [one for one in found if not _is_note(folder, one)] or found
-    if not found:
+    files = [file for file in walk(folder) if (folder / file.path).absolute() not in own]
+    files = [file for file in files if not _is_note(folder, file)] or files
+    if not files:
         raise BuildFailed(f"{folder} holds no files; name the game's folder")
-    kept = _load_partial(_partial(output), build)
-    done = {one.path: kept[one] for one in found if one in kept}
-    work = _Work(folder, found, done, progress, stop or Event())
+    finished = _load_partial(_partial(output), build)
+    done = {file.path: finished[file] for file in files if file in finished}
+    work = _Work(folder, files, done, progress, stop or Event())
 
     def save() -> None:
         _save_partial(_partial(output), build, work)
 
     work.run(workers, save)
-    entries = [Entry(one.path, one.size, work.hashes[one.path]) for one in found]
+    entries = [ManifestEntry(file.path, file.size, work.hashes[file.path]) for file in files]
     try:
         made = manifests.make(build, entries)
     except BadManifest as why:
@@ -137,72 +137,74 @@ def verify_manifest(
     stop: Event | None = None,
 ) -> Verified:
     """Hash every file of ``manifest`` below ``folder`` and compare."""
-    missing, size, found = [], [], []
+    missing, size, files = [], [], []
     for entry in manifest.files.values():
         try:
-            seen = os.lstat(folder / entry.path)
+            status = os.lstat(folder / entry.path)
         except OSError:
             missing.append(entry.path)
             continue
-        if not stat.S_ISREG(seen.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             missing.append(entry.path)
-        elif seen.st_size != entry.size:
+        elif status.st_size != entry.size:
             size.append(entry.path)
         else:
-            found.append(Found(entry.path, seen.st_size, seen.st_mtime_ns))
-    work = _Work(folder, found, {}, progress, stop or Event())
+            files.append(FoundFile(entry.path, status.st_size, status.st_mtime_ns))
+    work = _Work(folder, files, {}, progress, stop or Event())
     work.run(workers, lambda: None)
-    right = {one.path for one in found if work.hashes[one.path] == manifest.files[one.path].sha256}
-    ok = tuple(one.path for one in found if one.path in right)
-    wrong = tuple(one.path for one in found if one.path not in right)
+    right = {
+        file.path for file in files if work.hashes[file.path] == manifest.files[file.path].sha256
+    }
+    ok = tuple(file.path for file in files if file.path in right)
+    wrong = tuple(file.path for file in files if file.path not in right)
     return Verified(ok, tuple(missing), tuple(size), wrong)
 
 
-def walk(folder: Path) -> Iterator[Found]:
-    """Every regular file below ``folder``, by the byte order of its path.
+def walk(folder: Path) -> Iterator[FoundFile]:
+    """Yield every regular file below ``folder``, by the byte order of its path.
 
     Raises BuildFailed for a name that no manifest may hold, and for a folder that
     cannot be read: a manifest that silently lacks files would be worse than none.
     """
     try:
-        yield from sorted(_walk(folder, ""), key=lambda one: one.path.encode())
+        yield from sorted(_walk(folder, ""), key=lambda file: file.path.encode())
     except OSError as why:
         raise BuildFailed(f"{why.filename or folder} cannot be read: {why.strerror}") from None
 
 
-def _is_note(folder: Path, one: Found) -> bool:
-    """Whether it is the owner's note on where the game belongs, and so none of its files."""
-    if one.path != OWNERS_NOTE:
+def _is_note(folder: Path, candidate: FoundFile) -> bool:
+    """Return whether it is the owner's note about the game folder, and no file of the game."""
+    if candidate.path != OWNERS_NOTE:
         return False
     try:
-        with (folder / one.path).open("rb") as file:
+        with (folder / candidate.path).open("rb") as file:
             return file.read(max(map(len, _NOTES))).startswith(_NOTES)
     except OSError as why:
-        raise BuildFailed(f"{one.path} cannot be read: {why.strerror}") from None
+        raise BuildFailed(f"{candidate.path} cannot be read: {why.strerror}") from None
 
 
-def _walk(folder: Path, prefix: str) -> Iterator[Found]:
+def _walk(folder: Path, prefix: str) -> Iterator[FoundFile]:
     with os.scandir(folder) as names:
-        found = list(names)
-    for one in found:
-        if one.name.startswith(".") or one.is_symlink():
+        entries = list(names)
+    for entry in entries:
+        if entry.name.startswith(".") or entry.is_symlink():
             continue
-        path = prefix + one.name
+        path = prefix + entry.name
         if not is_clean(path):
             raise BuildFailed(f"{path!r} has a name the launcher refuses; {DONT_HIDE}")
-        if one.is_dir(follow_symlinks=False):
-            yield from _walk(Path(one.path), path + "/")
-        elif one.is_file(follow_symlinks=False):
-            seen = one.stat(follow_symlinks=False)
-            yield Found(path, seen.st_size, seen.st_mtime_ns)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), path + "/")
+        elif entry.is_file(follow_symlinks=False):
+            status = entry.stat(follow_symlinks=False)
+            yield FoundFile(path, status.st_size, status.st_mtime_ns)
 
 
 @define
 class _Work:
-    """Hashes ``files`` in parallel; ``hashes`` maps path to hex digest."""
+    """The parallel hashing of ``files``; ``hashes`` maps a path to its hex digest."""
 
     folder: Path
-    files: list[Found]
+    files: list[FoundFile]
     hashes: dict[str, str]
     report: Report | None
     stop: Event
@@ -211,22 +213,22 @@ class _Work:
     _total: int = field(default=0, init=False)
 
     def run(self, workers: int | None, save: Callable[[], None]) -> None:
-        """Hash what is not in ``hashes`` yet; ``save`` is called at intervals and on failure."""
-        self._total = sum(one.size for one in self.files)
-        self._bytes = sum(one.size for one in self.files if one.path in self.hashes)
-        left = iter([one for one in self.files if one.path not in self.hashes])
+        """Hash the remaining files; ``save`` is called at intervals and on failure."""
+        self._total = sum(file.size for file in self.files)
+        self._bytes = sum(file.size for file in self.files if file.path in self.hashes)
+        left = iter([file for file in self.files if file.path not in self.hashes])
         count = workers or os.cpu_count() or 1
         saved_at = self._bytes
         with ThreadPoolExecutor(count, thread_name_prefix="hash") as pool:
             running: set[Future[None]] = {
-                pool.submit(self._hash, one) for one in islice(left, count)
+                pool.submit(self._hash, file) for file in islice(left, count)
             }
             try:
                 while running:
                     done, running = wait(running, return_when=FIRST_COMPLETED)
-                    for one in done:
-                        one.result()
-                    running |= {pool.submit(self._hash, one) for one in islice(left, len(done))}
+                    for future in done:
+                        future.result()
+                    running |= {pool.submit(self._hash, file) for file in islice(left, len(done))}
                     if self._bytes - saved_at >= SAVE_EVERY:
                         saved_at = self._bytes
                         save()
@@ -236,23 +238,23 @@ class _Work:
                 save()
                 raise
 
-    def _hash(self, one: Found) -> None:
+    def _hash(self, source: FoundFile) -> None:
         digest = hashlib.sha256()
         try:
-            with open(self.folder / one.path, "rb", buffering=0) as file:
+            with open(self.folder / source.path, "rb", buffering=0) as file:
                 while chunk := file.read(CHUNK):
                     if self.stop.is_set():
                         raise BuildFailed("stopped; start it again to go on")
                     digest.update(chunk)
-                    self._moved(one.path, len(chunk))
-                seen = os.fstat(file.fileno())
+                    self._moved(source.path, len(chunk))
+                status = os.fstat(file.fileno())
         except OSError as why:
-            raise BuildFailed(f"{one.path} cannot be read: {why.strerror}") from None
-        if (seen.st_size, seen.st_mtime_ns) != (one.size, one.mtime_ns):
-            raise BuildFailed(f"{one.path} changed while it was read; let nothing write there")
+            raise BuildFailed(f"{source.path} cannot be read: {why.strerror}") from None
+        if (status.st_size, status.st_mtime_ns) != (source.size, source.mtime_ns):
+            raise BuildFailed(f"{source.path} changed while it was read; let nothing write there")
         with self._lock:
-            self.hashes[one.path] = digest.hexdigest()
-        self._moved(one.path, 0)
+            self.hashes[source.path] = digest.hexdigest()
+        self._moved(source.path, 0)
 
     def _moved(self, path: str, count: int) -> None:
         with self._lock:
@@ -266,13 +268,13 @@ def _partial(output: Path) -> Path:
     return output.with_name(output.name + ".partial")
 
 
-def _load_partial(path: Path, build: str) -> dict[Found, str]:
-    """Finished hashes of an interrupted run; an unreadable file counts as empty."""
+def _load_partial(path: Path, build: str) -> dict[FoundFile, str]:
+    """Return the finished hashes of an interrupted run; an unreadable file counts as empty."""
     try:
         value = json.parse(path.read_bytes())
         if value["build"] != build:
             return {}
-        return {Found(p, size, mtime): str(sha) for p, size, mtime, sha in value["done"]}
+        return {FoundFile(p, size, mtime): str(sha) for p, size, mtime, sha in value["done"]}
     except (OSError, ValueError, TypeError, KeyError):
         return {}
 

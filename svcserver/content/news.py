@@ -17,7 +17,7 @@ from svcserver.kernel.times import iso
 
 log = Logger()
 
-CHECK_S = 2.0  # between two looks at the file; the specification allows 5 s
+CHECK_S = 2.0  # between two checks of the file; the specification allows 5 s
 MAX_FILE = 4 * 1024 * 1024  # bytes
 MAX_ITEMS = 50
 MAX_TITLE = 200
@@ -29,9 +29,9 @@ class BadNews(ValueError):
 
 
 def parse(text: bytes) -> list[dict[str, str]]:
-    """The valid items, newest first; raises BadNews when the file itself is broken.
+    """Return the valid items, newest first; raises BadNews if the file itself is broken.
 
-    The number of invalid items is logged, since an owner would miss them.
+    The number of invalid items is logged, so that the owner notices.
     """
     try:
         value = json.parse(text.removeprefix(b"\xef\xbb\xbf"))
@@ -40,14 +40,14 @@ def parse(text: bytes) -> list[dict[str, str]]:
     items = value.get("items") if isinstance(value, dict) else value
     if not isinstance(items, list):
         raise BadNews("it has no list of items")
-    good = [one for one in map(_item, items) if one is not None]
+    good = [item for item in map(_item, items) if item is not None]
     if len(good) < len(items):
         log.warn(
-            "{count} of {all} news items are left out: each needs a date and a title in words",
+            "ignoring {count} of {all} news items: each needs a date and a title",
             count=len(items) - len(good),
             all=len(items),
         )
-    good.sort(key=lambda one: one[0], reverse=True)
+    good.sort(key=lambda item: item[0], reverse=True)
     return [item for _, item in good[:MAX_ITEMS]]
 
 
@@ -65,7 +65,7 @@ def _item(raw: Any) -> tuple[float, dict[str, str]] | None:
 
 
 def _moment(value: Any) -> float | None:
-    """Epoch seconds of an ISO or mail date; one without a zone is UTC."""
+    """Return the epoch seconds of an ISO or mail date; UTC without a zone."""
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= 100:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):
@@ -90,15 +90,15 @@ class News:
     _unreadable: Throttle = field(factory=Throttle, init=False)
 
     def body(self, now: float) -> bytes:
-        """The JSON answer; after a broken edit the last valid one, with a warning."""
+        """Return the JSON answer; after a broken edit the last valid one, with a warning."""
         if self.path is None:
             return self._body
         if self._looked_at is None or not 0 <= now - self._looked_at < CHECK_S:
             self._looked_at = now
-            self._look(self.path, now)
+            self._reload(self.path, now)
         return self._body
 
-    def _look(self, path: Path, now: float) -> None:
+    def _reload(self, path: Path, now: float) -> None:
         try:
             stat = path.stat()
             mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)

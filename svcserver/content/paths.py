@@ -17,7 +17,7 @@ MAX_PATH = 4096  # bytes of a raw path
 
 
 class BadPath(ValueError):
-    """The path is not safe; ``str()`` says why, for the log."""
+    """The path is not safe; ``str()`` names the reason, for the log."""
 
 
 def decode(raw: bytes) -> str:
@@ -55,7 +55,7 @@ def check(path: str) -> None:
 
 
 def is_clean(path: object) -> bool:
-    """Whether a manifest may hold ``path``."""
+    """Return whether a manifest may contain ``path``."""
     if not isinstance(path, str):
         return False
     try:

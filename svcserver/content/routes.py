@@ -1,6 +1,6 @@
-"""The routes of the content server, in a table of their own.
+"""The routes of the content server.
 
-The two that hand out the launcher are there only where an owner has named its folder.
+The launcher's two routes exist only if the owner has set its folder.
 
 Check order: route, method, path, manifest, key, file state, If-Match, If-None-Match, range,
 slots. Spec: 2 §4 Content server, §7.
@@ -24,7 +24,7 @@ from svcserver.content.game_files import GameFiles
 from svcserver.content.keycheck import KeyCheck, Player
 from svcserver.content.launcher_files import URL as LAUNCHER
 from svcserver.content.launcher_files import LauncherFiles
-from svcserver.content.manifest import Entry, body_etag
+from svcserver.content.manifest import ManifestEntry, body_etag
 from svcserver.content.news import News
 from svcserver.content.ranges import Span
 from svcserver.content.streams import DownloadSlot, DownloadSlots
@@ -43,7 +43,7 @@ log = Logger()
 FILES = b"/content/v1/files/"
 IMAGES = BRANDING.encode()
 LAUNCHERS = LAUNCHER.encode() + b"/"
-PATHS = (  # of all routes, or how they begin, the longer first
+PATHS = (  # of all routes, or their prefixes, longer ones first
     b"/content/v1/manifest",
     b"/content/v1/news",
     FILES,
@@ -55,15 +55,14 @@ PATHS = (  # of all routes, or how they begin, the longer first
 ALLOW = {"Allow": "GET, HEAD"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 PUBLIC = {**NOSNIFF, "Access-Control-Allow-Origin": "*"}
-MAX_IGNORED_BODY = 64 * 1024  # bytes of a body that no route uses, read and dropped
+MAX_IGNORED_BODY = 64 * 1024  # bytes; no route uses a body, so it is read and dropped
 
 
 @frozen
 class FileAnswer:
     """An answer whose body is a span of an open file.
 
-    The sender calls ``ended(bytes, complete)`` once, and ``spoiled`` when the file turns out
-    shorter than it was.
+    The sender calls ``ended(bytes, complete)`` once, and ``spoiled`` if the file has shrunk.
     """
 
     head: Answer
@@ -73,14 +72,14 @@ class FileAnswer:
     spoiled: Callable[[], None]
 
 
-Said = Answer | FileAnswer
+ContentReply = Answer | FileAnswer
 
 
-Handler = Callable[["ContentHandler", HttpRequest], Coroutine[Any, Any, Said]]
+Handler = Callable[["ContentHandler", HttpRequest], Coroutine[Any, Any, ContentReply]]
 
 
 class RangeRefused(Refusal):
-    """416; ``size`` is that of the file in bytes."""
+    """A 416 answer; ``size`` is that of the file, in bytes."""
 
     status = 416
 
@@ -90,7 +89,7 @@ class RangeRefused(Refusal):
 
 
 def refuse(status: int, code: str, headers: dict[str, str] | None = None) -> Answer:
-    """The answer ``{"error": code}``, which browsers shall not take for anything else."""
+    """Return the answer ``{"error": code}``, whose type browsers must not guess."""
     return Answer(status, json.dump({"error": code}), {**NOSNIFF, **(headers or {})})
 
 
@@ -115,10 +114,10 @@ class ContentHandler:
     clock: IReactorTime
     gateway_secret: Secret | None = None
     launcher: LauncherFiles = field(factory=LauncherFiles)
-    program: str = ""  # of the manifest's files the one that starts the game; empty: not said
+    program: str = ""  # the file of the manifest that starts the game; empty: none
     max_json: int = MAX_IGNORED_BODY
     totals: Totals = field(factory=Totals, init=False)
-    _told_of_secret: bool = field(default=False, init=False)
+    _warned_of_secret: bool = field(default=False, init=False)
     _manifest: bytes = field(init=False)
     _manifest_etag: str = field(init=False)
 
@@ -126,34 +125,34 @@ class ContentHandler:
         self._manifest = self.game_files.manifest.dump(self.program)
         self._manifest_etag = body_etag(self._manifest)
 
-    # -- what the channel asks ---------------------------------------------------
+    # -- the channel's interface -------------------------------------------------
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        """The refusal that can be given before the body is read, or None."""
+        """Return the refusal that needs no body, or None."""
         handler, refusal = self._find(request)
         if handler is None:
             return refusal
         return self.page(413, None) if length is not None and length > self.max_json else None
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """The answer to an error that the channel itself finds."""
+        """Return the answer to an error that the channel finds."""
         return refuse(status, "body_too_large" if status == 413 else "internal_error")
 
-    def answer(self, request: HttpRequest) -> Said | Deferred[Said]:
+    def answer(self, request: HttpRequest) -> ContentReply | Deferred[ContentReply]:
         """Answer one request; fails only with CancelledError."""
         handler, refusal = self._find(request)
         if handler is None:
             return refusal
         try:
-            asked = start_coroutine(handler(self, request))
+            reply = start_coroutine(handler(self, request))
         except Exception:
             return self._refused(Failure(), request)
-        if isinstance(asked, Deferred):
-            asked.addErrback(self._refused, request)
-        return asked
+        if isinstance(reply, Deferred):
+            reply.addErrback(self._refused, request)
+        return reply
 
     def _find(self, request: HttpRequest) -> tuple[Handler | None, Answer]:
-        """The handler, or None and the refusal: by Host first, then by route, then by method."""
+        """Return the handler, or None and the refusal: by Host, then route, then method."""
         if self._misnamed(request):
             request.refused = "host"
             return None, refuse(403, "forbidden")
@@ -162,12 +161,11 @@ class ContentHandler:
         return _find(request)
 
     def _misnamed(self, request: HttpRequest) -> bool:
-        """Whether a request from loopback has a Host that is not this machine's (DNS rebinding).
+        """Return whether a loopback request has a foreign Host (DNS rebinding).
 
-        What the gateway passes on has the public name. A web page may send any header of a proxy
-        itself, so only the gateway's secret proves that a request came through it; who was told
-        no secret cannot know the gateway's requests, and answers under every name: what is
-        public any page may read, and the rest wants a key.
+        The gateway forwards requests with the public name. A web page can send any proxy header,
+        so only the gateway's secret proves that a request came through it. Without a secret every
+        Host is accepted: public content may be read by any page, and the rest needs a key.
         """
         if self.gateway_secret is None:
             return False
@@ -179,15 +177,15 @@ class ContentHandler:
             return True
         if self.gateway_secret.matches(offered):
             return False
-        if not self._told_of_secret:
-            self._told_of_secret = True
+        if not self._warned_of_secret:
+            self._warned_of_secret = True
             log.warn(
-                "a request with the header of a gateway was refused: GATEWAY_SECRET is not the"
-                " gateway's; if players get 403, put that of gateway.env in content.env"
+                "refused a request with another gateway's secret; if players get 403, copy"
+                " GATEWAY_SECRET from gateway.env to content.env"
             )
         return True
 
-    def _refused(self, failure: Failure, request: HttpRequest) -> Said:
+    def _refused(self, failure: Failure, request: HttpRequest) -> ContentReply:
         why = failure.value
         public = _public(request)
         if isinstance(why, RangeRefused):
@@ -202,20 +200,20 @@ class ContentHandler:
 
     # -- the routes --------------------------------------------------------------
 
-    async def manifest(self, request: HttpRequest) -> Said:
+    async def manifest(self, request: HttpRequest) -> ContentReply:
         headers = {**PUBLIC, "ETag": self._manifest_etag, "Cache-Control": "no-cache"}
         answer = _without_content(request, self._manifest_etag, headers)
         return answer or Answer(200, self._manifest, headers)
 
-    async def backgrounds(self, request: HttpRequest) -> Said:
+    async def backgrounds(self, request: HttpRequest) -> ContentReply:
         body = self.branding.body(self.clock.seconds())
         return Answer(200, body, {**PUBLIC, "Cache-Control": "no-cache"})
 
-    async def latest(self, request: HttpRequest) -> Said:
+    async def latest(self, request: HttpRequest) -> ContentReply:
         body = self.news.body(self.clock.seconds())
         return Answer(200, body, {**PUBLIC, "Cache-Control": "no-cache"})
 
-    async def image(self, request: HttpRequest) -> Said:
+    async def image(self, request: HttpRequest) -> ContentReply:
         image = self.branding.open(request.path[len(IMAGES) :].decode("latin-1"))
         if image is None:
             raise Missing(code="not_found")
@@ -230,40 +228,40 @@ class ContentHandler:
         span = Span(0, image.size, image.size)
         return FileAnswer(Answer(200, None, headers), image.file, span, _ignored, _unnoticed)
 
-    async def launchers(self, request: HttpRequest) -> Said:
-        """What there is to download, with checksums."""
+    async def launchers(self, request: HttpRequest) -> ContentReply:
+        """List the launcher's files with checksums."""
         return Answer(200, self.launcher.body(), {**PUBLIC, "Cache-Control": "no-cache"})
 
-    async def launcher_file(self, request: HttpRequest) -> Said:
-        """One of the launcher's files, as ``launchers`` lists them."""
-        found = self.launcher.named(request.path[len(LAUNCHERS) :])
-        headers = {**PUBLIC, "ETag": found.etag, "Cache-Control": "no-cache"}
-        if (answer := _without_content(request, found.etag, headers)) is not None:
+    async def launcher_file(self, request: HttpRequest) -> ContentReply:
+        """Send one of the launcher's files."""
+        launcher = self.launcher.named(request.path[len(LAUNCHERS) :])
+        headers = {**PUBLIC, "ETag": launcher.etag, "Cache-Control": "no-cache"}
+        if (answer := _without_content(request, launcher.etag, headers)) is not None:
             return answer
         headers |= {
             "Content-Type": "application/octet-stream",
             "Content-Disposition": "attachment",
-            "Content-Length": str(found.size),
+            "Content-Length": str(launcher.size),
         }
         if request.method == "HEAD":
             return Answer(200, None, headers)
-        span = Span(0, found.size, found.size)
-        return FileAnswer(Answer(200, None, headers), found.open(), span, _ignored, _unnoticed)
+        span = Span(0, launcher.size, launcher.size)
+        return FileAnswer(Answer(200, None, headers), launcher.open(), span, _ignored, _unnoticed)
 
-    async def game_file(self, request: HttpRequest) -> Said:
+    async def game_file(self, request: HttpRequest) -> ContentReply:
         entry = self._named(request.path[len(FILES) :])
-        player = await self.keys.who(request.header(ACCOUNT_KEY))
+        player = await self.keys.player_of(request.header(ACCOUNT_KEY))
         file = self.game_files.open(entry)
         try:
-            said = self._file_answer(request, entry, player, file)
+            reply = self._file_answer(request, entry, player, file)
         except BaseException:
             file.close()
             raise
-        if isinstance(said, Answer):
+        if isinstance(reply, Answer):
             file.close()
-        return said
+        return reply
 
-    def _named(self, raw: bytes) -> Entry:
+    def _named(self, raw: bytes) -> ManifestEntry:
         try:
             entry = self.game_files.manifest.files.get(paths.decode(raw))
         except paths.BadPath:
@@ -273,14 +271,14 @@ class ContentHandler:
         return entry
 
     def _file_answer(
-        self, request: HttpRequest, entry: Entry, player: Player, file: BinaryIO
-    ) -> Said:
+        self, request: HttpRequest, entry: ManifestEntry, player: Player, file: BinaryIO
+    ) -> ContentReply:
         headers = {**NOSNIFF, "ETag": entry.etag, "Cache-Control": "private"}
         if (answer := _without_content(request, entry.etag, headers)) is not None:
             return answer
-        asked, condition = _sent(request, b"range"), _sent(request, b"if-range")
+        requested, condition = _sent(request, b"range"), _sent(request, b"if-range")
         try:
-            span, partial = ranges.wanted(asked, condition, entry.etag, entry.size)
+            span, partial = ranges.wanted(requested, condition, entry.etag, entry.size)
         except ranges.Unsatisfiable:
             raise RangeRefused(entry.size) from None
         headers["Content-Type"] = "application/octet-stream"
@@ -301,7 +299,7 @@ class ContentHandler:
         return FileAnswer(head, file, span, ended, spoiled)
 
     def _address(self, request: HttpRequest) -> str:
-        """The player's address for the log: as the gateway forwarded it, else the peer's.
+        """Return the player's address for the log, as the gateway forwarded it, or the peer's.
 
         Any program on this machine may send X-Forwarded-For; the gateway proves itself.
         """
@@ -310,7 +308,7 @@ class ContentHandler:
 
 @define
 class _Ending:
-    """Frees the slot and writes the log line of one download."""
+    """The end of a download, which frees the slot and writes the log line."""
 
     totals: Totals
     slot: DownloadSlot
@@ -350,7 +348,7 @@ _FIXED: dict[bytes, Handler] = {
 
 
 def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
-    """The handler, or None and the refusal: route first, then method."""
+    """Return the handler, or None and the refusal: route first, then method."""
     handler = _FIXED.get(request.path)
     if handler is None and request.path.startswith(FILES):
         handler = ContentHandler.game_file
@@ -366,7 +364,7 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
 
 
 def _public(request: HttpRequest) -> dict[str, str]:
-    """The CORS header of the public routes, also of their refusals."""
+    """Return the CORS header of the public routes, for refusals as well."""
     return {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
 
 
@@ -385,8 +383,8 @@ def _sent(request: HttpRequest, name: bytes) -> list[bytes]:
 
 
 def _ignored(sent: int, complete: bool) -> None:
-    """Images and launchers do not count as downloads."""
+    """Do nothing: images and launchers do not count as downloads."""
 
 
 def _unnoticed() -> None:
-    """Nothing to remember: an image is opened anew for every request."""
+    """Do nothing: an image is opened again for every request."""

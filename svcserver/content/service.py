@@ -52,7 +52,7 @@ class Options(ServiceOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """The content server as a service."""
+    """Return the content server as a service."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings
@@ -82,7 +82,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(handler: ContentHandler) -> dict[str, Figure]:
-    """What ``/metrics`` on METRICS_PORT shows, by metric name; read at each scrape."""
+    """Return the metrics of METRICS_PORT by name; read at each scrape."""
     totals = handler.totals
     return {
         "svc_content_downloads_running": Figure("Downloads now.", handler.slots.running),
@@ -103,7 +103,7 @@ def make_handler(
     clock: IReactorTime,
     counters: Counters | None = None,
 ) -> ContentHandler:
-    """The routes with what they need."""
+    """Return the routes with their dependencies."""
     accepted_s = float(settings.auth_cache_s)
     keys = KeyCheck(http, clock, settings.metagame_url, accepted_s, counters or Counters())
     slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
@@ -114,32 +114,32 @@ def make_handler(
 
 
 def _program(settings: Settings, game_files: GameFiles) -> str:
-    """What launchers are told to start; nothing where no player has that file."""
+    """Return the program that launchers start, or nothing if the manifest does not have it."""
     program = settings.game_program
     if not program or program in game_files.manifest.files:
         return program
     log.warn(
-        "CONTENT_GAME_PROGRAM {program} is not in the manifest; launchers are not told of it",
+        "CONTENT_GAME_PROGRAM {program} is not in the manifest, so launchers do not start it",
         program=program,
     )
     return ""
 
 
 def open_game_files(settings: Settings) -> GameFiles:
-    """The files of the manifest; a broken manifest ends the start with one line."""
+    """Return the files of the manifest; a broken manifest stops the start with one line."""
     path = settings.manifest_file
     try:
         return GameFiles(settings.game_dir, load_manifest(path))
     except BadManifest as why:
         raise failed_start(
-            f"{NAME}: CONTENT_MANIFEST {path} {why}; make it anew with: "
+            f"{NAME}: CONTENT_MANIFEST {path} {why}; make it again with: "
             f"svcctl content manifest {settings.game_dir} --out {path}"
         ) from None
 
 
 @define(eq=False, slots=False)
 class ContentService(Service):
-    """Checks the game files at the start, and closes the connections at the stop."""
+    """The service that checks the game files at the start and closes connections at the stop."""
 
     game_files: GameFiles
     pool: HTTPConnectionPool

@@ -30,20 +30,20 @@ _PRIVATE_NETWORKS = tuple(
 
 
 def bind_hosts(text: str) -> tuple[str, ...]:
-    """A comma list of IP addresses or ``localhost``."""
-    found = []
+    """Parse a comma list of IP addresses or ``localhost``."""
+    hosts = []
     for part in comma_list(text):
         try:
-            found.append("127.0.0.1" if part == "localhost" else str(ipaddress.ip_address(part)))
+            hosts.append("127.0.0.1" if part == "localhost" else str(ipaddress.ip_address(part)))
         except ValueError:
             raise ValueError("must be a comma list of IP addresses or localhost") from None
-    if not found:
+    if not hosts:
         raise ValueError("must be a comma list of IP addresses or localhost")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(hosts))
 
 
 def not_a_folder(text: str) -> Path:
-    """A file, which need not exist yet."""
+    """Parse the path of a file, which need not exist yet."""
     path = Path(text.strip())
     if path.is_dir():
         raise ValueError("must name a file, not a folder")
@@ -51,7 +51,7 @@ def not_a_folder(text: str) -> Path:
 
 
 def game_path(text: str) -> str:
-    """A path as the manifest has them: relative, with slashes, and no ``..``."""
+    """Parse a path as in the manifest: relative, with slashes, without ``..``."""
     path = text.strip()
     if not is_clean(path):
         raise ValueError("must be a path as in the manifest, such as Game/Binaries/Game.exe")
@@ -59,7 +59,7 @@ def game_path(text: str) -> str:
 
 
 def base_url(text: str) -> str:
-    """An http or https URL, trailing slashes dropped."""
+    """Parse an http or https URL and drop trailing slashes."""
     url = text.strip().rstrip("/")
     try:
         parts = urlsplit(url)
@@ -94,7 +94,7 @@ class Settings:
 
     @property
     def manifest_file(self) -> Path:
-        """CONTENT_MANIFEST, or ``manifest.json`` beside the game folder."""
+        """Return CONTENT_MANIFEST, or ``manifest.json`` beside the game folder."""
         return self.manifest or self.game_dir.absolute().parent / "manifest.json"
 
 

@@ -1,4 +1,4 @@
-"""Joins the content routes to the HTTP channel, with files as bodies."""
+"""The adapter between the content routes and the HTTP channel, with files as bodies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred
 from twisted.web.resource import IResource
 
 from svcserver.content.files import Transfer, Transfers
-from svcserver.content.routes import PATHS, ContentHandler, FileAnswer, Said
+from svcserver.content.routes import PATHS, ContentHandler, ContentReply, FileAnswer
 from svcserver.kernel.headers import GATEWAY
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -15,14 +15,14 @@ from svcserver.web.routes import Answer
 
 @define
 class Sender:
-    """An ``HttpHandler`` for the channel: asks the routes, and makes a transfer of a file."""
+    """An ``HttpHandler`` that asks the routes and sends files as transfers."""
 
     handler: ContentHandler
     transfers: Transfers
 
     @property
     def max_json(self) -> int:
-        """Bytes a body may have."""
+        """Return the maximum bytes of a body."""
         return self.handler.max_json
 
     def resource(self) -> IResource:
@@ -43,13 +43,13 @@ class Sender:
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
         """Answer one request; fails only with CancelledError."""
-        said = self.handler.answer(request)
-        if isinstance(said, Deferred):
-            return said.addCallback(self._as_answer)
-        return self._as_answer(said)
+        reply = self.handler.answer(request)
+        if isinstance(reply, Deferred):
+            return reply.addCallback(self._as_answer)
+        return self._as_answer(reply)
 
-    def _as_answer(self, said: Said) -> Answer:
-        if not isinstance(said, FileAnswer):
-            return said
-        transfer = Transfer(said.file, said.span, said.ended, said.spoiled, self.transfers)
-        return Answer(said.head.status, transfer, said.head.headers)
+    def _as_answer(self, reply: ContentReply) -> Answer:
+        if not isinstance(reply, FileAnswer):
+            return reply
+        transfer = Transfer(reply.file, reply.span, reply.ended, reply.spoiled, self.transfers)
+        return Answer(reply.head.status, transfer, reply.head.headers)

@@ -14,7 +14,7 @@ TOTAL_RETRY_S = 10
 
 @define
 class DownloadSlots:
-    """Counts running downloads; the limits are CONTENT_MAX_STREAMS_*."""
+    """The running downloads; the limits are CONTENT_MAX_STREAMS_*."""
 
     per_account: int = 6
     total: int = 48
@@ -22,7 +22,7 @@ class DownloadSlots:
     _all: int = field(default=0, init=False)
 
     def take(self, account: str) -> DownloadSlot:
-        """A slot, to be released once; raises TooMany or Unavailable."""
+        """Return a slot, to be released once; raises TooMany or Unavailable."""
         if self._running[account] >= self.per_account:
             raise TooMany(code="too_many_streams", retry_after_s=ACCOUNT_RETRY_S)
         if self._all >= self.total:
@@ -32,7 +32,7 @@ class DownloadSlots:
         return DownloadSlot(self, account)
 
     def running(self, account: str | None = None) -> int:
-        """How many downloads hold a slot now: the account's, or everybody's."""
+        """Return the number of running downloads, of one account or of all."""
         return self._all if account is None else self._running.get(account, 0)
 
     def free(self, account: str) -> None:
@@ -44,7 +44,7 @@ class DownloadSlots:
 
 @define
 class DownloadSlot:
-    """One running download, which counts against the bounds until it is ended."""
+    """A running download, which counts against the limits until it is released."""
 
     _slots: DownloadSlots
     _account: str

@@ -106,10 +106,10 @@ class ChatClient:
         resource = element(None, "resource", self.resource)
         await self._set("b1", element(stanza.BIND, "bind", resource))
 
-    async def _set(self, number: str, wish: Element) -> None:
-        self.send(element(None, "iq", wish, type="set", id=number))
+    async def _set(self, number: str, payload: Element) -> None:
+        self.send(element(None, "iq", payload, type="set", id=number))
         answer = await self.hear(
-            f"the {wish.name}",
+            f"the {payload.name}",
             lambda answer: answer.name == "iq" and answer.getAttribute("id") == number,
         )
         if answer.getAttribute("type") != "result":

@@ -63,7 +63,7 @@ class ReplyReader:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing came behind the last reply."""
+        """True if nothing follows the last reply."""
         return not self._data
 
     def feed(self, data: bytes) -> Reply | None:
@@ -75,8 +75,8 @@ class ReplyReader:
         head = bytes(self._data[: end + 2]).lower()
         status, size = int(head[9:12]), 0
         if status not in (204, 304):
-            _, found, rest = head.partition(b"\r\ncontent-length:")
-            if not found:
+            _, separator, rest = head.partition(b"\r\ncontent-length:")
+            if not separator:
                 return None
             size = int(rest[: rest.index(b"\r\n")])
         begin = end + 4

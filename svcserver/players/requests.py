@@ -43,8 +43,8 @@ def heartbeat(where: str, state: str = "") -> Call:
 
 def save(character: str, version: int, data: str) -> Call:
     """Save the character's document."""
-    wish = {"characterId": character, "data": data, "updateVersion": version}
-    return "POST", "/character", wish
+    body = {"characterId": character, "data": data, "updateVersion": version}
+    return "POST", "/character", body
 
 
 def inventory(account: str, character: str) -> Call:
@@ -54,8 +54,8 @@ def inventory(account: str, character: str) -> Call:
 
 def transact(character: str, number: str, source: str, **lists: Any) -> Call:
     """Change the inventory; ``lists`` are what is added, removed and saved."""
-    wish = {"characterId": character, "transactionId": number, "source": source, **lists}
-    return "POST", "/inventory", wish
+    body = {"characterId": character, "transactionId": number, "source": source, **lists}
+    return "POST", "/inventory", body
 
 
 def stack(item: str, quantity: int) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def buy(token: str) -> Call:
 
 def join(mode: str, hunt: str = "", arguments: str = "") -> Call:
     """Ask for a game server."""
-    wish = {"gameMode": mode, "gameArgs": arguments, "playerHuntId": hunt, "buildId": BUILD}
-    return "POST", "/candidate/join", wish
+    body = {"gameMode": mode, "gameArgs": arguments, "playerHuntId": hunt, "buildId": BUILD}
+    return "POST", "/candidate/join", body
 
 
 def follow(candidate: str) -> Call:
@@ -99,11 +99,11 @@ def follow(candidate: str) -> Call:
 
 def grant(account: str, track: str, amount: int, objective: str, value: int) -> Call:
     """Grant experience and an objective, by a game server."""
-    wish = {
+    body = {
         "progress_tracks": [{"progression_id": track, "progress": amount}],
         "objectives": [{"objective_id": objective, "value": value, "completed_count": 0}],
     }
-    return "POST", f"/progression/{account}", wish
+    return "POST", f"/progression/{account}", body
 
 
 def bounty(account: str, element: dict[str, Any]) -> Call:
@@ -129,20 +129,20 @@ def accept(party: str) -> Call:
     return "PUT", f"/party/invite/accept/{party}", {"partyId": party}
 
 
-def befriend(account: str, other: str) -> Call:
+def befriend(account: str, friend: str) -> Call:
     """Ask for a friendship, or accept one."""
-    return "POST", f"{FRIENDS}/{account}/{other}", None
+    return "POST", f"{FRIENDS}/{account}/{friend}", None
 
 
-def unfriend(account: str, other: str) -> Call:
+def unfriend(account: str, friend: str) -> Call:
     """End a friendship."""
-    return "DELETE", f"{FRIENDS}/{account}/{other}", None
+    return "DELETE", f"{FRIENDS}/{account}/{friend}", None
 
 
 def invite_to_link(account: str, slot: int) -> Call:
     """Invite a friend to a slayer link."""
-    wish = {"account_id": account, "slot": slot, "action_source": "social_panel"}
-    return "PUT", LINK_INVITE, wish
+    body = {"account_id": account, "slot": slot, "action_source": "social_panel"}
+    return "PUT", LINK_INVITE, body
 
 
 def answer_link(account: str, action: str, **more: Any) -> Call:

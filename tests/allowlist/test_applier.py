@@ -23,8 +23,8 @@ class Wall:
         self.runs: list[tuple[float, Ips]] = []
         self.ends: list[float] = []
         self.open: list[Deferred[None]] = []
-        self.told: list[Applied] = []
-        self.applier = Applier(clock, self.run, clock.seconds, self.told.append, interval_s)
+        self.on_applied: list[Applied] = []
+        self.applier = Applier(clock, self.run, clock.seconds, self.on_applied.append, interval_s)
 
     def run(self, ips: Ips) -> Deferred[None]:
         assert not self.open, "two runs at once"
@@ -118,9 +118,9 @@ class ApplierTests(SynchronousTestCase):
             self.assertEqual(len(self.wall.runs), count)
             self.clock.advance(0.1)
             self.assertEqual(len(self.wall.runs), count + 1)
-        self.assertEqual(self.wall.told[-1].error, "busy")
+        self.assertEqual(self.wall.on_applied[-1].error, "busy")
         self.wall.end()
-        self.assertTrue(self.wall.told[-1].ok)
+        self.assertTrue(self.wall.on_applied[-1].ok)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     @proves("allowlist: applying")
@@ -150,18 +150,18 @@ class ApplierTests(SynchronousTestCase):
         self.successResultOf(self.wall.applier.stop())
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def look(self) -> Deferred[bool]:
-        seen: Deferred[bool] = Deferred()
-        self.wall.applier.look(lambda ips: seen)
-        return seen
+    def check(self) -> Deferred[bool]:
+        observed: Deferred[bool] = Deferred()
+        self.wall.applier.check(lambda ips: observed)
+        return observed
 
     def test_what_somebody_removed_is_applied_anew(self) -> None:
         self.want(A)
         self.wall.end()
         self.clock.advance(100)
-        self.look().callback(True)
+        self.check().callback(True)
         self.assertEqual(len(self.wall.runs), 1)
-        self.look().callback(False)
+        self.check().callback(False)
         self.assertEqual(self.wall.runs[1:], [(100, A)])
 
     def test_a_change_during_a_look_waits_for_its_end(self) -> None:
@@ -170,32 +170,32 @@ class ApplierTests(SynchronousTestCase):
         self.want(B)  # due in three seconds
         self.clock.advance(2)
         self.want(A)
-        seen = self.look()
+        observed = self.check()
         self.want(B)
         self.clock.advance(5)
         self.assertEqual(len(self.wall.runs), 1)
-        self.look().addErrback(lambda why: None).cancel()  # one look at a time
-        seen.callback(True)
+        self.check().addErrback(lambda why: None).cancel()  # one look at a time
+        observed.callback(True)
         self.assertEqual(self.wall.runs[1:], [(7, B)])
 
     def test_a_look_that_fails_changes_nothing(self) -> None:
         self.want(A)
         self.wall.end()
-        self.look().errback(FirewallError("busy"))
+        self.check().errback(FirewallError("busy"))
         self.clock.advance(100)
         self.assertEqual(len(self.wall.runs), 1)
-        self.look().errback(ZeroDivisionError("ours"))
+        self.check().errback(ZeroDivisionError("ours"))
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
-        self.look().callback(False)
+        self.check().callback(False)
         self.assertEqual(len(self.wall.runs), 2)
 
     def test_stopping_waits_for_a_look_and_nothing_is_applied_after_it(self) -> None:
         self.want(A)
         self.wall.end()
-        seen = self.look()
+        observed = self.check()
         stopped = self.wall.applier.stop()
         self.assertNoResult(stopped)
-        seen.callback(False)
+        observed.callback(False)
         self.successResultOf(stopped)
         self.clock.advance(100)
         self.assertEqual(len(self.wall.runs), 1)

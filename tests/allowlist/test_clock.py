@@ -17,7 +17,7 @@ from tests.support.proves import proves
 
 class ClockTests(SynchronousTestCase):
     @proves("event: ports open for an address for 10 minutes")
-    def test_a_clock_that_is_set_neither_shuts_players_out_nor_keeps_them_in(self) -> None:
+    def test_setting_the_clock_changes_no_open_address(self) -> None:
         folder = self.enterContext(tempfile.TemporaryDirectory())
         wall, passed = [1_800_000_000.0], [0.0]
         steady = MonotonicClock(lambda: wall[0], lambda: passed[0])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.allowlist.entries import Entries, Entry, Full, InvalidIp, canonical, order
+from svcserver.allowlist.entries import Entries, Full, InvalidIp, OpenAddress, canonical, order
 from tests.support.proves import proves
 
 REASONS = {
@@ -87,11 +87,11 @@ class CanonicalTests(SynchronousTestCase):
     @settings(max_examples=300, deadline=None)
     def test_whatever_passes_is_one_canonical_address(self, text: str) -> None:
         try:
-            said = canonical(text)
+            replies = canonical(text)
         except InvalidIp:
             return
-        self.assertEqual(str(ipaddress.ip_address(said)), said)
-        self.assertEqual(canonical(said), said)
+        self.assertEqual(str(ipaddress.ip_address(replies)), replies)
+        self.assertEqual(canonical(replies), replies)
 
     @given(st.ip_addresses())
     @settings(max_examples=200, deadline=None)
@@ -104,8 +104,8 @@ class CanonicalTests(SynchronousTestCase):
 
 
 class EntriesTests(SynchronousTestCase):
-    def test_ten_minutes_and_256_addresses_unless_the_owner_says_otherwise(self) -> None:
-        self.assertEqual((Entries().ttl_s, Entries().most), (600.0, 256))
+    def test_the_defaults_are_ten_minutes_and_256_addresses(self) -> None:
+        self.assertEqual((Entries().ttl_s, Entries().limit), (600.0, 256))
         longest = "0000:0000:0000:0000:0000:ffff:212.212.212.212"
         self.assertEqual((len(longest), canonical(longest)), (45, "212.212.212.212"))
 
@@ -132,8 +132,8 @@ class EntriesTests(SynchronousTestCase):
         self.assertEqual(len(entries), 16)
         self.assertEqual(entries.addresses()[0], "2001:db8::11c")
         entries.report("2001:db8::11c", 400)  # heard again: the next goes first
-        self.assertEqual(entries.make_room("2001:db8::ffff"), ["2001:db8::11d"])
-        self.assertEqual(entries.make_room("2001:db8::11c"), [])
+        self.assertEqual(entries.displace_for("2001:db8::ffff"), ["2001:db8::11d"])
+        self.assertEqual(entries.displace_for("2001:db8::11c"), [])
         for number in range(300):
             entries.report(f"2001:db8:0:{number:x}::1", 500 + number)
         self.assertEqual(len(entries), 64)
@@ -156,7 +156,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertEqual(len(entries), 256)
 
     def test_a_restored_network_keeps_its_share_of_the_newest(self) -> None:
-        saved = [Entry(f"2001:db8::{n:x}", 1000 - n) for n in range(100)]
+        saved = [OpenAddress(f"2001:db8::{n:x}", 1000 - n) for n in range(100)]
         entries = Entries(600)
         self.assertEqual(entries.restore(saved, 500, allow_private=False), 16)
         self.assertEqual(entries.addresses()[0], "2001:db8::")
@@ -172,23 +172,23 @@ class EntriesTests(SynchronousTestCase):
         )
 
     @proves("thing: Allowlist entry")
-    def test_what_is_restored_is_valid_unexpired_and_lasts_one_ttl_at_most(self) -> None:
+    def test_restored_entries_are_valid_and_last_one_ttl_at_most(self) -> None:
         saved = [
-            Entry("203.0.113.1", 1_000_000),
-            Entry("203.0.113.2", 100),
-            Entry("10.0.0.1", 1_000_000),
-            Entry("203.0.113.0/24", 1_000_000),
-            Entry("203.0.113.3", 150),
+            OpenAddress("203.0.113.1", 1_000_000),
+            OpenAddress("203.0.113.2", 100),
+            OpenAddress("10.0.0.1", 1_000_000),
+            OpenAddress("203.0.113.0/24", 1_000_000),
+            OpenAddress("203.0.113.3", 150),
         ]
         entries = Entries(600)
         self.assertEqual(entries.restore(saved, 100, allow_private=False), 2)
         self.assertEqual(
-            list(entries.all()), [Entry("203.0.113.1", 700), Entry("203.0.113.3", 150)]
+            list(entries.all()), [OpenAddress("203.0.113.1", 700), OpenAddress("203.0.113.3", 150)]
         )
 
     @proves("thing: Allowlist entry")
     def test_no_more_than_the_maximum_is_restored(self) -> None:
-        saved = [Entry(f"203.0.113.{n}", 900) for n in range(9)]
+        saved = [OpenAddress(f"203.0.113.{n}", 900) for n in range(9)]
         self.assertEqual(Entries(600, 3).restore(saved, 100, allow_private=False), 3)
 
     @proves("thing: Allowlist entry", "event: ports open for an address for 10 minutes")

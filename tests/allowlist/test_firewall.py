@@ -1,4 +1,4 @@
-"""What each firewall is told, with programs that do not run."""
+"""The commands for each firewall, with programs that do not run."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class ScriptTests(SynchronousTestCase):
     @settings(max_examples=100, deadline=None)
     def test_no_text_becomes_a_set_unless_it_is_three_names(self, text: str) -> None:
         try:
-            found = NftSet.read(text)
+            result = NftSet.read(text)
         except ValueError:
             return
-        self.assertRegex(str(found), r"\A[a-z0-9]+ [A-Za-z0-9_-]+ [A-Za-z0-9_-]+\Z")
+        self.assertRegex(str(result), r"\A[a-z0-9]+ [A-Za-z0-9_-]+ [A-Za-z0-9_-]+\Z")
 
     @proves("allowlist: backends")
     def test_nftables_replaces_its_own_table(self) -> None:
@@ -134,7 +134,7 @@ class BackendTests(SynchronousTestCase):
         self.failureResultOf(self.apply(Nftables(self.programs, "/usr/sbin/nft")), FirewallError)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_a_program_sees_nothing_of_our_environment_but_what_windows_needs(self) -> None:
+    def test_programs_get_no_environment_but_what_windows_needs(self) -> None:
         ours = {"SystemRoot": "C:\\Windows", "Path": "C:\\bin", "ALLOWLIST_SECRET": "hush"}
         self.assertEqual(
             environment(ours, "win32"), {"SystemRoot": "C:\\Windows", "Path": "C:\\bin"}
@@ -176,10 +176,10 @@ class BackendTests(SynchronousTestCase):
         reactor = FakeSpawner(by_itself=True)
         firewall = Iptables(Programs(reactor), "/usr/sbin/iptables", "/usr/sbin/ipset")
         self.successResultOf(self.apply(firewall))
-        said = [" ".join(process.argv) for process in reactor.spawned]
+        lines = [" ".join(process.argv) for process in reactor.spawned]
         jump = "-I INPUT -p udp --dport 8770:8777 -j SVC-GAMEPORTS"
         self.assertEqual(
-            said,
+            lines,
             [
                 "/usr/sbin/ipset restore",
                 "/usr/sbin/iptables-restore -w --noflush",
@@ -227,13 +227,13 @@ class BackendTests(SynchronousTestCase):
 
     def test_an_owners_set_is_lost_when_it_was_emptied(self) -> None:
         listing = "/usr/sbin/nft list set inet filter players"
-        for said, ips, there in (
+        for text, ips, there in (
             ("type ipv4_addr; elements = { 203.0.113.7 }", IPS, True),
             ("type ipv4_addr", IPS, False),
             ("type ipv4_addr", (), True),
             ("type ipv4_addr", ("2001:db8::1",), True),
         ):
-            reactor = FakeSpawner(by_itself=True, listings={listing: said})
+            reactor = FakeSpawner(by_itself=True, listings={listing: text})
             where = NftSet("inet", "filter", "players")
             self.assertEqual(
                 self.holds(NftablesSet(Programs(reactor), "/usr/sbin/nft", where), ips), there
@@ -272,8 +272,8 @@ class ChooseTests(SynchronousTestCase):
         self.patch(__import__("svcserver.allowlist.firewall", fromlist=["find"]), "find", find)
 
     def choose(self, backend: str = "auto", *, dry_run: bool = False, on: str = "linux") -> str:
-        found = choose(backend, Paths(), None, Programs(None), dry_run=dry_run, platform=on)
-        return found.name
+        result = choose(backend, Paths(), None, Programs(None), dry_run=dry_run, platform=on)
+        return result.name
 
     @proves("allowlist: backends")
     def test_auto_prefers_nftables_then_iptables(self) -> None:
@@ -300,6 +300,6 @@ class ChooseTests(SynchronousTestCase):
     @proves("allowlist: backends")
     def test_windows_and_tests_have_their_own(self) -> None:
         self.assertEqual(self.choose(dry_run=True, on="win32"), "netsh")
-        found = choose("none", Paths(), None, Programs(None), dry_run=False)
-        self.assertIsInstance(found, Remembering)
-        self.assertTrue(json.dumps(found.describe(Rule((), PORTS))))
+        result = choose("none", Paths(), None, Programs(None), dry_run=False)
+        self.assertIsInstance(result, Remembering)
+        self.assertTrue(json.dumps(result.describe(Rule((), PORTS))))

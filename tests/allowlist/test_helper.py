@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.http_headers import Headers
 
-from svcserver.allowlist.entries import Entries, Entry
+from svcserver.allowlist.entries import Entries, OpenAddress
 from svcserver.allowlist.firewall import DryRun, Nftables
 from svcserver.allowlist.helper import Helper
 from svcserver.allowlist.persistence import Audit, StateFile
@@ -74,12 +74,12 @@ class HelperCase(SynchronousTestCase):
     ) -> tuple[int, Any]:
         headers = Headers({} if secret is None else {"x-allowlist-secret": [secret]})
         request = HttpRequest(method, path.encode(), b"", headers, peer, body)
-        said = self.handler.early(request, len(body)) if body else None
-        if said is None:
-            said = self.handler.answer(request)
-        self.said = said
-        assert isinstance(said.body, bytes)
-        return said.status, json.loads(said.body)
+        reply = self.handler.early(request, len(body)) if body else None
+        if reply is None:
+            reply = self.handler.answer(request)
+        self.reply = reply
+        assert isinstance(reply.body, bytes)
+        return reply.status, json.loads(reply.body)
 
 
 class AnswerTests(HelperCase):
@@ -100,8 +100,8 @@ class AnswerTests(HelperCase):
             ('{"ip":"10.0.0.1"}', "private"),
             ('{"ip":"0.0.0.0"}', "unspecified"),
         ):
-            said = self.ask(body=text.encode())
-            self.assertEqual(said, (400, {"error": "invalid_ip", "reason": reason}))
+            replies = self.ask(body=text.encode())
+            self.assertEqual(replies, (400, {"error": "invalid_ip", "reason": reason}))
 
     @proves("allowlist: POST /withdraw")
     def test_a_withdrawal_takes_out_a_network_at_once(self) -> None:
@@ -125,9 +125,9 @@ class AnswerTests(HelperCase):
                 self.assertIn("203.0.113.8", script)
                 self.reactor.spawned[-1].end()
             self.assertEqual(len(self.reactor.spawned), runs + bool(gone))
-        left = [one["ip"] for one in self.ask("GET", "/status", b"")[1]["entries"]]
+        left = [item["ip"] for item in self.ask("GET", "/status", b"")[1]["entries"]]
         self.assertEqual(left, ["203.0.113.8", "2001:db8:0:1::1"])
-        self.assertIn("withdrawn", [one["event"] for one in self.events()])
+        self.assertIn("withdrawn", [item["event"] for item in self.events()])
 
     @proves("allowlist: POST /withdraw")
     def test_what_names_no_network_takes_out_nothing(self) -> None:
@@ -142,8 +142,8 @@ class AnswerTests(HelperCase):
             '{"network":"any"}',
             '{"ip":"203.0.113.7"}',
         ):
-            said = self.ask(path="/withdraw", body=text.encode())
-            self.assertEqual((said[0], said[1]["error"]), (400, "invalid_ip"), text)
+            replies = self.ask(path="/withdraw", body=text.encode())
+            self.assertEqual((replies[0], replies[1]["error"]), (400, "invalid_ip"), text)
         self.assertEqual(self.ask(path="/withdraw", body=b"[]")[0], 400)
         self.assertEqual(self.ask("GET", "/withdraw", b"")[0], 405)
         self.assertEqual(self.ask(path="/withdraw", secret=None)[0], 401)
@@ -153,8 +153,8 @@ class AnswerTests(HelperCase):
     def test_beyond_the_maximum_is_503_and_a_refresh_still_works(self) -> None:
         self.helper = self.make(most=1)
         self.ask()
-        said = self.ask(body=b'{"ip":"203.0.113.8"}')
-        self.assertEqual(said, (503, {"error": "allowlist_full"}))
+        replies = self.ask(body=b'{"ip":"203.0.113.8"}')
+        self.assertEqual(replies, (503, {"error": "allowlist_full"}))
         self.assertEqual(self.ask()[0], 200)
         self.assertEqual(self.events()[-1]["event"], "full")
 
@@ -177,18 +177,18 @@ class AnswerTests(HelperCase):
             ("POST", "/status", "GET, HEAD"),
             ("DELETE", "/allow", "POST"),
         ):
-            said = self.ask(method, path, b"")
-            self.assertEqual(said, (405, {"error": "method_not_allowed"}))
-            self.assertEqual(self.said.headers["Allow"], allow)
+            replies = self.ask(method, path, b"")
+            self.assertEqual(replies, (405, {"error": "method_not_allowed"}))
+            self.assertEqual(self.reply.headers["Allow"], allow)
 
     @proves("allowlist: 401 missing or wrong secret", "credentials: Allowlist helper")
     def test_a_missing_or_wrong_secret_is_401_and_logged_once_a_minute(self) -> None:
         for secret in (None, "", "x" * 40, SECRET + "x", SECRET[:-1], "é"):
-            said = self.ask(secret=secret)
-            self.assertEqual(said, (401, {"error": "unauthorized"}))
+            replies = self.ask(secret=secret)
+            self.assertEqual(replies, (401, {"error": "unauthorized"}))
         self.reactor.advance(60)
         self.ask(secret=None)
-        self.assertEqual([one["event"] for one in self.events()], ["unauthorized"] * 2)
+        self.assertEqual([item["event"] for item in self.events()], ["unauthorized"] * 2)
 
     @proves("allowlist: 404 other path")
     def test_another_path_is_404(self) -> None:
@@ -203,7 +203,7 @@ class AnswerTests(HelperCase):
         self.assertEqual(self.ask(peer="::1")[0], 200)
 
     @proves("credentials: Allowlist helper")
-    def test_the_order_is_path_then_secret_then_method_then_size_then_json(self) -> None:
+    def test_checks_are_path_secret_method_size_then_json(self) -> None:
         large = b"x" * 2000
         self.assertEqual(self.ask("PUT", "/x", large, secret=None)[0], 404)
         self.assertEqual(self.ask("PUT", "/allow", large, secret=None)[0], 401)
@@ -251,7 +251,7 @@ class AnswerTests(HelperCase):
         for number in range(17):
             self.ask(body=b'{"ip":"2001:db8::%x"}' % number)
         self.assertEqual(len(self.helper.entries), 16)
-        line = [one for one in self.audit_path.read_text().splitlines() if "displaced" in one]
+        line = [item for item in self.audit_path.read_text().splitlines() if "displaced" in item]
         self.assertEqual(len(line), 1)
         self.assertIn('"ip":"2001:db8::","by":"2001:db8::10"', line[0])
 
@@ -309,7 +309,7 @@ class LifeTests(HelperCase):
         "limit: Allowlist: TTL, entries, body, ports",
         "allowlist: applying",
     )
-    def test_an_entry_ends_a_ttl_after_its_last_report_and_the_rule_follows(self) -> None:
+    def test_an_entry_and_its_rule_end_a_ttl_after_the_report(self) -> None:
         self.helper.start()
         self.finish()
         self.reactor.advance(5)
@@ -322,7 +322,7 @@ class LifeTests(HelperCase):
         self.assertEqual(len(self.helper.entries), 0)
         self.assertNotIn("203.0.113.7", self.reactor.spawned[-1].script)
         self.finish()
-        words = [one["event"] for one in self.events()]
+        words = [item["event"] for item in self.events()]
         self.assertEqual(
             words, ["start", "rule_applied", "added", "rule_applied", "expired", "rule_applied"]
         )
@@ -345,7 +345,7 @@ class LifeTests(HelperCase):
         self.finish()
         self.reactor.pump([1] * 20)
         self.assertEqual(len(self.reactor.spawned), count + 1)
-        words = [one["event"] for one in self.events()]
+        words = [item["event"] for item in self.events()]
         self.assertEqual(words[-2:], ["rule_lost", "rule_applied"])
 
     @proves("allowlist: applying")
@@ -380,7 +380,7 @@ class LifeTests(HelperCase):
         self.assertNotIn("203.0.113.7", self.reactor.spawned[-1].script)
         self.finish()
         self.successResultOf(done)
-        self.assertEqual([one["event"] for one in self.events()][-2:], ["closed_ports", "stop"])
+        self.assertEqual([item["event"] for item in self.events()][-2:], ["closed_ports", "stop"])
         saved = json.loads((self.folder / "state.json").read_bytes())
         self.assertEqual(saved["entries"][0]["ip"], "203.0.113.7")
         self.assertEqual(self.reactor.getDelayedCalls(), [])
@@ -426,7 +426,7 @@ class DryRunTests(HelperCase):
         self.assertTrue(body["dryRun"])
         self.assertEqual(body["lastApply"]["ok"], True)
         self.assertEqual(self.reactor.spawned, [])
-        words = [one["event"] for one in self.events()]
+        words = [item["event"] for item in self.events()]
         self.assertEqual(
             words, ["start", "dry_run", "rule_applied", "added", "dry_run", "rule_applied"]
         )
@@ -447,11 +447,11 @@ class KeepingTests(SynchronousTestCase):
         rows: list[Any] = [{"ip": "a", "expiresAt": 5000}, {}, 7, {"ip": 1, "expiresAt": 1}]
         rows.append({"ip": "b", "expiresAt": True})
         self.path.write_text(json.dumps({"entries": rows}))
-        self.assertEqual(StateFile(self.path).load(), [Entry("a", 5)])
+        self.assertEqual(StateFile(self.path).load(), [OpenAddress("a", 5)])
 
     def test_a_disk_that_refuses_is_logged_and_nothing_else(self) -> None:
         nowhere = self.path / "x" / "y"
-        StateFile(nowhere).save([Entry("203.0.113.7", 5)], 0)
+        StateFile(nowhere).save([OpenAddress("203.0.113.7", 5)], 0)
         Audit(nowhere, lambda: 0.0).write("start")
 
     def test_a_full_audit_log_begins_anew(self) -> None:

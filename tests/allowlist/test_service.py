@@ -27,21 +27,23 @@ class SettingsTests(SynchronousTestCase):
 
     @proves("limit: Allowlist: TTL, entries, body, ports", "settings of the allowlist helper")
     def test_the_defaults(self) -> None:
-        found, warnings = load(Settings, self.good)
+        settings, warnings = load(Settings, self.good)
         self.assertEqual(warnings, [])
-        self.assertEqual((found.bind_host, found.port), ("127.0.0.1", 61005))
-        self.assertEqual((found.ttl_s, found.min_interval_ms, found.max_entries), (600, 3000, 256))
-        self.assertEqual((found.ports, found.backend), (Ports(8770, 8777), "auto"))
-        self.assertEqual(found.audit_log, "allowlist-audit.log")
-        self.assertEqual(found.state_file, "allowlist-state.json")
-        self.assertFalse(found.allow_private)
-        self.assertNotIn(SECRET, repr(found))
-        self.assertEqual(found.paths, Paths())
-        self.assertEqual((found.nft_set, found.metrics_port), (None, None))
-        self.assertEqual(found.log_level, "info")
+        self.assertEqual((settings.bind_host, settings.port), ("127.0.0.1", 61005))
+        self.assertEqual(
+            (settings.ttl_s, settings.min_interval_ms, settings.max_entries), (600, 3000, 256)
+        )
+        self.assertEqual((settings.ports, settings.backend), (Ports(8770, 8777), "auto"))
+        self.assertEqual(settings.audit_log, "allowlist-audit.log")
+        self.assertEqual(settings.state_file, "allowlist-state.json")
+        self.assertFalse(settings.allow_private)
+        self.assertNotIn(SECRET, repr(settings))
+        self.assertEqual(settings.paths, Paths())
+        self.assertEqual((settings.nft_set, settings.metrics_port), (None, None))
+        self.assertEqual(settings.log_level, "info")
         blank = {name: " " for name in variables(Settings) if name not in self.good}
         again = load(Settings, {**blank, **self.good})[0]
-        self.assertEqual(evolve(again, secret=found.secret), found)
+        self.assertEqual(evolve(again, secret=settings.secret), settings)
 
     @proves("limit: Allowlist: TTL, entries, body, ports")
     def test_the_bounds_themselves_are_good(self) -> None:

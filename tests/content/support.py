@@ -18,7 +18,7 @@ from twisted.web.server import NOT_DONE_YET
 
 from svcserver.content.files import Transfers
 from svcserver.content.game_files import GameFiles
-from svcserver.content.manifest import Entry, Manifest, make
+from svcserver.content.manifest import Manifest, ManifestEntry, make
 from svcserver.content.service import make_handler
 from svcserver.content.settings import Settings
 from svcserver.content.site import Sender
@@ -36,7 +36,7 @@ class Metagame(Resource):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.status: int | None = None
         self.body: bytes | None = None
         self.silent = False
@@ -45,7 +45,7 @@ class Metagame(Resource):
     def render(self, request: Any) -> Any:
         assert request.path == b"/svc/api/GetUserInfo"
         key = request.getHeader("x-svc-user-api-key")
-        self.asked.append(key)
+        self.requests.append(key)
         if self.silent:
             self.waiting.append(request)
             return NOT_DONE_YET
@@ -72,15 +72,15 @@ class Metagame(Resource):
         self.waiting = []
 
 
-def write(folder: Path, path: str, body: bytes) -> Entry:
+def write(folder: Path, path: str, body: bytes) -> ManifestEntry:
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(body)
-    return Entry(path, len(body), hashlib.sha256(body).hexdigest())
+    return ManifestEntry(path, len(body), hashlib.sha256(body).hexdigest())
 
 
-async def _read(asked: Any) -> Page:
-    reply = await asked
+async def _read(requests: Any) -> Page:
+    reply = await requests
     pairs = reply.headers.getAllRawHeaders()
     headers = {name.decode().lower(): values[0].decode() for name, values in pairs}
     if isinstance(reply.length, int):  # the client takes the header away
@@ -109,7 +109,7 @@ class DeskCase(SynchronousTestCase):
         self.transfers = Transfers()
         self.site = browsing(Sender(self.desk, self.transfers))
 
-    def files(self) -> dict[str, Entry]:
+    def files(self) -> dict[str, ManifestEntry]:
         names = {"A/b.bin": BODY, "empty.txt": b"", "Maps/Isle one.umap": b"isle"}
         return {name: write(self.folder, name, body) for name, body in names.items()}
 
@@ -123,9 +123,9 @@ class DeskCase(SynchronousTestCase):
         if key is not None:
             head["x-svc-user-api-key"] = key
         sent = self.site.request(method, "http://127.0.0.1" + path, headers=head)
-        asked: Deferred[Page] = Deferred.fromCoroutine(_read(sent))
+        requests: Deferred[Page] = Deferred.fromCoroutine(_read(sent))
         self.flush()
-        return asked
+        return requests
 
     def flush(self) -> None:
         for _ in range(4):

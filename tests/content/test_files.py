@@ -51,14 +51,14 @@ class Wire:
 
     def turn(self, *, read: bool = True) -> tuple[Any, bytes]:
         """Write while the socket takes it; what the far end got."""
-        said, got = None, b""
+        text, got = None, b""
         for _ in range(500):
-            if not self.writing or said is not None:
+            if not self.writing or text is not None:
                 break
-            said = self.doWrite()
+            text = self.doWrite()
             if read:
                 got += self.receive()
-        return said, got
+        return text, got
 
     def receive(self) -> bytes:
         got = b""
@@ -145,8 +145,8 @@ class TransferCase(SynchronousTestCase):
 class KernelTests(TransferCase):
     def test_the_head_goes_first_then_the_span_and_the_hook_is_put_back(self) -> None:
         self.begin(1000, 2_500_000)
-        said, got = self.wire.turn()
-        self.assertIsNone(said)
+        text, got = self.wire.turn()
+        self.assertIsNone(text)
         self.assertEqual(got, b"HEAD" + BODY[1000:2_500_000])
         self.assertTrue(self.out.finished)
         self.assertEqual(self.ends, [(2_499_000, True)])
@@ -167,8 +167,8 @@ class KernelTests(TransferCase):
     def test_a_file_that_shrank_cuts_the_connection(self) -> None:
         self.begin()
         os.truncate(self.path, 100_000)
-        said, got = self.wire.turn()
-        self.assertEqual((said, len(got)), (CONNECTION_LOST, 4 + 100_000))
+        text, got = self.wire.turn()
+        self.assertEqual((text, len(got)), (CONNECTION_LOST, 4 + 100_000))
         self.out.stream.over()
         self.assertEqual(self.shrunk, [True])
 

@@ -60,11 +60,11 @@ class FilesTests(DeskCase):
         self.assertEqual(self.get("empty.txt", Range="bytes=0-").status, 416)
 
     @proves("GET, HEAD /content/v1/files/<path>")
-    def test_if_range_with_our_etag_keeps_the_range_and_any_other_drops_it(self) -> None:
+    def test_if_range_keeps_the_range_only_with_our_etag(self) -> None:
         etag = self.entries["A/b.bin"].etag
         self.assertEqual(self.get("A/b.bin", Range="bytes=0-0", If_Range=etag).status, 206)
-        for other in ('"x"', "W/" + etag, "Mon, 21 Sep 2026 10:00:00 GMT"):
-            page = self.get("A/b.bin", Range="bytes=0-0", If_Range=other)
+        for another in ('"x"', "W/" + etag, "Mon, 21 Sep 2026 10:00:00 GMT"):
+            page = self.get("A/b.bin", Range="bytes=0-0", If_Range=another)
             self.assertEqual((page.status, len(page.body)), (200, 5120))
 
     @proves("GET, HEAD /content/v1/files/<path>")
@@ -100,7 +100,7 @@ class RefusalTests(DeskCase):
         self.assertEqual(page.headers["content-type"], "application/json; charset=utf-8")
 
     @proves("content: 404 not_found", "content routes carry a version segment")
-    def test_what_is_not_one_of_the_five_routes_is_404_whatever_the_method(self) -> None:
+    def test_an_unknown_route_is_404_for_every_method(self) -> None:
         paths = ("/", "/content/v1/files", "/content/v1/", "/content/v2/manifest", "/content")
         for path in (*paths, "/content/v1/manifest/", "/Content/v1/manifest"):
             for method in ("GET", "POST", "DELETE"):
@@ -131,7 +131,7 @@ class RefusalTests(DeskCase):
         (self.folder / "secret.txt").write_bytes(b"not listed")
         for path in ("secret.txt", "a/b.bin", "A/B.bin", "A"):
             self.refused(self.get(path, key=None), 404, "not_found")
-        self.assertEqual(self.metagame.asked, [])
+        self.assertEqual(self.metagame.requests, [])
 
     @proves("credentials: Content server", "content: 401 unauthorized")
     def test_no_key_or_an_unknown_one_is_401(self) -> None:
@@ -142,7 +142,7 @@ class RefusalTests(DeskCase):
     def test_a_key_of_odd_shape_is_401_without_asking(self) -> None:
         for key in ("a b", "x" * 257, "a\tb", "é"):
             self.refused(self.get("A/b.bin", key=key), 401, "unauthorized")
-        self.assertEqual(self.metagame.asked, [])
+        self.assertEqual(self.metagame.requests, [])
 
     @proves("credentials: Content server")
     def test_two_keys_are_no_key(self) -> None:
@@ -157,18 +157,18 @@ class RefusalTests(DeskCase):
             page = self.get("A/b.bin")
             self.refused(page, 503, "auth_unavailable")
             self.assertEqual(page.headers["retry-after"], "5")
-        self.assertEqual(len(self.metagame.asked), 2)
+        self.assertEqual(len(self.metagame.requests), 2)
         self.metagame.status = None
         self.assertEqual(self.get("A/b.bin").status, 200)
 
     @proves("content: 503 auth_unavailable")
     def test_a_silent_metagame_is_503_after_the_time_out(self) -> None:
         self.metagame.silent = True
-        asked = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
-        self.assertNoResult(asked)
+        requests = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
+        self.assertNoResult(requests)
         self.clock.advance(5)
         self.flush()
-        self.refused(self.successResultOf(asked), 503, "auth_unavailable")
+        self.refused(self.successResultOf(requests), 503, "auth_unavailable")
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
 
@@ -178,7 +178,7 @@ class FileStateTests(DeskCase):
         self.assertEqual((page.status, page.json), (503, {"error": "file_unavailable"}))
 
     @proves("content: 503 file_unavailable")
-    def test_a_file_that_changed_is_503_until_the_restart_even_when_put_back(self) -> None:
+    def test_a_changed_file_is_503_until_the_restart(self) -> None:
         target = self.folder / "A/b.bin"
         before = target.stat()
         target.write_bytes(BODY[:-1] + b"x")
@@ -233,15 +233,15 @@ class SlotTests(DeskCase):
         self.assertEqual(page.headers["retry-after"], "10")
 
     @proves("limit: Content streams")
-    def test_a_finished_download_frees_its_slot_and_is_logged_without_the_key(self) -> None:
+    def test_a_finished_download_frees_its_slot_and_is_logged(self) -> None:
         with capturedLogs() as events:
             sent = {"Range": "bytes=0-9", "X-Forwarded-For": "203.0.113.9"}
             self.browse("GET", "/content/v1/files/A/b.bin", key=ANN, headers=sent)
         self.assertEqual((self.desk.slots.running(), len(self.transfers)), (0, 0))
         [line] = [event for event in events if event["log_format"] == "download"]
-        said = {name: line[name] for name in ("account", "user", "path", "range", "status")}
+        replies = {name: line[name] for name in ("account", "user", "path", "range", "status")}
         self.assertEqual(
-            said,
+            replies,
             {
                 "account": "UID-ann",
                 "user": "ann",
@@ -260,15 +260,15 @@ class SlotTests(DeskCase):
                 self.desk.gateway_secret = None if configured is None else Secret(configured)
                 sent = {"X-Forwarded-For": "203.0.113.9", "X-Svc-Gateway": offered}
                 self.browse("GET", "/content/v1/files/A/b.bin", key=ANN, headers=sent)
-        said = [one["ip"] for one in events if one["log_format"] == "download"]
-        self.assertEqual(said, ["127.0.0.1", "127.0.0.1", "203.0.113.9"])
+        lines = [event["ip"] for event in events if event["log_format"] == "download"]
+        self.assertEqual(lines, ["127.0.0.1", "127.0.0.1", "203.0.113.9"])
 
     def test_a_file_that_shrinks_during_a_download_ends_it_and_no_other(self) -> None:
         path = self.folder / "A/b.bin"
         opened = self.game_files.open(self.entries["A/b.bin"])
         os.truncate(path, 1000)
         self.patch(self.desk.game_files.__class__, "open", lambda *_: opened)
-        asked = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
-        self.failureResultOf(asked)
+        requests = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
+        self.failureResultOf(requests)
         self.assertEqual((self.desk.slots.running(), len(self.transfers)), (0, 0))
         self.assertTrue(opened.closed)

@@ -25,18 +25,18 @@ class LauncherTests(DeskCase):
         return {"launcher_dir": self.launchers}
 
     def test_it_is_listed_with_its_checksum_and_handed_out_without_a_key(self) -> None:
-        said = self.browse("GET", "/content/v1/launcher")
-        names = [one["name"] for one in said.json["files"]]
+        replies = self.browse("GET", "/content/v1/launcher")
+        names = [file["name"] for file in replies.json["files"]]
         self.assertEqual(names, ["svc-launcher.pyz", "svc_launcher-0.1.0-py3-none-any.whl"])
-        one = said.json["files"][0]
-        self.assertEqual(one["sha256"], hashlib.sha256(BODY).hexdigest())
-        page = self.browse("GET", one["url"])
+        item = replies.json["files"][0]
+        self.assertEqual(item["sha256"], hashlib.sha256(BODY).hexdigest())
+        page = self.browse("GET", item["url"])
         self.assertEqual((page.status, page.body), (200, BODY))
         self.assertEqual(page.headers["content-disposition"], "attachment")
-        again = self.browse("GET", one["url"], headers={"If-None-Match": page.headers["etag"]})
+        again = self.browse("GET", item["url"], headers={"If-None-Match": page.headers["etag"]})
         self.assertEqual((again.status, again.body), (304, b""))
-        self.assertEqual(self.browse("GET", one["url"], headers={"If-Match": '"0"'}).status, 412)
-        self.assertEqual(self.browse("HEAD", one["url"]).headers["content-length"], str(len(BODY)))
+        self.assertEqual(self.browse("GET", item["url"], headers={"If-Match": '"0"'}).status, 412)
+        self.assertEqual(self.browse("HEAD", item["url"]).headers["content-length"], str(len(BODY)))
 
     def test_nothing_else_of_the_folder_is(self) -> None:
         for name in (
@@ -54,8 +54,8 @@ class LauncherTests(DeskCase):
         path = self.launchers / "svc-launcher.pyz"
         path.write_bytes(b"another")
         os.utime(path, (1, 1))
-        said = self.browse("GET", "/content/v1/launcher/svc-launcher.pyz")
-        self.assertEqual((said.status, said.json), (503, {"error": "file_unavailable"}))
+        replies = self.browse("GET", "/content/v1/launcher/svc-launcher.pyz")
+        self.assertEqual((replies.status, replies.json), (503, {"error": "file_unavailable"}))
 
 
 class NoLauncherTests(DeskCase):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.content import manifest_builder as builder
-from svcserver.content.manifest import BadManifest, Entry, make, parse
+from svcserver.content.manifest import BadManifest, ManifestEntry, make, parse
 from svcserver.content.manifest_builder import (
     BuildFailed,
     Progress,
@@ -44,9 +44,9 @@ def one(**changed: Any) -> bytes:
 class ParseTests(SynchronousTestCase):
     @proves("thing: Content manifest")
     def test_a_good_manifest_is_served_as_it_is_written(self) -> None:
-        found = parse(text())
-        self.assertEqual((found.build, found.total_bytes, len(found.files)), ("1.4.4", 7, 2))
-        self.assertEqual(json.loads(found.dump()), json.loads(text()))
+        parsed = parse(text())
+        self.assertEqual((parsed.build, parsed.total_bytes, len(parsed.files)), ("1.4.4", 7, 2))
+        self.assertEqual(json.loads(parsed.dump()), json.loads(text()))
 
     @proves("thing: Content manifest")
     def test_every_broken_rule_refuses_it(self) -> None:
@@ -84,9 +84,9 @@ class ParseTests(SynchronousTestCase):
 
     def test_paths_are_sorted_by_their_bytes(self) -> None:
         paths = ["é", "z", "Y", "a/b", "a.b"]
-        found = make("x", [Entry(path, 0, HASH) for path in paths])
-        self.assertEqual(list(found.files), ["Y", "a.b", "a/b", "z", "é"])
-        self.assertEqual(parse(found.dump()), found)
+        result = make("x", [ManifestEntry(path, 0, HASH) for path in paths])
+        self.assertEqual(list(result.files), ["Y", "a.b", "a/b", "z", "é"])
+        self.assertEqual(parse(result.dump()), result)
 
 
 class BuilderTests(SynchronousTestCase):
@@ -106,14 +106,14 @@ class BuilderTests(SynchronousTestCase):
 
     @proves("thing: Content manifest")
     def test_every_file_is_hashed_and_the_result_can_be_served(self) -> None:
-        said: list[Progress] = []
-        made = self.build(progress=said.append)
+        text: list[Progress] = []
+        made = self.build(progress=text.append)
         self.assertEqual(list(made.files), ["A/b.bin", "c.txt", "empty"])
         entry = made.files["A/b.bin"]
         self.assertEqual(entry.sha256, hashlib.sha256(b"b" * 3_000_000).hexdigest())
         self.assertEqual(load_manifest(self.output), made)
-        self.assertEqual((said[-1].files_done, said[-1].bytes_done), (3, 3_000_001))
-        self.assertEqual(said[-1].bytes_total, 3_000_001)
+        self.assertEqual((text[-1].files_done, text[-1].bytes_done), (3, 3_000_001))
+        self.assertEqual(text[-1].bytes_total, 3_000_001)
         self.assertEqual(sorted(os.listdir(self.root)), ["game", "manifest.json"])
 
     def test_links_dot_files_and_the_manifest_itself_stay_out(self) -> None:
@@ -127,7 +127,7 @@ class BuilderTests(SynchronousTestCase):
             self.assertEqual(list(made.files), ["A/b.bin", "c.txt", "empty"])
 
     def test_the_owners_note_stays_out_once_there_is_a_game(self) -> None:
-        """Of a host of this version and of 0.1.0; a game's README.txt is the game's."""
+        """The notes of this version and of 0.1.0 are ignored; a game's README.txt is listed."""
         for note in (
             host_creation.README,
             "Put the game's files here, then run: svcctl content manifest . --config ..\n",
@@ -136,8 +136,8 @@ class BuilderTests(SynchronousTestCase):
             self.assertEqual(list(self.build().files), ["A/b.bin", "c.txt", "empty"])
         self.write("README.txt", b"How to play")
         self.write("docs/README.txt", host_creation.README.encode())
-        found = ["A/b.bin", "README.txt", "c.txt", "docs/README.txt", "empty"]
-        self.assertEqual(list(self.build().files), found)
+        result = ["A/b.bin", "README.txt", "c.txt", "docs/README.txt", "empty"]
+        self.assertEqual(list(self.build().files), result)
         alone = self.root / "alone"
         alone.mkdir()
         (alone / "README.txt").write_text(host_creation.README)
@@ -154,8 +154,8 @@ class BuilderTests(SynchronousTestCase):
         with self.assertRaises(BuildFailed):
             self.build(progress=interrupt, workers=1, stop=stop)
         self.assertFalse(self.output.exists())
-        kept = json.loads((self.root / "manifest.json.partial").read_bytes())["done"]
-        self.assertEqual([row[0] for row in kept], ["A/b.bin"])
+        limit = json.loads((self.root / "manifest.json.partial").read_bytes())["done"]
+        self.assertEqual([row[0] for row in limit], ["A/b.bin"])
         read: list[str] = []
         made = self.build(progress=lambda p: read.append(p.path))
         self.assertNotIn("A/b.bin", read)
@@ -163,8 +163,8 @@ class BuilderTests(SynchronousTestCase):
         self.assertTrue(verify_manifest(self.folder, made).good)
 
     def test_a_kept_hash_counts_only_while_the_file_is_unchanged(self) -> None:
-        seen = (self.folder / "c.txt").stat()
-        row = ["c.txt", 1, seen.st_mtime_ns - 1, "f" * 64]
+        observed = (self.folder / "c.txt").stat()
+        row = ["c.txt", 1, observed.st_mtime_ns - 1, "f" * 64]
         partial = {"build": "1.4.4", "done": [row]}
         (self.root / "manifest.json.partial").write_text(json.dumps(partial))
         self.assertEqual(self.build().files["c.txt"].sha256, hashlib.sha256(b"c").hexdigest())
@@ -174,7 +174,7 @@ class BuilderTests(SynchronousTestCase):
             (self.root / "manifest.json.partial").write_bytes(broken)
             self.assertEqual(len(self.build().files), 3)
 
-    def test_names_no_launcher_takes_and_empty_folders_end_it_with_one_line(self) -> None:
+    def test_bad_names_and_empty_folders_fail_with_one_line(self) -> None:
         self.write("a:b", b"x")
         with self.assertRaises(BuildFailed) as caught:
             self.build()
@@ -200,9 +200,9 @@ class BuilderTests(SynchronousTestCase):
         (self.folder / "c.txt").unlink()
         self.write("d", b"ddd")
         self.write("e", b"ex")
-        found = verify_manifest(self.folder, made)
-        self.assertFalse(found.good)
-        self.assertEqual(found, builder.Verified(("A/b.bin", "empty"), ("c.txt",), ("d",), ("e",)))
+        result = verify_manifest(self.folder, made)
+        self.assertFalse(result.good)
+        self.assertEqual(result, builder.Verified(("A/b.bin", "empty"), ("c.txt",), ("d",), ("e",)))
 
     def test_a_manifest_that_cannot_be_read_is_a_bad_one(self) -> None:
         self.assertRaises(BadManifest, load_manifest, self.root / "none.json")

@@ -52,7 +52,7 @@ class ManifestTests(PublicCase):
         page = self.page("manifest?x=1")
         self.assertEqual(page.status, 200)
         self.assertEqual(page.json["totalBytes"], 5124)
-        paths = [one["path"] for one in page.json["files"]]
+        paths = [item["path"] for item in page.json["files"]]
         self.assertEqual(paths, ["A/b.bin", "Maps/Isle one.umap", "empty.txt"])
         self.assertEqual(page.headers["etag"], body_etag(page.body))
         self.assertEqual(page.headers["cache-control"], "no-cache")
@@ -79,7 +79,7 @@ class ProgramTests(DeskCase):
         return {"game_program": "A/b.bin"}
 
     @proves("GET, HEAD /content/v1/manifest")
-    def test_the_program_that_the_owner_has_named_is_told_and_changes_the_etag(self) -> None:
+    def test_a_named_program_is_listed_and_changes_the_etag(self) -> None:
         page = self.browse("GET", "/content/v1/manifest")
         self.assertEqual(page.json["program"], "A/b.bin")
         self.assertEqual(page.headers["etag"], body_etag(page.body))
@@ -95,8 +95,8 @@ class NameTests(PublicCase):
         sent = Headers({"Host": [host]})
         for name, value in headers.items():
             sent.addRawHeader(name.replace("_", "-"), value)
-        said: Any = self.desk.answer(HttpRequest("GET", b"/content/v1/news", b"", sent, peer))
-        status: int = said.status
+        text: Any = self.desk.answer(HttpRequest("GET", b"/content/v1/news", b"", sent, peer))
+        status: int = text.status
         return status
 
     def test_a_rebound_name_is_refused_whatever_proxy_it_claims(self) -> None:
@@ -129,9 +129,9 @@ class NameTests(PublicCase):
         with capturedLogs() as events:
             for _ in range(3):
                 self.status("play.example.org", X_Svc_Gateway="g" * 40)
-        told = [one for one in events if one["log_level"].name == "warn"]
-        self.assertEqual(len(told), 1)
-        self.assertIn("is not the gateway's", told[0]["log_format"])
+        news = [event for event in events if event["log_level"].name == "warn"]
+        self.assertEqual(len(news), 1)
+        self.assertIn("refused a request with another gateway's secret", news[0]["log_format"])
 
 
 class BrandingTests(PublicCase):
@@ -142,7 +142,7 @@ class BrandingTests(PublicCase):
         return page.json
 
     def names(self) -> list[str]:
-        return [one["url"].rpartition("/")[2] for one in self.listed()["backgrounds"]]
+        return [item["url"].rpartition("/")[2] for item in self.listed()["backgrounds"]]
 
     @proves("GET, HEAD /content/v1/branding")
     def test_without_a_folder_there_is_nothing(self) -> None:
@@ -164,7 +164,7 @@ class BrandingTests(PublicCase):
     def test_branding_json_gives_order_credit_and_accent(self) -> None:
         self.put("a.jpg", JPG)
         self.put("b.png", PNG)
-        wish = [
+        request = [
             "b.png",
             "b.png",
             "../x.png",
@@ -172,11 +172,13 @@ class BrandingTests(PublicCase):
             7,
             {"file": "a.jpg", "credit": " by\n\tme "},
         ]
-        self.put("branding.json", json.dumps({"accent": " #D4A24C ", "backgrounds": wish}).encode())
-        said = self.listed()
+        self.put(
+            "branding.json", json.dumps({"accent": " #D4A24C ", "backgrounds": request}).encode()
+        )
+        replies = self.listed()
         self.assertEqual(self.names(), ["b.png", "a.jpg"])
-        self.assertEqual(said["accent"], "#d4a24c")
-        self.assertEqual([one["credit"] for one in said["backgrounds"]], [None, "by me"])
+        self.assertEqual(replies["accent"], "#d4a24c")
+        self.assertEqual([item["credit"] for item in replies["backgrounds"]], [None, "by me"])
 
     def test_what_is_left_out_is_told_once_until_it_changes(self) -> None:
         self.put("a.jpg", JPG)
@@ -189,8 +191,8 @@ class BrandingTests(PublicCase):
             (self.pictures / "b.jpg").unlink()
             (self.pictures / "c.png").unlink()
             self.names()
-        told = [one["names"] for one in events if one["log_level"].name == "warn"]
-        self.assertEqual(told, ["'b.jpg'", "'b.jpg', 'c.png'"])
+        news = [event["names"] for event in events if event["log_level"].name == "warn"]
+        self.assertEqual(news, ["'b.jpg'", "'b.jpg', 'c.png'"])
 
     @proves("GET, HEAD /content/v1/branding")
     def test_a_broken_branding_json_is_as_none(self) -> None:
@@ -310,7 +312,7 @@ class NewsTests(PublicCase):
         self.say([*bad, {**good, "body": 7}, "x", None, good])
         with capturedLogs() as events:
             [item] = self.items()
-        self.assertEqual([(one["count"], one["all"]) for one in events], [(12, 13)])
+        self.assertEqual([(event["count"], event["all"]) for event in events], [(12, 13)])
         self.assertEqual((len(item["title"]), len(item["body"])), (200, 10_000))
 
     def test_at_most_fifty_are_shown(self) -> None:
@@ -319,7 +321,7 @@ class NewsTests(PublicCase):
         self.assertEqual((len(items), items[0]["title"]), (50, "59"))
 
     @proves("GET, HEAD /content/v1/news")
-    def test_a_change_shows_within_five_seconds_and_a_broken_edit_keeps_the_last(self) -> None:
+    def test_a_change_shows_in_five_seconds_unless_it_is_broken(self) -> None:
         self.say([{"date": "2026-09-20", "title": "one"}])
         self.assertEqual(self.items()[0]["title"], "one")
         for broken in (b"x", b"{}", b"7", b'{"items":7}', b"[" * 10_000, b"\xff"):
@@ -332,14 +334,14 @@ class NewsTests(PublicCase):
         self.assertEqual(self.items(), [])
 
     @proves("GET, HEAD /content/v1/news")
-    def test_a_file_that_cannot_be_read_for_a_while_is_read_then_without_an_edit(self) -> None:
+    def test_a_file_unreadable_for_a_while_is_read_again(self) -> None:
         self.say([{"date": "2026-09-20", "title": "one"}])
         read = mock.patch.object(Path, "read_bytes", side_effect=OSError(errno.EMFILE, "too many"))
         with read, capturedLogs() as events:
             for _ in range(5):
                 self.assertEqual(self.items(), [])
                 self.clock.advance(5)
-        self.assertEqual([one["log_level"].name for one in events], ["warn"])
+        self.assertEqual([event["log_level"].name for event in events], ["warn"])
         self.assertEqual(self.items()[0]["title"], "one")
 
 

@@ -42,7 +42,9 @@ class FrameTests(SynchronousTestCase):
     def test_frames_of_every_size_are_read_however_they_are_cut(self) -> None:
         payloads = [b"", b"a" * 125, b"b" * 126, b"c" * 65_536]
         heads = [b"\x81\x00", b"\x81\x7d", b"\x81\x7e\x00\x7e", b"\x81\x7f" + (65_536).to_bytes(8)]
-        data = b"".join(head + one for head, one in zip(heads, payloads, strict=True)) + b"\x88\x00"
+        data = (
+            b"".join(head + item for head, item in zip(heads, payloads, strict=True)) + b"\x88\x00"
+        )
         for cut in (1, 3, 130, len(data)):
             frames, rest = split(data[:cut])
             more, rest = split(rest + data[cut:])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from svcserver.content.manifest import Entry, make
+from svcserver.content.manifest import ManifestEntry, make
 from tests.live.attacks.support import arrive, over_tls
 from tests.live.edge_host import DEADLINE_S, Host, running
 from tests.support.processes import Service, free_port, metagame
@@ -79,7 +79,7 @@ def test_the_other_services_read_empty_lines_alike(tmp_path: Path, name: str) ->
     game.mkdir()
     (game / "a.pak").write_bytes(b"x")
     manifest = tmp_path / "manifest.json"
-    manifest.write_bytes(make("1", [Entry("a.pak", 1, "00" * 32)]).dump())
+    manifest.write_bytes(make("1", [ManifestEntry("a.pak", 1, "00" * 32)]).dump())
     port, secret = free_port(), "live-secret-live-secret-live-secret"
     environ = {
         "svc-content": {
