@@ -65,14 +65,14 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
         sys.meta_path.insert(0, Planting(plant))
     from twisted.logger import globalLogBeginner
 
-    from simulation.run import Wish, simulate
+    from simulation.run import Scenario, simulate
 
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     gc.freeze()  # what was imported stays
     began = time.process_time()
     first: dict[str, Any] = {"seed": None}
     for seed in seeds:
-        found = simulate(Wish(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)).violations
+        found = simulate(Scenario(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)).violations
         rule = next((one.rule for one in found if one.rule != PLAIN), PLAIN)
         took = {"seed": seed, "s": round(time.process_time() - began, 1), "rule": rule}
         if found and rule != PLAIN:

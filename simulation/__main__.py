@@ -13,7 +13,7 @@ from twisted.logger import globalLogBeginner
 
 from simulation import picture
 from simulation.ledger import NoScratch
-from simulation.run import Result, Wish, simulate
+from simulation.run import Result, Scenario, simulate
 from simulation.script import Step
 from simulation.shrink import command, shrunk
 from svcserver.kernel import json
@@ -61,9 +61,11 @@ def main(
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     steps = None if file is None else read_steps(file)
     seconds = float(max(1, round(days * DAY_S)))
-    wish = Wish(seed, players, seconds, faults, steps, steps_file="" if file is None else str(file))
+    scenario = Scenario(
+        seed, players, seconds, faults, steps, steps_file="" if file is None else str(file)
+    )
     try:
-        result = with_bar(wish, quiet=as_json)
+        result = with_bar(scenario, quiet=as_json)
     except NoScratch as error:
         raise click.ClickException(str(error)) from error
     if timeline is not None:
@@ -83,7 +85,7 @@ def main(
         raise SystemExit(STOPPED)
 
 
-def with_bar(wish: Wish, *, quiet: bool) -> Result:
+def with_bar(scenario: Scenario, *, quiet: bool) -> Result:
     """Run it, with a progress bar on a terminal; the first Ctrl-C ends the run early."""
     stop_requested = False
 
@@ -98,14 +100,14 @@ def with_bar(wish: Wish, *, quiet: bool) -> Result:
         signal.signal(signal.SIGINT, on_interrupt)
     try:
         if quiet or not sys.stderr.isatty():
-            return simulate(wish, lambda part: stop_requested)
-        with click.progressbar(length=BAR, file=sys.stderr, label=f"seed {wish.seed}") as bar:
+            return simulate(scenario, lambda part: stop_requested)
+        with click.progressbar(length=BAR, file=sys.stderr, label=f"seed {scenario.seed}") as bar:
 
             def turn(part: float) -> bool:
                 bar.update(int(part * BAR) - bar.pos)
                 return stop_requested
 
-            return simulate(wish, turn)
+            return simulate(scenario, turn)
     finally:
         signal.signal(signal.SIGINT, previous)
 
@@ -123,7 +125,7 @@ def _leave() -> None:
 def data_of(result: Result) -> dict[str, Any]:
     """Return the object that ``--json`` prints."""
     return {
-        "seed": result.wish.seed,
+        "seed": result.scenario.seed,
         "stopped": result.stopped,
         "hash": result.hash,
         "violations": len(result.violations),
@@ -160,14 +162,14 @@ def write_timeline(file: Path, result: Result) -> None:
 
 def replay(result: Result, *, shrink: bool) -> None:
     """Print the command that repeats the violation; ``shrink``: with the fewest steps."""
-    wish = result.wish
+    scenario = result.scenario
     if not shrink:
-        click.echo(f"repeat it: {command(wish)}\nfind the fewest steps: add --shrink")
+        click.echo(f"repeat it: {command(scenario)}\nfind the fewest steps: add --shrink")
         return
     steps = shrunk(result)
-    file = Path(f"seed-{wish.seed}.steps")
+    file = Path(f"seed-{scenario.seed}.steps")
     file.write_text("".join(f"{step.line()}\n" for step in steps))
-    click.echo(f"{len(steps)} steps repeat it: {command(wish, str(file))}")
+    click.echo(f"{len(steps)} steps repeat it: {command(scenario, str(file))}")
     click.echo("\n".join(f"  {step.line()}" for step in steps[:40]))
 
 

@@ -1,6 +1,6 @@
-"""What a host that nothing breaks may refuse; whatever else it refuses is wrong.
+"""The refusals that an unbroken host may send; every other refusal is a violation.
 
-Without this a host that let nobody in would break no rule: players take every refusal as it is.
+Without this rule a host that admits nobody would break no rule, since players accept refusals.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from attrs import define, field
 
 from simulation.outcomes import Violations
 
-SETTLES_S = 60.0  # after a fault has been mended its traces may be seen for so long
-PROMPT_S = 15.0  # in which an answer comes while nothing is broken
-# whatever else the state of things: what the history can know is asked by the acts themselves
+SETTLES_S = 60.0  # how long traces of a mended fault may be visible
+PROMPT_S = 15.0  # the deadline of a reply while nothing is broken
+# in any state; what the history knows is checked by the acts themselves
 MAY_REFUSE: dict[str, tuple[int, ...]] = {
     "POST /svc/api/Register": (429,),  # the gateway counts the tries while it was broken, too
     "POST /candidate/join/*": (404,),  # the party's candidate is another by now
@@ -39,21 +39,21 @@ _MAY_REFUSE = [
 
 
 def may_refuse(method: str, path: str, status: int) -> bool:
-    """Whether a right host may answer so to a player whose session runs."""
+    """Return whether a correct host may send this refusal to a signed-in player."""
     what = f"{method} {path.partition('?')[0]}"
     return any(status in known and shape.fullmatch(what) for shape, known in _MAY_REFUSE)
 
 
 @define(eq=False)
 class Answers:
-    """What is asked while nothing is broken must be answered, and not be refused for nothing."""
+    """Checks that requests are answered, and not refused, while nothing is broken."""
 
     wrong: Violations
-    troubled_until: float = -inf  # whatever was broken on purpose is mended, and settled, by then
-    _of: dict[str, float] = field(factory=dict, init=False)  # the same of one player's own line
+    troubled_until: float = -inf  # every intended fault is mended and settled by then
+    _of: dict[str, float] = field(factory=dict, init=False)  # the same for the line of one player
 
     def trouble(self, until: float, who: str = "", settles_s: float = SETTLES_S) -> None:
-        """Something is broken until then; ``who``: it is this player's own line alone."""
+        """Record a fault until ``until``; ``who`` if only this player's line is affected."""
         over = until + settles_s
         if who:
             self._of[person(who)] = max(self._of.get(person(who), -inf), over)
@@ -61,27 +61,27 @@ class Answers:
             self.troubled_until = max(self.troubled_until, over)
 
     def untroubled(self, since: float, who: str = "") -> bool:
-        """Whether nothing has been broken since then that this player could notice."""
+        """Return whether nothing that this player could notice has been broken since ``since``."""
         return since > self.troubled_until and since > self._of.get(person(who), -inf)
 
     def heard(self, who: str, method: str, path: str, status: int, began: float) -> None:
-        """The answer to what was asked at ``began`` by somebody whose session runs."""
+        """Check the status of a request sent at ``began`` in a running session."""
         if status < 400 or may_refuse(method, path, status):
             return
         if self.untroubled(began, who):
             self.wrong.add("refused for nothing", f"{who}: {method} {path} answered {status}")
 
     def took(self, who: str, what: str, began: float, now: float) -> None:
-        """What was asked at ``began`` has been answered."""
+        """Check the duration of a request sent at ``began``."""
         if now - began > PROMPT_S and self.untroubled(began, who):
             self.wrong.add("nobody waits for ever", f"{who}: {what} took {now - began:.0f} s")
 
-    def given_up(self, who: str, what: str, began: float) -> None:
-        """Somebody got no answer, and did not hang up themselves."""
+    def unanswered(self, who: str, what: str, began: float) -> None:
+        """Record a request without a reply that its sender did not cancel."""
         if self.untroubled(began, who):
             self.wrong.add("nobody waits for ever", f"{who}: {what} was not answered")
 
 
 def person(who: str) -> str:
-    """Whose a name of a chat session, or an earlier name of the player, is."""
+    """Return the player of a chat session's name or of an earlier name."""
     return who.partition("/")[0].partition("__")[0]

@@ -1,4 +1,4 @@
-"""Once all is quiet: what is stored and alive, compared with what everybody was told."""
+"""Compares what is stored and alive at the end with what the players were told."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from simulation.memberships import Roll
 from simulation.player import SEASON, SimPlayer
 
 
-def rooms_told_apart(host: SimHost) -> str:
-    """What the metagames of one host do not agree on of who is in the chat's rooms; "" if all."""
-    seen = {
+def room_differences(host: SimHost) -> str:
+    """Return how the metagames of a host disagree about chat rooms; "" if they agree."""
+    occupants = {
         name: {
-            (key, one.nick)
+            (key, occupant.nick)
             for key in chat.server.rooms.keys()  # noqa: SIM118 - no dict
-            for one in chat.server.rooms.occupants(key)
+            for occupant in chat.server.rooms.occupants(key)
         }
         for name, chat in host.chats.items()
     }
-    everybody = set().union(*seen.values())
-    lacking = {name: sorted(everybody - there) for name, there in seen.items()}
-    told = [f"{name} does not see {there[0]}" for name, there in lacking.items() if there]
-    return ", ".join(told)
+    everybody = set().union(*occupants.values())
+    lacking = {name: sorted(everybody - there) for name, there in occupants.items()}
+    differences = [f"{name} does not see {there[0]}" for name, there in lacking.items() if there]
+    return ", ".join(differences)
 
 
 @frozen
@@ -44,7 +44,7 @@ class Audit:
     uses: dict[str, int]  # of each invite code at the start
 
     def run(self) -> None:
-        """Compare everything; what is wrong goes into ``history``."""
+        """Compare everything; faults are added to ``history``."""
         self._saves()
         self._inventories()
         self._chosen()
@@ -56,9 +56,9 @@ class Audit:
         self._game_servers()
         self._live()
         LogsAudit(self.host, self.history).run()
-        found = self.host.disk.rows("PRAGMA integrity_check")[0][0]
-        if found != "ok":
-            self._wrong("the database is whole", str(found))
+        integrity = self.host.disk.rows("PRAGMA integrity_check")[0][0]
+        if integrity != "ok":
+            self._wrong("the database is whole", str(integrity))
 
     def _wrong(self, rule: str, what: str) -> None:
         self.history.wrong.add(rule, what)
@@ -79,12 +79,12 @@ class Audit:
         for character in self.history.saves.acked:
             if character not in stored:
                 self._wrong("acknowledged means present", f"the character {character} is gone")
-        kept: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        histories: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for character, version, at_ms in self.host.disk.rows(
             "SELECT character_id, version, saved_at FROM character_saves ORDER BY id DESC"
         ):
-            kept[character].append((version, at_ms))
-        for character, saves in kept.items():
+            histories[character].append((version, at_ms))
+        for character, saves in histories.items():
             self.history.saves.kept(character, saves, SAVES_KEPT)
 
     def _inventories(self) -> None:
@@ -99,14 +99,17 @@ class Audit:
         sizes = dict(self.host.disk.rows("SELECT character_id, items FROM inventory_sizes"))
         for character in {**self.history.stacks.of, **stacks, **things}:
             held(self.history, character, stacks[character], things[character])
-            count, told = len(stacks[character]) + len(things[character]), sizes.get(character, 0)
-            if told != count:
-                self._wrong("counts agree", f"{character} has {count} items, {told} counted")
+            count, counted = (
+                len(stacks[character]) + len(things[character]),
+                sizes.get(character, 0),
+            )
+            if counted != count:
+                self._wrong("counts agree", f"{character} has {count} items, {counted} counted")
         rights = self.host.disk.rows("SELECT account_id, name FROM entitlements WHERE revoked = 0")
         self.history.purchases.entitled(set(rights))
 
     def _chosen(self) -> None:
-        """Bounties, hunt passes, loadouts."""
+        """Check bounties, hunt passes and loadouts."""
         boards: dict[str, tuple[int, str]] = {}
         for account, bounty, version, data in self.host.disk.rows(
             "SELECT account_id, bounty_id, version, data FROM bounties"
@@ -157,14 +160,14 @@ class Audit:
             self._wrong("whole or not at all", f"{len(stored)} accounts and {keys} with a key")
 
     def _friends(self) -> None:
-        asked = self.history.befriending
+        requested = self.history.befriending
         rows = self.host.disk.rows(
             "SELECT account_low, account_high, status, asked_by FROM friendships"
         )
         stored = {(low, high): status for low, high, status, _ in rows}
         for low, high, status, first in rows:
-            both = (low, high) in asked and (high, low) in asked
-            if (first, high if first == low else low) not in asked:
+            both = (low, high) in requested and (high, low) in requested
+            if (first, high if first == low else low) not in requested:
                 self._wrong("nothing from nowhere", f"{first} never asked: {low} and {high}")
             elif status == "ACCEPTED" and not both:
                 self._wrong("nothing from nowhere", f"nobody accepted: {low} and {high}")
@@ -194,13 +197,13 @@ class Audit:
 
     def _game_servers(self) -> None:
         servers, fleet = self.host.servers, self.host.supervisor.fleet
-        for one in servers.running():
-            if not one.stays:
-                self._wrong("every game server ends", f"one is on port {one.line.port} still")
+        for server in servers.running():
+            if not server.stays:
+                self._wrong("every game server ends", f"one is on port {server.line.port} still")
         for what in servers.twice:
             self._wrong("a port for each", f"two game servers on {what}")
-        bound = sorted(one.line.port for one in servers.running())
-        known = sorted(one.port for one in fleet.servers.values())
+        bound = sorted(entry.line.port for entry in servers.running())
+        known = sorted(entry.port for entry in fleet.servers.values())
         if bound != known:
             self._wrong("counts agree", f"game servers on {bound}, and the fleet lists {known}")
         if fleet._held:
@@ -210,14 +213,14 @@ class Audit:
             self._wrong("ports are shut again", f"open for {', '.join(rule.ips)}")
 
     def _live(self) -> None:
-        """Nobody is there any more: neither in the chat nor on a connection."""
+        """Check that nobody is left in the chat or on a connection."""
         for name, chat in self.host.chats.items():
             if len(chat.server) or list(chat.server.rooms.keys()):
                 count = len(chat.server)
                 self._wrong("live state agrees", f"{name} has {count} chat sessions of nobody")
         for end in self.host.network.ends.values():
-            if end.process.name == "gateway" and end.other.process.name.startswith("pc-"):
-                who = end.other.process.name
+            if end.process.name == "gateway" and end.far_end.process.name.startswith("pc-"):
+                who = end.far_end.process.name
                 self._wrong("live state agrees", f"a connection of {who} is left")
                 break
         for rule, what in livestate.wrong(livestate.entries(self.host), self.host.world.now):

@@ -1,7 +1,7 @@
-"""Once all is quiet: the logs of what was done, summed up anew, against what is stored.
+"""Compares the sums of the logs with what is stored at the end.
 
-``item_log`` explains every stack and every instanced item, ``progression_events`` every track and
-hunt pass; no row belongs to nobody; and no table holds what nobody ever asked for.
+``item_log`` explains every stack and instanced item, ``progression_events`` every track and hunt
+pass. Every row has an owner, and no table holds unrequested rows.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from simulation.host import SimHost
 from simulation.outcomes import ACKED
 from simulation.player import SEASON
 
-LOG_S = 80 * 86_400.0  # after 90 days rows of the item log go
-RETRY = "a retry: "  # how the note of a grant begins that was answered with the stored reply
+LOG_S = 80 * 86_400.0  # rows of the item log are deleted after 90 days
+RETRY = "a retry: "  # the note of a grant that was answered with the stored reply
 OF_ACCOUNTS = (
     "account_keys",
     "account_networks",
@@ -50,7 +50,7 @@ OF_CHARACTERS = (
     "loadout_saves",
     "loadouts",
 )
-# what neither players nor game servers of the simulation ever write
+# never written by players or game servers of the simulation
 UNTOUCHED = (
     "announcements",
     "banned_networks",
@@ -70,20 +70,20 @@ UNTOUCHED = (
     "registration_mode",
     "sanctions",
 )
-# why the rest is read by no audit
+# the reason why no audit reads the rest
 UNREAD = {
-    "audit_log": "what staff does: nobody of the simulation is",
-    "figures": "counts for a chart, which no player is told",
+    "audit_log": "acts of staff, which the simulation does not have",
+    "figures": "counts for a chart that no player sees",
     "gameserver_keys": "one, made at the start",
     "gameserver_keys_to_register": "one, made at the start",
-    "signing_keys": "of hosts whose tokens the game checks itself, which this is not",
-    "slayer_invites": "players are shown them, and they end by themselves",
+    "signing_keys": "for hosts whose tokens the game checks itself",
+    "slayer_invites": "shown to players; they expire",
 }
 
 
 @frozen
 class LogsAudit:
-    """Reads the database past all code under test; what is wrong goes into ``history``."""
+    """Reads the database past all code under test; faults are added to ``history``."""
 
     host: SimHost
     history: History
@@ -100,7 +100,7 @@ class LogsAudit:
         self.history.wrong.add(rule, what)
 
     def _items(self) -> None:
-        """The sum of all that was added and taken is what is held; each transaction once."""
+        """Check that the logged changes add up to what is held, each transaction once."""
         sums: dict[str, Counter[str]] = defaultdict(Counter)
         things: dict[str, dict[str, None]] = defaultdict(dict)
         done: dict[str, Counter[str]] = defaultdict(Counter)
@@ -120,30 +120,30 @@ class LogsAudit:
             "SELECT character_id, catalog_id, quantity FROM item_stacks"
         ):
             held[character][catalog] = quantity
-        kept: dict[str, dict[str, None]] = defaultdict(dict)
+        stored: dict[str, dict[str, None]] = defaultdict(dict)
         for character, item in self.host.disk.rows(
             "SELECT character_id, instance_id FROM item_instances"
         ):
-            kept[character][item] = None
-        for character in {**sums, **held, **kept}:
+            stored[character][item] = None
+        for character in {**sums, **held, **stored}:
             self._explained(character, sums[character], held[character])
-            if things[character].keys() != kept[character].keys():
-                told = sorted(things[character].keys() ^ kept[character].keys())
-                self._wrong("logs explain what is held", f"{told[0]} of {character}")
+            if things[character].keys() != stored[character].keys():
+                differing = sorted(things[character].keys() ^ stored[character].keys())
+                self._wrong("logs explain what is held", f"{differing[0]} of {character}")
         for character, known in self.history.stacks.of.items():
-            for name, one in known.items():
-                if one.state == ACKED and done[character][name] != 1:
+            for name, earning in known.items():
+                if earning.state == ACKED and done[character][name] != 1:
                     count = done[character][name]
                     self._wrong("logs explain what is held", f"{name} is logged {count} times")
 
     def _explained(self, character: str, sums: Counter[str], held: Counter[str]) -> None:
         for catalog in sums | held:
             if sums[catalog] != held[catalog]:
-                told = f"{character} has {held[catalog]} of {catalog}, logged are {sums[catalog]}"
-                self._wrong("logs explain what is held", told)
+                text = f"{character} has {held[catalog]} of {catalog}, logged are {sums[catalog]}"
+                self._wrong("logs explain what is held", text)
 
     def _events(self, route: str) -> Iterator[tuple[str, Any]]:
-        """Account and body of what was done by this route, the oldest first."""
+        """Yield account and body of each request by this route, oldest first."""
         rows = self.host.disk.each(
             "SELECT account_id, route, body, status, note FROM progression_events ORDER BY id"
         )
@@ -152,33 +152,33 @@ class LogsAudit:
                 yield account, json.loads(body)
 
     def _tracks(self) -> None:
-        """Progress is the sum of the recorded grants that were no repeats."""
+        """Check that progress is the sum of the recorded grants without repeats."""
         sums: Counter[str] = Counter()
         for account, body in self._events("progression"):
-            for one in body["progress_tracks"]:
-                if one["progression_id"] == SEASON:
-                    sums[account] += one["progress"]
+            for track in body["progress_tracks"]:
+                if track["progression_id"] == SEASON:
+                    sums[account] += track["progress"]
         rows = self.host.disk.rows(
             "SELECT account_id, progress FROM progression_tracks WHERE progression_id = ?", SEASON
         )
         stored = Counter(dict(rows))
         for account in sums | stored:
             if sums[account] != stored[account]:
-                told = f"{account} has {stored[account]}, recorded are {sums[account]}"
-                self._wrong("logs explain what is held", told)
+                text = f"{account} has {stored[account]}, recorded are {sums[account]}"
+                self._wrong("logs explain what is held", text)
 
     def _passes(self) -> None:
-        """The hunt pass is the one that was recorded last."""
+        """Check that the hunt pass is the one recorded last."""
         last = {account: body["progression_id"] for account, body in self._events("huntpass")}
         rows = self.host.disk.rows("SELECT account_id, progression_id FROM hunt_passes")
         stored = dict(rows)
         for account in {**last, **stored}:
             if last.get(account) != stored.get(account):
-                told = f"{account} has {stored.get(account)}, recorded is {last.get(account)}"
-                self._wrong("logs explain what is held", told)
+                text = f"{account} has {stored.get(account)}, recorded is {last.get(account)}"
+                self._wrong("logs explain what is held", text)
 
     def _owners(self) -> None:
-        """Each row has its account or character; some tables stay empty."""
+        """Check that each row has its account or character, and that unused tables are empty."""
         for tables, column, owners in (
             (OF_ACCOUNTS, "account_id", "accounts"),
             (OF_CHARACTERS, "character_id", "characters"),

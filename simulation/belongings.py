@@ -1,4 +1,4 @@
-"""What players do with characters and inventory."""
+"""The players' acts on characters and inventories."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Ask = Callable[[str, str, Any], Awaitable[Reply]]
 async def load(me: SimPlayer, dice: random.Random) -> None:
     """Read the character, as the client does after its log-in."""
     at_least = me.history.saves.acked.get(me.character, 0)
-    heard = await me.ask("GET", "/character", patient=True)
-    if heard.status != 200 or not heard.json:
+    reply = await me.ask("GET", "/character", patient=True)
+    if reply.status != 200 or not reply.json:
         return
-    found = heard.json[0]
-    me.character = str(found["id"])
-    version, data = int(found["updateVersion"]), str(found["data"])
+    character = reply.json[0]
+    me.character = str(character["id"])
+    version, data = int(character["updateVersion"]), str(character["data"])
     me.version = max(me.version, version)
     if version:
         me.history.saves.read(me.character, version, data, at_least)
@@ -49,28 +49,28 @@ async def save(me: SimPlayer, dice: random.Random, *, lose: bool = False) -> Non
     def may(status: int) -> bool:
         return status == 409 and me.history.saves.rivalled(character, version, data)
 
-    heard = await me.ask(*requests.save(character, version, data), lose=lose, may=may)
-    if heard.status == 200:
+    reply = await me.ask(*requests.save(character, version, data), lose=lose, may=may)
+    if reply.status == 200:
         me.history.saves.answered(character, version, data)
-        if heard.json.get("data") != data or heard.json.get("updateVersion") != version:
+        if reply.json.get("data") != data or reply.json.get("updateVersion") != version:
             me.history.wrong.add("an answer says what was done", f"{me.name}: save {version}")
-    elif heard.status == 409:
+    elif reply.status == 409:
         await load(me, dice)
 
 
 async def save_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
-    """Lose the answer to a save."""
+    """Save without waiting for the reply."""
     await save(me, dice, lose=True)
 
 
 async def save_twice(me: SimPlayer, dice: random.Random) -> None:
-    """Two windows of one player save at the same instant: one of them is refused or later."""
+    """Save from two windows at once: one save is refused or comes later."""
     await together(me, [save(me, dice), save(me, dice)])
 
 
 @frozen
 class Deal:
-    """An inventory transaction: its id, a marker of its own, and how much of the currency."""
+    """An inventory transaction: its id, its own marker, and the amount of currency."""
 
     id: str
     marker: str
@@ -78,12 +78,12 @@ class Deal:
 
     @classmethod
     def of(cls, me: SimPlayer, amount: int) -> Deal:
-        """The player's next; a negative amount is spent."""
+        """Return the player's next transaction; a negative amount is spent."""
         me.transactions += 1
         return cls(f"t{me.number}-{me.transactions}", f"MARK_{me.transactions}", amount)
 
     def call(self, me: SimPlayer, lists: Mapping[str, Any]) -> requests.Call:
-        """The request; ``lists``: of instanced items."""
+        """Return the request; ``lists`` are lists of instanced items."""
         added, spent = [requests.stack(self.marker, 1)], list[dict[str, Any]]()
         (added if self.amount > 0 else spent).append(requests.stack(CURRENCY, abs(self.amount)))
         empty = ("addInstancedItems", "removeInstancedItems", "saveInstancedItems")
@@ -103,10 +103,10 @@ async def transact(
     ask: Ask | None = None,
     overtaken: Callable[[], bool] = bool,
 ) -> str:
-    """Send the transaction, perhaps twice at once; asked again until it is answered.
+    """Send the transaction, ``times`` at once, until it is answered; return its outcome.
 
-    ``ask``: by whom, if not by the player; ``overtaken``: whether something newer of the player's
-    may be there, so that 409 is right. Returns how it ended.
+    ``ask`` sends it for somebody else than the player; ``overtaken`` returns whether something
+    newer may be stored, so that 409 is right.
     """
     call, character, states = deal.call(me, lists), me.character, me.history.stacks
     states.sent(character, deal.id, deal.amount, deal.marker)
@@ -118,10 +118,10 @@ async def transact(
         me.under_way += 1
         try:
             if ask is not None:
-                heard = await ask(*call[:2], {**call[2], "accountId": me.account})
+                reply = await ask(*call[:2], {**call[2], "accountId": me.account})
             else:
-                heard = await me.ask(*call, patient=True, lose=lose, may=may)
-            states.answered(character, deal.id, outcome(heard.status))
+                reply = await me.ask(*call, patient=True, lose=lose, may=may)
+            states.answered(character, deal.id, outcome(reply.status))
         finally:
             me.under_way -= 1
 
@@ -130,7 +130,7 @@ async def transact(
 
 
 async def earn(me: SimPlayer, dice: random.Random, *, times: int = 1, lose: bool = False) -> None:
-    """An inventory transaction, perhaps sent twice at once."""
+    """Send an inventory transaction, ``times`` at once."""
     if not me.character:
         await load(me, dice)
     if me.character:
@@ -138,48 +138,50 @@ async def earn(me: SimPlayer, dice: random.Random, *, times: int = 1, lose: bool
 
 
 async def earn_twice(me: SimPlayer, dice: random.Random) -> None:
-    """The same transaction sent twice at the same instant."""
+    """Send the same transaction twice at once."""
     await earn(me, dice, times=2)
 
 
 async def earn_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
-    """The answer is lost; the game asks again with the same transaction."""
+    """Send a transaction without waiting for the reply; the game sends it again."""
     await earn(me, dice, lose=True)
 
 
 async def look(me: SimPlayer, dice: random.Random) -> None:
-    """Read the inventory, and the balance that follows from it."""
+    """Read the inventory and the balance that follows from it."""
     stacks = await inventory(me)
     if stacks is None or CURRENCY not in stacks:
         return
-    heard = await me.ask("GET", "/balance")
-    if heard.status == 200 and heard.json.get(CURRENCY) != stacks[CURRENCY]:
+    reply = await me.ask("GET", "/balance")
+    if reply.status == 200 and reply.json.get(CURRENCY) != stacks[CURRENCY]:
         again = await inventory(me)  # each transaction leaves a marker: equal means nothing between
         if again == stacks:
-            told = f"{me.name} has {stacks[CURRENCY]} and is shown {heard.json.get(CURRENCY)}"
-            me.history.wrong.add("counts agree", told)
+            text = f"{me.name} has {stacks[CURRENCY]} and is shown {reply.json.get(CURRENCY)}"
+            me.history.wrong.add("counts agree", text)
 
 
 async def inventory(me: SimPlayer) -> dict[str, int] | None:
-    """The stacks, once the rules have been looked at; None while something is under way."""
+    """Return the checked stacks; None while a transaction is pending."""
     if not me.character or me.under_way:
         return None
     before, character = me.transactions, me.character
-    heard = await me.ask(*requests.inventory(me.account, character))
-    if heard.status != 200 or me.under_way or me.transactions != before:
+    reply = await me.ask(*requests.inventory(me.account, character))
+    if reply.status != 200 or me.under_way or me.transactions != before:
         return None
-    stacks = {one["catalogId"]: one["quantity"] for one in heard.json["stackedItems"]}
-    held(me.history, character, stacks, heard.json["instancedItems"])
+    stacks = {stack["catalogId"]: stack["quantity"] for stack in reply.json["stackedItems"]}
+    held(me.history, character, stacks, reply.json["instancedItems"])
     return stacks
 
 
 def held(
     history: History, character: str, stacks: dict[str, int], things: list[dict[str, Any]]
 ) -> None:
-    """An inventory as read or stored: all rules of it."""
+    """Check an inventory as read or stored."""
     history.stacks.seen(character, stacks.get(CURRENCY, 0), stacks)
-    kept = {one["instanceId"]: (one["updateVersion"], one.get("itemData")) for one in things}
-    history.things.seen(character, kept, stacks)
+    versions = {
+        thing["instanceId"]: (thing["updateVersion"], thing.get("itemData")) for thing in things
+    }
+    history.things.seen(character, versions, stacks)
     counts = Counter(stacks)
-    counts.update(one["catalogId"] for one in things)
+    counts.update(thing["catalogId"] for thing in things)
     history.purchases.seen(character, counts)

@@ -1,4 +1,4 @@
-"""What players do in the chat."""
+"""The players' acts in the chat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CITY = "City-1"  # a room that everybody may enter
 
 
 async def chat_in(me: SimPlayer, dice: random.Random) -> None:
-    """Log in to the chat, and join the rooms of the city, the party and the guild."""
+    """Log in to the chat and join the rooms of the city, the party and the guild."""
     older, me.chat = me.chat, None
     if older is not None:
         older.ended()
@@ -29,14 +29,14 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
     except NoAnswer:
         here = me.chat is chat and not me.process.dead and sitting == me.sitting
         if here and not chat.hasty and not me.is_over(issued):
-            me.history.answers.given_up(me.name, "the chat", began)
+            me.history.answers.unanswered(me.name, "the chat", began)
         raise
     finally:
         me.history.waiting.ended(number)
 
 
 def _chat(me: SimPlayer, resource: str) -> Chat:
-    """A session of the chat whose lines the history is told of."""
+    """Return a chat session that reports its lines to the history."""
     talk, who = me.history.chat, f"{me.name}/{resource[-6:]}"
 
     def on_line(line: Line) -> None:
@@ -56,7 +56,7 @@ def _chat(me: SimPlayer, resource: str) -> Chat:
 
 
 async def enter(me: SimPlayer, room: str) -> None:
-    """Join a room, and note from when on its lines must be heard."""
+    """Join a room and record from when on its lines must arrive."""
     chat, began, issued = me.chat, me.now, me.issued
     if chat is None or not chat.alive:
         return
@@ -75,7 +75,7 @@ async def speak(me: SimPlayer, dice: random.Random) -> None:
         return
     wanted = f"Party-{me.party}" if me.party else ""
     if wanted and wanted not in chat.rooms:
-        for room in [one for one in chat.rooms if one.startswith("Party-")]:
+        for room in [joined for joined in chat.rooms if joined.startswith("Party-")]:
             me.history.chat.left(room, f"{me.name}/{chat.resource[-6:]}", me.now)
             chat.leave(room)
         await enter(me, wanted)
@@ -86,10 +86,10 @@ async def speak(me: SimPlayer, dice: random.Random) -> None:
         text = me.history.chat.utters(f"line # of {me.name} <&>", me.now)
         chat.say(room, text)
         me.history.chat.spoke(room, f"{me.name}/{chat.resource[-6:]}", text)
-    other = me.other(dice)
-    if other is not None and dice.random() < 0.4:
+    second = me.other(dice)
+    if second is not None and dice.random() < 0.4:
         text = me.history.chat.utters(f"whisper # of {me.name}", me.now)
-        chat.whisper(other.account, text)
-        there = other.chat is not None and f"{other.name}/{other.chat.resource[-6:]}"
+        chat.whisper(second.account, text)
+        there = second.chat is not None and f"{second.name}/{second.chat.resource[-6:]}"
         if there and me.history.chat.is_there(there, me.now):
             me.history.chat.owes(text, there, f"{me.name}/{chat.resource[-6:]}")

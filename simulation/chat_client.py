@@ -60,15 +60,15 @@ class _Factory(ClientFactory):
 
 @define(eq=False)
 class Chat(ChatClient):
-    """One chat session of a simulated player."""
+    """A chat session of a simulated player."""
 
-    hasty: bool = False  # something was sent before the log-in was over, which may end it
+    hasty: bool = False  # something was sent before the log-in finished, which may end the session
 
     def connect(self, process: Process) -> None:
-        """Begin to connect from the process."""
+        """Start to connect from the process."""
         process.connectTCP("127.0.0.1", RELAY, _Factory(self), timeout=10)
 
     async def enter(self, room: str) -> bool:
-        """Join a room; returns whether the server allowed it."""
+        """Join a room; return whether the server allowed it."""
         self.hasty = self.hasty or not self.bound
         return await super().enter(room)

@@ -19,11 +19,11 @@ IDLE_S = 20.0
 
 
 class _Wire(Protocol):
-    """One kept-alive connection, one request at a time."""
+    """One kept-alive connection, with one request at a time."""
 
     def __init__(self) -> None:
         self.alive = False
-        self.asked: Deferred[Reply] | None = None
+        self.waiting: Deferred[Reply] | None = None
         self.idle_since = 0.0
         self._reader = ReplyReader()
 
@@ -32,25 +32,25 @@ class _Wire(Protocol):
 
     def dataReceived(self, data: bytes) -> None:
         reply = self._reader.feed(data)
-        if reply is None or self.asked is None:
+        if reply is None or self.waiting is None:
             return
-        asked, self.asked = self.asked, None
+        waiting, self.waiting = self.waiting, None
         if reply.closes or not self._reader.is_empty:
             self.close()
-        asked.callback(reply)
+        waiting.callback(reply)
 
     def connectionLost(self, reason: Failure = Failure(NoAnswer())) -> None:  # noqa: B008
         self.alive = False
-        asked, self.asked = self.asked, None
-        if asked is not None:
-            asked.errback(NoAnswer("the connection ended"))
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            waiting.errback(NoAnswer("the connection ended"))
 
     def close(self) -> None:
-        """Close it; who waits for an answer gets none."""
+        """Close it; a pending request gets no reply."""
         self.alive = False
-        asked, self.asked = self.asked, None
-        if asked is not None:
-            asked.errback(NoAnswer("given up"))
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            waiting.errback(NoAnswer("given up"))
         transport: Any = self.transport
         if transport is not None:
             transport.abortConnection()
@@ -75,13 +75,13 @@ class _Factory(ClientFactory):
 
 @define(eq=False)
 class Client:
-    """Asks ``127.0.0.1:port`` of its machine; ``host`` where the service is elsewhere."""
+    """A client of ``127.0.0.1:port`` on its machine; ``host`` if the service is elsewhere."""
 
     process: Process
     port: int = RELAY
     host: str = "127.0.0.1"
     headers: dict[str, str] = field(factory=dict)
-    asked: int = 0
+    sent_count: int = 0
     _idle: list[_Wire] = field(factory=list, init=False)
     _all: list[_Wire] = field(factory=list, init=False)
     _making: list[Deferred[_Wire]] = field(factory=list, init=False)
@@ -95,18 +95,18 @@ class Client:
         headers: dict[str, str] | None = None,
         lose: bool = False,
     ) -> Reply:
-        """One request. ``lose``: hang up before the answer. Raises NoAnswer."""
-        self.asked += 1
+        """Send a request; ``lose`` hangs up before the reply. Raises NoAnswer."""
+        self.sent_count += 1
         fields = {"Host": f"127.0.0.1:{self.port}", **self.headers, **(headers or {})}
         wire = await self._wire()
         if not wire.alive or wire.transport is None:
             raise NoAnswer("the connection ended at once")
-        asked: Deferred[Reply] = Deferred()
-        wire.asked = asked
+        waiting: Deferred[Reply] = Deferred()
+        wire.waiting = waiting
         wire.transport.write(request(method, path, sent, fields))
         timer = self.process.callLater(0.05 if lose else ANSWER_S, wire.close)
         try:
-            heard = await asked
+            received = await waiting
         finally:
             if timer.active():
                 timer.cancel()
@@ -115,7 +115,7 @@ class Client:
             self._idle.append(wire)
         elif wire.alive:
             wire.close()
-        return heard
+        return received
 
     async def _wire(self) -> _Wire:
         now = self.process.seconds()
@@ -133,24 +133,24 @@ class Client:
             self._making.remove(made)
         self.forget()
         self._all.append(wire)
-        if not wire.alive:  # it is made, and told so in this turn
+        if not wire.alive:  # it is connected later in this turn
             begun: Deferred[None] = Deferred()
             self.process.world.later(0, lambda: begun.callback(None))
             await begun
         return wire
 
     def forget(self) -> None:
-        """Let go of connections that have ended."""
-        self._all = [one for one in self._all if one.alive]
-        for one in self._idle:  # they keep their places
-            if not one.alive:
-                one.transport = None
+        """Forget ended connections."""
+        self._all = [wire for wire in self._all if wire.alive]
+        for wire in self._idle:  # they keep their place in the list
+            if not wire.alive:
+                wire.transport = None
 
     def close(self) -> None:
         """Close every connection of this PC to the host."""
-        for one in [*self._all, *self._idle]:
-            if one.alive:
-                one.close()
+        for wire in [*self._all, *self._idle]:
+            if wire.alive:
+                wire.close()
         for made in list(self._making):
             if not made.called:
                 made.errback(NoAnswer("given up"))

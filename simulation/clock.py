@@ -1,4 +1,4 @@
-"""The simulation's time: one queue of timers for all processes, and no waiting."""
+"""The simulation's time: one queue of timers for all processes, without waiting."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ START = 1_790_000_000.0  # epoch seconds of the beginning: some day in September
 
 
 class Buried(Protocol):
-    """Something of a process that has died."""
+    """A part of a dead process."""
 
     def release(self) -> None:
-        """Let go of what it holds: nobody asks it for anything any more."""
+        """Release what it holds; nobody uses it any more."""
 
 
 @implementer(IDelayedCall)
@@ -47,11 +47,11 @@ class Timer:
         self.state = ""  # then "called" or "cancelled"
 
     def active(self) -> bool:
-        """Whether the call is still to come."""
+        """Return whether the call is still pending."""
         return not self.state
 
     def getTime(self) -> float:
-        """The time of the call, in epoch seconds."""
+        """Return the time of the call, in epoch seconds."""
         return self.at
 
     def cancel(self) -> None:
@@ -67,7 +67,7 @@ class Timer:
         self._move(self.world.now + secondsFromNow)
 
     def release(self) -> None:
-        """See ``Buried``: nothing is done at its time."""
+        """See ``Buried``: nothing is called at its time."""
         self._run, self.process, self.args, self.kw = _nothing, None, (), {}
 
     def _check(self) -> None:
@@ -80,7 +80,7 @@ class Timer:
             self.world.queue(self)
 
     def run(self) -> None:
-        """Call what was to be called, unless its process has died."""
+        """Call the function unless the process has died."""
         process = self.process
         if process is not None and process.frozen_until > self.world.now:
             self._move(process.frozen_until)
@@ -96,7 +96,7 @@ class Timer:
 
 
 def _nothing() -> None:
-    """What a buried timer calls."""
+    """Do nothing: a buried timer calls it."""
 
 
 @define(eq=False)
@@ -106,7 +106,7 @@ class World:
     seed: int
     now: float = START
     events: int = 0  # timers called
-    # what dead processes held: were it let go, their coroutines would run on to their ends
+    # parts of dead processes: releasing them would run their coroutines to the end
     buried: list[Buried] = field(factory=list)
     chance: random.Random = field(init=False)  # ids, secrets: what the code under test draws
     weather: random.Random = field(init=False)  # latency and faults
@@ -119,7 +119,7 @@ class World:
         self.weather = random.Random(f"weather {self.seed}")  # noqa: S311
 
     def system(self) -> System:
-        """What the kernel shall use in place of the machine's time and chance."""
+        """Return the kernel's replacement for the machine's time and chance."""
         draw = self.chance
         return System(
             epoch=self.seconds,
@@ -133,32 +133,30 @@ class World:
         )
 
     def seconds(self) -> float:
-        """Epoch seconds, for clocks and timers alike."""
+        """Return epoch seconds, for clocks and timers alike."""
         return self.now
 
     def later(self, seconds: float, run: Callable[[], Any]) -> Timer:
-        """Call ``run`` in so many seconds."""
+        """Call ``run`` in ``seconds``."""
         return self.at(self.now + max(0.0, seconds), run)
 
     def at(self, when: float, run: Callable[[], Any]) -> Timer:
-        """Call ``run`` at that time of the simulation, in epoch seconds."""
+        """Call ``run`` at ``when``, in epoch seconds of the simulation."""
         timer = Timer(self, when, run)
         self.queue(timer)
         return timer
 
     def reserve(self, count: int) -> int:
-        """Places for so many calls that are asked for later, each before all others of its instant
-        that are asked for from now on; gives the number of the first.
-        """
+        """Reserve places for later calls, before others of their instant; return the first."""
         self._number += count
         return self._number - count + 1
 
     def at_place(self, when: float, number: int, run: Callable[[], Any]) -> None:
-        """Call ``run`` at that time, in a place that was reserved."""
+        """Call ``run`` at that time in a reserved place."""
         heapq.heappush(self._queue, (when, number, Timer(self, when, run)))
 
     def queue(self, timer: Timer) -> None:
-        """Put a timer in its place; those of one instant come in the order of the asking."""
+        """Queue a timer; timers of one instant run in the order of queuing."""
         if self.burying:
             return
         timer.queued_at = timer.at
@@ -166,25 +164,25 @@ class World:
         heapq.heappush(self._queue, (timer.at, self._number, timer))
 
     def bury(self) -> None:
-        """Let go of what dead processes held: what their coroutines do at their ends counts not.
+        """Release what dead processes held; the last steps of their coroutines do not count.
 
-        They draw from other dice meanwhile, ask for no time, and what they log is not heard.
+        Meanwhile they draw from other dice, queue no timers, and their log is ignored.
         """
         weather, self.weather = self.weather, random.Random(0)  # noqa: S311
         self.burying = True
         try:
             with owned(World(self.seed).system()), rare_things(lambda _: False):
                 timers = [timer for _, _, timer in self._queue]
-                self.buried += [one for one in timers if one.process and one.process.dead]
-                for one in self.buried:
-                    one.release()
+                self.buried += [timer for timer in timers if timer.process and timer.process.dead]
+                for entry in self.buried:
+                    entry.release()
                 self.buried.clear()
                 gc.collect()
         finally:
             self.weather, self.burying = weather, False
 
     def run_until(self, end: float) -> None:
-        """Call all that is due until then."""
+        """Run all timers that are due until ``end``."""
         queue = self._queue
         while queue and queue[0][0] <= end:
             at, _, timer = heapq.heappop(queue)

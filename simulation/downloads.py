@@ -1,4 +1,4 @@
-"""What players do with the game's files."""
+"""The players' downloads of game files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FILES = "/content/v1/files/"
 
 
 async def download(me: SimPlayer, dice: random.Random) -> None:
-    """Fetch a file of the manifest, whole or in two parts, and look at its bytes."""
-    heard = await me.ask("GET", "/content/v1/manifest")
-    if heard.status != 200 or not me.key:
+    """Download a file of the manifest, whole or in two parts, and check its bytes."""
+    reply = await me.ask("GET", "/content/v1/manifest")
+    if reply.status != 200 or not me.key:
         return
-    entry = dice.choice(heard.json["files"])
+    entry = dice.choice(reply.json["files"])
     path, size, key = FILES + quote(entry["path"]), entry["size"], {ACCOUNT_KEY: me.key}
     if dice.random() < 0.5:
         whole = await me.ask("GET", path, headers=key, lose=dice.random() < 0.2)
@@ -33,5 +33,5 @@ async def download(me: SimPlayer, dice: random.Random) -> None:
 
 def _check(me: SimPlayer, entry: dict[str, str], body: bytes) -> None:
     if hashlib.sha256(body).hexdigest() != entry["sha256"]:
-        told = f"{me.name} got {len(body)} bytes of {entry['path']} that are not the file's"
-        me.history.wrong.add("whole or not at all", told)
+        text = f"{me.name} got {len(body)} bytes of {entry['path']} that are not the file's"
+        me.history.wrong.add("whole or not at all", text)

@@ -1,4 +1,4 @@
-"""The ends of a connection in memory: a TCP transport as Twisted's protocols know it."""
+"""The ends of a connection in memory, as Twisted's TCP transports."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from twisted.internet.interfaces import IHalfCloseableProtocol, ITCPTransport
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-HIGH, LOW = 65_536, 16_384  # bytes under way at which a writer is told to pause, and to go on
+HIGH, LOW = 65_536, 16_384  # pending bytes at which a writer pauses and resumes
 SOON_S = 0.0001
-PIECE, PIECE_S = 400, 0.1  # what a slow reader takes at a time
-GIVEN_UP_S = 900.0  # so long bytes that nobody takes are sent again
+PIECE, PIECE_S = 400, 0.1  # the bytes a slow reader takes at a time
+GIVEN_UP_S = 900.0  # how long bytes without a receiver are resent
 
 
 @implementer(ITCPTransport)
 class End:
     """One end of a connection, the ITCPTransport of its protocol; methods as Twisted names them."""
 
-    other: End
+    far_end: End
     protocol: Any = None
     dataBuffer = b""  # autobahn's adapter looks at these three
     offset = 0
@@ -68,9 +68,9 @@ class End:
         self.write(b"".join(iovec))
 
     def _send(self, what: Any) -> None:
-        """Put bytes, or the end (an exception or ``half``), on their way: in order."""
+        """Put bytes, or the end (an exception or ``half``), on their way, in order."""
         due = self.world.now + self.network.latency(
-            self.process.machine, self.other.process.machine
+            self.process.machine, self.far_end.process.machine
         )
         if self._under_way:
             due = max(due, self._under_way[-1][0])
@@ -81,13 +81,13 @@ class End:
     def _deliver(self) -> None:
         if not self._under_way:
             return
-        if self.network.silent and self.network.loses(self.process, self.other.process):
+        if self.network.silent and self.network.loses(self.process, self.far_end.process):
             self.world.later(1.0, self._deliver)  # sent again, like lost packets
             return
-        if self.other.vanished:
+        if self.far_end.vanished:
             self._to_nobody()
             return
-        other, pieces, ending = self.other, [], None
+        peer, pieces, ending = self.far_end, [], None
         while self._under_way and self._under_way[0][0] <= self.world.now:
             _, what = self._under_way.popleft()
             if isinstance(what, bytes):
@@ -96,18 +96,18 @@ class End:
                 ending = what
         if self._under_way:
             self.world.at(self._under_way[0][0], self._deliver)
-        if other.gone:
+        if peer.gone:
             return
         if pieces:
-            other.arrived(b"".join(pieces))
+            peer.arrived(b"".join(pieces))
         if ending is not None:
-            other.peer_ended(ending)
+            peer.peer_ended(ending)
 
     def _to_nobody(self) -> None:
-        """Sent again until a machine that is on again knows nothing of it, or for too long."""
+        """Resend until a machine that is on again does not know the connection, or for too long."""
         if self._unheard_since is None:
             self._unheard_since = self.world.now
-        off = self.other.process.machine in self.network.off
+        off = self.far_end.process.machine in self.network.off
         if off and self.world.now - self._unheard_since < GIVEN_UP_S:
             self.world.later(1.0, self._deliver)
         else:
@@ -115,7 +115,7 @@ class End:
             self.lost(ConnectionLost())
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Back-pressure, for push producers; a pull producer is asked until it is done."""
+        """Register a producer for back-pressure; a pull producer is asked until it is done."""
         self._producer = producer
         self._pulls = not streaming
         if self.gone:
@@ -132,13 +132,13 @@ class End:
             self.world.later(0.001, self._pull)
 
     def unregisterProducer(self) -> None:
-        """No back-pressure from now on."""
+        """End the back-pressure."""
         self._producer = None
         if self.disconnecting:
             self._finish()
 
     def taken(self, count: int) -> None:
-        """The other end has taken so many of our bytes."""
+        """Record that the other end has taken ``count`` of our bytes."""
         self._bytes -= count
         if self._held and self._bytes <= LOW and self._producer is not None and not self.gone:
             self._held = False
@@ -147,14 +147,14 @@ class End:
     # -- reading ---------------------------------------------------------------
 
     def arrived(self, data: bytes) -> None:
-        """Take bytes from the line; they are read unless the process stands still or pauses."""
+        """Take bytes from the line; they are read unless the process is frozen or paused."""
         if self.process.dead or self.gone:
             return
         self._inbox.append(data)
         self._read()
 
     def read_on(self) -> None:
-        """The process stood still, and goes on."""
+        """Resume reading after the process was frozen."""
         if not self.gone and not self.process.dead:
             self._read()
 
@@ -165,7 +165,7 @@ class End:
             data = self._inbox.popleft()
             if self.network.slow and self.process.machine in self.network.slow:
                 data = self._piece(data)
-            self.other.taken(len(data))
+            self.far_end.taken(len(data))
             self.network.sent(self.number, self.process.name, data)
             self.process.guard(self.protocol.dataReceived, data)
         if self._inbox_end is not None and not self._inbox and not self._paused:
@@ -173,7 +173,7 @@ class End:
             self._hear(how)
 
     def _piece(self, data: bytes) -> bytes:
-        """What a slow reader takes now; the rest after a while."""
+        """Return the bytes a slow reader takes now; the rest follows later."""
         if len(data) > PIECE:
             self._inbox.appendleft(data[PIECE:])
         self._rests = True
@@ -185,7 +185,7 @@ class End:
         self._read()
 
     def peer_ended(self, how: Any) -> None:
-        """The other end sends no more."""
+        """Handle the end of what the other end sends."""
         if self.gone or self.process.dead:
             return
         if self.process.frozen_until > self.world.now:
@@ -209,7 +209,7 @@ class End:
         self.lost(how)
 
     def pauseProducing(self) -> None:
-        """Read no more for now."""
+        """Pause reading."""
         self._paused = True
 
     def resumeProducing(self) -> None:
@@ -223,7 +223,7 @@ class End:
     # -- ends ------------------------------------------------------------------
 
     def loseConnection(self) -> None:
-        """Close when all is written."""
+        """Close once everything is written."""
         if self.gone or self.disconnecting:
             return
         self.disconnecting = True
@@ -238,13 +238,13 @@ class End:
         self.process.callLater(SOON_S, lambda: self.lost(ConnectionDone()))
 
     def loseWriteConnection(self) -> None:
-        """Write no more, and read on."""
+        """Close for writing; reading continues."""
         if not self.gone and not self._fin:
             self._fin = True
             self._send("half")
 
     def abortConnection(self) -> None:
-        """Close at once; what is under way is lost."""
+        """Close at once; pending bytes are lost."""
         if self.gone or self._aborted:
             return
         self._aborted = True
@@ -256,25 +256,25 @@ class End:
     _aborted = False
 
     def reset(self) -> None:
-        """The line breaks: both ends hear of it."""
+        """Break the line; both ends are notified."""
         self._under_way.clear()
-        self.other._under_way.clear()
+        self.far_end._under_way.clear()
         self.lost(ConnectionLost())
-        self.other.lost(ConnectionLost())
+        self.far_end.lost(ConnectionLost())
 
     def vanish(self) -> None:
-        """The machine is off: nothing is sent any more, and the other end is not told."""
+        """Disappear with the machine: nothing is sent, and the other end is not notified."""
         self.gone = self.vanished = self._fin = True
         self.network.forget(self)
         self._inbox.clear()
 
     def stall(self, seconds: float) -> None:
-        """Read nothing for so long."""
+        """Read nothing for ``seconds``."""
         self._rests = True
         self.process.callLater(seconds, self._rested)
 
     def lost(self, why: Exception) -> None:
-        """It is over; the protocol is told, once."""
+        """End the connection and notify the protocol, once."""
         if self.gone:
             return
         self.gone = True
@@ -285,12 +285,12 @@ class End:
             self.process.guard(producer.stopProducing)
         if self.protocol is not None and not self.process.dead:
             self.process.guard(self.protocol.connectionLost, Failure(why))
-        if not self._fin and not self.other.gone:
+        if not self._fin and not self.far_end.gone:
             self._fin = True
             self._send(ConnectionLost() if isinstance(why, ConnectionLost) else ConnectionDone())
 
     def release(self) -> None:
-        """Let go of what a dead process held: the other end, which may live on, knows this one."""
+        """Release what a dead process held; the other end may still refer to this one."""
         self.protocol = self._producer = None
 
     # -- what a TCP transport has besides ----------------------------------------
@@ -305,11 +305,11 @@ class End:
         return True
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Nothing to do: no byte is delayed for another here."""
+        """Do nothing: no byte is delayed here."""
 
     def getTcpKeepAlive(self) -> bool:
-        """Ends that are gone are known to be."""
+        """Return True: ended ends are always noticed."""
         return True
 
     def setTcpKeepAlive(self, enabled: bool) -> None:
-        """Nothing to do: see ``getTcpKeepAlive``."""
+        """Do nothing: see ``getTcpKeepAlive``."""

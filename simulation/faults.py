@@ -1,4 +1,4 @@
-"""What happens to machines, lines and disks; each fault ends by itself."""
+"""Faults of machines, lines and disks; each fault ends by itself."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from simulation.host import RESTARTED_S, STOPPED_S, SimHost
 from simulation.network import Network
 from simulation.valkey import MACHINE as ENGINE
 
-CURIOUS, ASK_S = 0.7, 4.0  # of those in the chat, and within how many seconds
+CURIOUS, ASK_S = 0.7, 4.0  # share of the players in the chat, and within how many seconds
 Fault = Callable[["Breaker", random.Random], None]
 
 
 @define(eq=False)
 class Breaker:
-    """Breaks things of a host, and mends them after a while. ``mark`` is told, for the picture."""
+    """Breaks parts of a host and mends them after a while; ``mark`` records it for the timeline."""
 
     world: World
     network: Network
     host: SimHost
     players: list[Any]
     mark: Callable[[str], None] = lambda text: None
-    missing: Callable[[float, float], None] = lambda since, until: None  # told of such times
-    shaken: Callable[[], None] = lambda: None  # told when live state may be lost
-    # told until when something is broken, and by whom alone it is noticed; "": by anybody
+    missing: Callable[[float, float], None] = lambda since, until: None  # called with such periods
+    shaken: Callable[[], None] = lambda: None  # called when live state may be lost
+    # called with the end of a fault and the only player who notices it; "" for anybody
     troubled: Callable[[float, str], None] = lambda until, who: None
-    # told as a fault begins: whom it cuts off at once hears so before it has told its end
+    # called when a fault begins, before its end is known
     begins: Callable[[str], None] = lambda who: None
-    until: float = field(default=0.0)  # by then everything is mended
-    struck: str = field(default="", init=False)  # the player whose line alone the fault is of
+    until: float = field(default=0.0)  # everything is mended by then
+    struck: str = field(default="", init=False)  # the player whose line the fault is of
 
     def somebody(self, dice: random.Random) -> Any:
-        """The player whose line alone the fault is of."""
+        """Return a random player, whose line the fault is of."""
         player = dice.choice(self.players)
         self.struck = player.name
         self.begins(player.name)
         return player
 
     def do(self, name: str, dice: random.Random) -> None:
-        """Let the fault of this name happen; ``dice`` decides where and for how long."""
+        """Cause the fault of this name; ``dice`` decides where and how long."""
         self.mark(name)
         if name in SHAKING:
             self.shaken()
@@ -56,17 +56,17 @@ class Breaker:
         self.until = max(self.until, before)
 
     def missed(self, for_s: float) -> None:
-        """For so long metagames may miss one another's news, and the chat's lines with them."""
+        """Record that metagames may miss news and chat lines for ``for_s`` seconds."""
         if self.host.shared:
             self.missing(self.world.now, self.world.now + for_s)
 
     def mend(self, after_s: float, work: Callable[[], object]) -> None:
-        """Undo a fault in so many seconds."""
+        """Undo a fault in ``after_s`` seconds."""
         self.until = max(self.until, self.world.now + after_s)
         self.world.later(after_s, work)
 
     def ask_around(self, after_s: float, dice: random.Random) -> None:
-        """Who sees that something hangs asks the others in the chat, when it goes on just now."""
+        """Let players in the chat ask each other about a short outage."""
         for player in self.players:
             if player.chat is not None and dice.random() < CURIOUS:
                 asks = partial(player.begin, "speak", random.Random(dice.random()))  # noqa: S311
@@ -74,7 +74,7 @@ class Breaker:
 
 
 def kill(name: str) -> Fault:
-    """The service dies as by a power cut, and comes back."""
+    """Return the fault in which a service dies as by a power cut and comes back."""
 
     def fault(breaker: Breaker, dice: random.Random) -> None:
         back = dice.choice((0.5, 2.0, 8.0))
@@ -88,7 +88,7 @@ def kill(name: str) -> Fault:
 
 
 def kill_after_commit(breaker: Breaker, dice: random.Random) -> None:
-    """The metagame dies between a commit and its answers, some commits from now."""
+    """Kill the metagame between a commit and its replies, some commits from now."""
     host, left = breaker.host, [dice.randrange(1, 20)]
 
     def on_commit() -> bool:
@@ -107,13 +107,13 @@ def kill_after_commit(breaker: Breaker, dice: random.Random) -> None:
 
 
 def slow_commits(breaker: Breaker, dice: random.Random) -> None:
-    """The disk takes seconds for each sync."""
+    """Make each sync of the disk take seconds."""
     breaker.host.disk.slow_s = dice.uniform(0.2, 4.0)
     breaker.mend(dice.uniform(5.0, 40.0), lambda: setattr(breaker.host.disk, "slow_s", 0.0))
 
 
 def failing_statement(breaker: Breaker, dice: random.Random) -> None:
-    """One of the next statements fails with an error of the disk, once or for a while."""
+    """Make one of the next statements fail with a disk error, once or for a while."""
     disk = breaker.host.disk
     disk.only_writes = dice.random() < 0.7
     disk.fail_in = dice.randrange(0, 8 if disk.only_writes else 60)
@@ -122,19 +122,19 @@ def failing_statement(breaker: Breaker, dice: random.Random) -> None:
 
 
 def full_disk(breaker: Breaker, dice: random.Random) -> None:
-    """Nothing that needs a new page can be written for a while."""
+    """Fill the disk for a while: nothing that needs a new page can be written."""
     breaker.host.disk.fill()
     breaker.mend(dice.uniform(5.0, 60.0), breaker.host.disk.make_room)
 
 
 def cut_line(breaker: Breaker, dice: random.Random) -> None:
-    """Every connection between one player's PC and the host breaks."""
+    """Break every connection between one player's PC and the host."""
     player = breaker.somebody(dice)
     breaker.network.cut(player.process.machine)
 
 
 def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
-    """A player's PC loses its power: it says nothing more, and nobody is told."""
+    """Cut the power of a player's PC; nobody is notified."""
     player = breaker.somebody(dice)
     if not player.process.dead:
         player.process.vanish()
@@ -142,7 +142,7 @@ def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
 
 
 def silent_line(breaker: Breaker, dice: random.Random) -> None:
-    """A player's packets are lost for a while; then the connections break or go on."""
+    """Lose a player's packets for a while; then connections break or go on."""
     player = breaker.somebody(dice)
     machine = player.process.machine
     breaker.network.silent.add(machine)
@@ -156,27 +156,27 @@ def silent_line(breaker: Breaker, dice: random.Random) -> None:
 
 
 def crashed_hunt(breaker: Breaker, dice: random.Random) -> None:
-    """A game server of a hunt dies with its players in it."""
-    running = [one for one in breaker.host.servers.running() if not one.stays]
+    """Crash a hunt's game server with its players."""
+    running = [server for server in breaker.host.servers.running() if not server.stays]
     if running:
         dice.choice(running).end(code=1)
 
 
 def dead_city(breaker: Breaker, dice: random.Random) -> None:
-    """The city dies; the deploy server has to start it again."""
-    for one in breaker.host.servers.running():
-        if one.stays:
-            one.end(code=1)
+    """Kill the city; the deploy server has to start it again."""
+    for server in breaker.host.servers.running():
+        if server.stays:
+            server.end(code=1)
 
 
 def failing_launches(breaker: Breaker, dice: random.Random) -> None:
-    """The next game servers cannot be started."""
+    """Make the next launches of game servers fail."""
     breaker.host.servers.fails = dice.randrange(1, 3)
     breaker.mend(90.0, lambda: setattr(breaker.host.servers, "fails", 0))
 
 
 def failover(breaker: Breaker, dice: random.Random) -> None:
-    """The engine of live state dies; its replica has not heard of the newest writes."""
+    """Kill the engine of live state; its replica lacks the newest writes."""
     lost_s, back = dice.choice((0.0, 0.01, 0.3, 3.0, 50.0)), dice.choice((0.1, 1.0, 6.0))
     if breaker.host.valkey is not None:
         breaker.host.valkey.fail_over(lost_s, back)
@@ -186,7 +186,7 @@ def failover(breaker: Breaker, dice: random.Random) -> None:
 
 
 def emptied_engine(breaker: Breaker, dice: random.Random) -> None:
-    """The engine of live state is started again with nothing in it."""
+    """Restart the engine of live state empty."""
     if breaker.host.valkey is not None:
         back = dice.choice((0.1, 1.0, 6.0))
         breaker.host.valkey.empty(back)
@@ -196,18 +196,18 @@ def emptied_engine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def slow_engine(breaker: Breaker, dice: random.Random) -> None:
-    """The engine of live state takes long for each answer."""
+    """Slow down the engine's replies."""
     engine = breaker.host.valkey
     if engine is not None:
         engine.slow(dice.choice((0.02, 0.1, 0.3)))
         breaker.mend(dice.uniform(10.0, 120.0), lambda: engine.slow(0.0))
 
 
-HEARD_LATE_S = 2.0  # who was cut off for no longer has missed nothing when all is well again
+HEARD_LATE_S = 2.0  # a shorter cut loses no news
 
 
 def cut_engine(breaker: Breaker, dice: random.Random) -> None:
-    """One metagame cannot reach the engine for a while, or by one connection alone."""
+    """Cut one metagame, or one of its connections, off the engine for a while."""
     if breaker.host.valkey is None:
         return
     network, for_s = breaker.network, dice.choice((0.1, 2.0, 10.0, 30.0, 60.0))
@@ -219,13 +219,13 @@ def cut_engine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def failing_syncs(breaker: Breaker, dice: random.Random) -> None:
-    """The next commits fail when everything is written already."""
+    """Make the next commits fail after everything is written."""
     breaker.host.disk.bad_syncs = dice.randrange(1, 6)
     breaker.mend(60.0, lambda: setattr(breaker.host.disk, "bad_syncs", 0))
 
 
 def frozen_metagame(breaker: Breaker, dice: random.Random) -> None:
-    """A metagame stands still, as under a full machine or a debugger, and goes on."""
+    """Freeze a metagame for a while, as an overloaded machine or a debugger does."""
     name, for_s = dice.choice(breaker.host.metagames), dice.uniform(0.5, 25.0)
     breaker.host.processes[name].freeze(for_s)
     breaker.missed(for_s)
@@ -233,17 +233,17 @@ def frozen_metagame(breaker: Breaker, dice: random.Random) -> None:
 
 
 def slow_reader(breaker: Breaker, dice: random.Random) -> None:
-    """A player's machine takes what is sent to it only bit by bit."""
+    """Make a player's machine receive only bit by bit."""
     machine = breaker.somebody(dice).process.machine
     breaker.network.slow.add(machine)
     breaker.mend(dice.uniform(5.0, 60.0), lambda: breaker.network.slow.discard(machine))
 
 
-NOTICED_S = 4.0  # in which a metagame knows that the engine is gone, whom nobody tells
+NOTICED_S = 4.0  # until a metagame notices by itself that the engine is away
 
 
 def powerless_engine(breaker: Breaker, dice: random.Random) -> None:
-    """The engine's machine loses its power: no connection to it is ended, and none answers."""
+    """Cut the power of the engine's machine: connections neither end nor answer."""
     lost_s, back = dice.choice((0.0, 0.01, 0.3, 3.0)), dice.choice((0.5, 3.0, 20.0))
     if breaker.host.valkey is not None:
         breaker.host.valkey.lose_power(lost_s, back)
@@ -253,7 +253,7 @@ def powerless_engine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def stopped_metagame(breaker: Breaker, dice: random.Random) -> None:
-    """A metagame is told to stop: what runs ends first; later it is started again."""
+    """Stop a metagame gracefully and start it again later."""
     name, back = dice.choice(breaker.host.metagames), dice.choice((0.5, 5.0, 20.0))
     for_s = STOPPED_S + back
     breaker.host.stop(name, back)
@@ -262,7 +262,7 @@ def stopped_metagame(breaker: Breaker, dice: random.Random) -> None:
 
 
 def rolling_restart(breaker: Breaker, dice: random.Random) -> None:
-    """All metagames are restarted, one after the other, as ``svcctl restart --rolling`` does."""
+    """Restart all metagames one after the other, like ``svcctl restart --rolling``."""
     waiting = list(breaker.host.metagames)
     for_s = len(waiting) * (STOPPED_S + RESTARTED_S)
 
@@ -276,21 +276,21 @@ def rolling_restart(breaker: Breaker, dice: random.Random) -> None:
 
 
 def frozen_game_server(breaker: Breaker, dice: random.Random) -> None:
-    """A game server stands still, and may not heed being told to end."""
+    """Freeze a game server, which may ignore requests to end."""
     running = breaker.host.servers.running()
     if running:
-        one = dice.choice(running)
-        one.stand_still(deaf=dice.random() < 0.5)
+        server = dice.choice(running)
+        server.stand_still(deaf=dice.random() < 0.5)
 
 
 def hanging_launch(breaker: Breaker, dice: random.Random) -> None:
-    """The next game server never gets to listening."""
+    """Make the next game server hang before it listens."""
     breaker.host.servers.hangs = True
     breaker.mend(90.0, lambda: setattr(breaker.host.servers, "hangs", False))
 
 
 def broken_firewall(breaker: Breaker, dice: random.Random) -> None:
-    """Whatever the allowlist helper wants of the firewall fails for a while."""
+    """Make the allowlist helper's firewall changes fail for a while."""
     breaker.host.firewall.broken = True
     mend = partial(setattr, breaker.host.firewall, "broken", False)
     breaker.mend(dice.uniform(5.0, 60.0), mend)
@@ -333,7 +333,7 @@ OF_ENGINE = (
     "failover",
     "powerless-engine",
     "slow-engine",
-)  # where live state is on one
+)  # if live state is on an engine
 SHAKING = (
     "cut-engine",
     "emptied-engine",

@@ -1,4 +1,4 @@
-"""Game servers of the simulation: started by the real deploy server, played on by datagrams."""
+"""Game servers of the simulation: started by the real deploy server, played by datagrams."""
 
 from __future__ import annotations
 
@@ -15,44 +15,46 @@ from svcserver.deploy.fleet import GameServer as Running
 from svcserver.deploy.process import GameProcess, UnknownExit
 from svcserver.deploy.simulator import NO_PLAYERS, PERSISTENT_FROM, CommandLine
 
-IDLE_S = 50.0  # a hunt nobody comes to ends
+IDLE_S = 50.0  # a hunt without players ends
 EMPTY_S = 5.0  # after the last player has left
 BOOT_S = 2.0
 FIRST_PID = 1000
 DATAGRAM = 64  # bytes
-ENDED_S = 150.0  # the deploy server has ended what has read nothing for two minutes
-NEVER_HEARD_S = 180.0  # players who fell silent are gone
+ENDED_S = 150.0  # the deploy server has ended a server that has read nothing for two minutes
+NEVER_HEARD_S = 180.0  # silent players are removed
 
 
 @frozen
-class _Kept:
-    """What is noted of a game server."""
+class _NotedServer:
+    """A noted game server."""
 
     server: Running
     all: Servers
 
     def is_running(self, mark: str) -> bool:
-        """Whether the process that was noted still runs."""
+        """Return whether the noted process still runs."""
         return self.all.runs(self.server.pid)
 
 
 @define(eq=False)
 class Notes:
-    """``deploy.saved_servers.SavedServers`` in memory: it outlives its deploy server."""
+    """``deploy.kept.KeptServers`` in memory; it outlives its deploy server."""
 
     servers: Servers
     _noted: dict[str, Running] = field(factory=dict, init=False)
 
     def save(self, server: Running) -> None:
-        """Note a game server that has been started."""
+        """Note a game server that was started."""
         self._noted[server.id] = evolve(server)
 
     def delete(self, server_id: str) -> None:
         self._noted.pop(server_id, None)
 
-    def load_all(self) -> list[_Kept]:
-        """The game servers that an earlier run of the deploy server noted."""
-        return [_Kept(evolve(one), self.servers) for _, one in sorted(self._noted.items())]
+    def load_all(self) -> list[_NotedServer]:
+        """Return the game servers noted by an earlier run of the deploy server."""
+        return [
+            _NotedServer(evolve(server), self.servers) for _, server in sorted(self._noted.items())
+        ]
 
 
 @define(eq=False)
@@ -67,37 +69,36 @@ class GameServer:
     began: float
     listens: bool = False
     over: bool = False
-    deaf: bool = False  # it ends by KILL alone
-    still: bool = False  # it reads nothing, and does nothing
+    deaf: bool = False  # only KILL ends it
+    still: bool = False  # it is frozen
     still_since: float = 0.0
     unread: int = 0  # bytes
     adopted: bool = False  # by a deploy server that did not start it
-    heard: float = 0.0
+    last_heard: float = 0.0
     players: dict[str, float] = field(factory=dict)  # who, and when last heard
     loot: dict[str, int] = field(factory=dict)  # rewards given, by player
 
     @property
     def stays(self) -> bool:
-        """Whether it is a world that never ends for want of players."""
+        """Return whether it is a world, which does not end when it is empty."""
         return self.line.port >= PERSISTENT_FROM
 
     @property
     def plays(self) -> bool:
-        """Whether players are let in: it listens, and has not ended."""
+        """Return whether players are admitted: it listens and has not ended."""
         return self.listens and not self.over and not self.still
 
     def hear(self, ip: str, account: str, *, goodbye: bool = False) -> bool:
-        """A datagram of a player who was sent here; whether it was answered.
+        """Handle a player's datagram; return whether it was answered.
 
-        A line to a game server ends with it: who was on one that held the port earlier is
-        no player of this one.
+        Players of an earlier server on the same port are not players of this one.
         """
         if not self.fleet.lets_in(ip, self.line.port):
             return False
         if not self.plays:
             self.sent_to()
             return False
-        self.heard = self.world.now
+        self.last_heard = self.world.now
         if goodbye:
             self.players.pop(account, None)
         else:
@@ -105,27 +106,27 @@ class GameServer:
         return True
 
     def sent_to(self) -> None:
-        """A datagram comes, and waits where nobody reads."""
+        """Receive a datagram, which waits while nobody reads."""
         if self.still and not self.over:
             self.unread += DATAGRAM
 
     def stand_still(self, *, deaf: bool) -> None:
-        """Read nothing more from now on; ``deaf``: it ends by KILL alone."""
+        """Freeze; if ``deaf``, only KILL ends it."""
         self.still, self.still_since, self.deaf = True, self.world.now, deaf
 
     def loseConnection(self) -> None:
-        """Pipes need no closing here."""
+        """Do nothing: there are no pipes."""
 
     def signalProcess(self, how: str) -> None:
-        """End it a moment later; one that hangs heeds KILL alone."""
+        """End it a moment later; a frozen one may react to KILL only."""
         if how == "KILL" or not self.deaf:
             number = signal.SIGKILL if how == "KILL" else signal.SIGTERM
             self.world.later(0.05, lambda: self.end(by=number))
 
     def boot(self) -> None:
-        """Begin to listen: from now on players are let in."""
+        """Start to listen; players are admitted from now on."""
         if not self.over and not self.still:
-            self.listens, self.heard = True, self.world.now
+            self.listens, self.last_heard = True, self.world.now
             self.world.later(5.0, self._look)
 
     def _look(self) -> None:
@@ -136,20 +137,20 @@ class GameServer:
             if now - at > NEVER_HEARD_S:
                 del self.players[name]
         waits = EMPTY_S if self.loot or self.line.expected == NO_PLAYERS else IDLE_S
-        if not self.stays and not self.players and now - self.heard > waits:
+        if not self.stays and not self.players and now - self.last_heard > waits:
             self.end()
         else:
             self.world.later(5.0, self._look)
 
     def end(self, code: int = 0, by: int | None = None) -> None:
-        """End the process, and let its parent hear how."""
+        """End the process and notify its parent."""
         if self.over:
             return
         self.over = True
         self.fleet.ended(self)
         done = code == 0 and by is None
         why: Exception = ProcessDone(0) if done else ProcessTerminated(code or None, by)
-        if self.adopted:  # who is not its parent is not told how it ended
+        if self.adopted:  # only the parent learns the exit status
             why = UnknownExit()
         if not self.fleet.parent_dead():
             self.process.processExited(Failure(why))
@@ -160,7 +161,7 @@ class GameServer:
 class Servers:
     """All game servers of the host; the ``Starter`` of the supervisor.
 
-    ``lets_in`` is the firewall. Who has ended is kept in ``started`` until ``forget``.
+    ``lets_in`` is the firewall. Ended servers stay in ``started`` until ``forget``.
     """
 
     world: World
@@ -176,11 +177,11 @@ class Servers:
     _bound: dict[int, GameServer] = field(factory=dict, init=False)
 
     def parent_dead(self) -> bool:
-        """Whether the deploy server that would hear of an end is gone."""
+        """Return whether the deploy server that would be notified is dead."""
         return self.parent is None or bool(self.parent.dead)
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
-        """Start a game server in place of a process, as ``deploy.process.Spawner`` does."""
+        """Start a game server in place of a process, like ``deploy.process.Spawner``."""
         if self.fails:
             self.fails -= 1
             raise OSError(12, "Cannot allocate memory")
@@ -203,48 +204,49 @@ class Servers:
         return pid
 
     def runs(self, pid: int) -> bool:
-        """Whether this process has not ended."""
+        """Return whether this process has not ended."""
         return pid in self.started and not self.started[pid].over
 
     def forget(self) -> None:
-        """Let go of those that have ended: a month of them would fill the memory."""
-        self.started = {pid: one for pid, one in self.started.items() if not one.over}
+        """Forget ended servers: a month of them would fill the memory."""
+        self.started = {pid: server for pid, server in self.started.items() if not server.over}
 
     def ended(self, server: GameServer) -> None:
-        """Give the port back."""
+        """Release the port."""
         if self._bound.get(server.line.port) is server:
             del self._bound[server.line.port]
 
     def is_bound(self, port: int) -> bool:
-        """Whether a program holds the UDP port: also one that outlived its deploy server."""
+        """Return whether a program holds the UDP port, even one that outlived its deploy server."""
         return port in self._bound
 
     def running(self) -> list[GameServer]:
-        """The game servers that have not ended."""
+        """Return the game servers that have not ended."""
         return list(self._bound.values())
 
     def unread(self) -> list[str]:
-        """What the kernel's table says of the game servers' sockets."""
+        """Return the kernel's table of the game servers' sockets."""
         rows = [
-            f"0: 00000000:{one.line.port:X} 0:0 07 0:{one.unread:X} 0 0 0 0 {one.line.port}"
-            for one in self.running()
+            f"0: 00000000:{server.line.port:X} 0:0 07 0:{server.unread:X} 0 0 0 0 "
+            f"{server.line.port}"
+            for server in self.running()
         ]
         return ["\n".join(["sl local_address rem_address st tx_queue:rx_queue", *rows])]
 
     def ping(self, port: int) -> None:
-        """The deploy server's datagram that means nothing."""
+        """Receive the deploy server's probe datagram."""
         server = self.at(port)
         if server is not None:
             server.sent_to()
 
     def end_left_over(self, spared: Collection[int]) -> None:
-        """What the deploy server does at its start with those it has not adopted."""
-        for one in self.running():
-            if one.pid not in spared:
-                one.end(by=signal.SIGKILL)
+        """End the game servers that the starting deploy server has not adopted."""
+        for server in self.running():
+            if server.pid not in spared:
+                server.end(by=signal.SIGKILL)
 
     def take(self, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-        """As ``deploy.process.adopt``; raises OSError where it has ended."""
+        """Adopt a process like ``deploy.adopted.adopt``; raises OSError if it has ended."""
         if not self.runs(pid) or not is_ours():
             raise ProcessLookupError(3, "No such process")
         server = self.started[pid]
@@ -254,14 +256,14 @@ class Servers:
         process.attach(server, nobody)
 
     def holds_up(self, account: str) -> bool:
-        """Whether this player is still counted on a hunt that stands still.
+        """Return whether this player still counts as on a frozen hunt.
 
-        Until the deploy server has ended it they get no other.
+        Until the deploy server ends that hunt, they get no other.
         """
-        stands = (one for one in self.started.values() if one.still and not one.over)
-        since = (one.still_since for one in stands if account in one.players)
+        stands = (server for server in self.started.values() if server.still and not server.over)
+        since = (server.still_since for server in stands if account in server.players)
         return any(self.world.now - at < ENDED_S for at in since)
 
     def at(self, port: int) -> GameServer | None:
-        """The game server that holds the port."""
+        """Return the game server that holds the port."""
         return self._bound.get(port)

@@ -1,4 +1,4 @@
-"""What players do with items that stand for themselves, loadouts and the store."""
+"""The players' acts on instanced items, loadouts and the store."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import random
 from typing import Any
 
 from simulation.belongings import Deal, load, transact
-from simulation.holdings import Change
+from simulation.holdings import ItemChange
 from simulation.outcomes import ACKED, UNKNOWN, outcome
 from simulation.player import SimPlayer, Stopped, together
 from svcserver.players.http import NoAnswer
 from svcserver.players.requests import buy, loadout, thing
 
-WEAPON = "WP_SIM"  # the store has no such
+WEAPON = "WP_SIM"  # not in the store
 MOST_ITEMS = 6  # of a player at a time
 TAGS = ("webstore", "season09b_pass")
-FEW = 6  # offers that a player cares for: some are bought again and again
+FEW = 6  # offers a player uses, so that some are bought repeatedly
 PERSISTENT = "persistent"
 
 
 async def craft(me: SimPlayer, dice: random.Random) -> None:
-    """Make an item, sometimes sent twice at once."""
+    """Create an item, sometimes sent twice at once."""
     if not me.character:
         await load(me, dice)
     if not me.character or len(me.items) >= MOST_ITEMS:
         return
     deal = Deal.of(me, dice.randrange(1, 20))
     item, data = f"item-{deal.id}", json.dumps({"Power": dice.randrange(100)})
-    made = me.history.things.sent(me.character, item, Change(1, data, deal.marker))
+    made = me.history.things.sent(me.character, item, ItemChange(1, data, deal.marker))
     lists = {"addInstancedItems": [thing(WEAPON, item, 1, data)]}
     made.state = await transact(me, deal, lists, times=1 + (dice.random() < 0.3))
     if made.state == ACKED:
@@ -36,7 +36,7 @@ async def craft(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def repair(me: SimPlayer, dice: random.Random) -> None:
-    """Pay for a better version of an item: both or neither."""
+    """Pay for a better version of an item: both or neither happens."""
     change = _next(me, dice)
     if change is None:
         return
@@ -45,7 +45,7 @@ async def repair(me: SimPlayer, dice: random.Random) -> None:
     if me.history.stacks.sure[me.character] < price:
         return
     deal = Deal.of(me, -price)
-    made = me.history.things.sent(me.character, item, Change(version, data, deal.marker))
+    made = me.history.things.sent(me.character, item, ItemChange(version, data, deal.marker))
     lists = {"saveInstancedItems": [thing(WEAPON, item, version, data)]}
 
     def overtaken() -> bool:
@@ -56,7 +56,7 @@ async def repair(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def hone(me: SimPlayer, dice: random.Random) -> None:
-    """Save one item by itself; sometimes two windows do, and the older version is refused."""
+    """Save one item alone, sometimes from two windows, of which the older version is refused."""
     works = [_hone(me, dice) for _ in range(1 + (dice.random() < 0.3))]
     await together(me, works)
 
@@ -66,8 +66,8 @@ async def _hone(me: SimPlayer, dice: random.Random) -> None:
     if change is None:
         return
     item, version, data = change
-    made = me.history.things.sent(me.character, item, Change(version, data))
-    wish = {"characterId": me.character, **thing(WEAPON, item, version, data)}
+    made = me.history.things.sent(me.character, item, ItemChange(version, data))
+    body = {"characterId": me.character, **thing(WEAPON, item, version, data)}
 
     def may(status: int) -> bool:
         return status == 409 and me.items.get(item) != version  # a newer one was sent
@@ -75,26 +75,26 @@ async def _hone(me: SimPlayer, dice: random.Random) -> None:
     me.transactions += 1
     me.under_way += 1
     try:
-        heard = await me.ask("POST", "/inventory/instanceditem", wish, may=may)
-        made.state = outcome(heard.status)
+        reply = await me.ask("POST", "/inventory/instanceditem", body, may=may)
+        made.state = outcome(reply.status)
     finally:
         me.under_way -= 1
 
 
 async def salvage(me: SimPlayer, dice: random.Random) -> None:
-    """Take an item apart for some currency."""
-    settled = [one for one in me.items if me.history.things.settled(me.character, one)]
+    """Break an item down for some currency."""
+    settled = [item for item in me.items if me.history.things.settled(me.character, item)]
     if not settled or me.under_way:
         return
     item = dice.choice(settled)
     del me.items[item]
     deal = Deal.of(me, dice.randrange(1, 20))
-    me.history.things.sent(me.character, item, Change(None, marker=deal.marker))
+    me.history.things.sent(me.character, item, ItemChange(None, marker=deal.marker))
     await transact(me, deal, {"removeInstancedItems": [{"instanceId": item}]})
 
 
 def _next(me: SimPlayer, dice: random.Random) -> tuple[str, int, str] | None:
-    """A new version of some item; None where the player has none."""
+    """Return a new version of some item; None if the player has none."""
     if not me.items or not me.character:
         return None
     item = dice.choice(list(me.items))
@@ -103,7 +103,7 @@ def _next(me: SimPlayer, dice: random.Random) -> tuple[str, int, str] | None:
 
 
 async def arm(me: SimPlayer, dice: random.Random) -> None:
-    """Save a loadout slot or the persistent part; the answer shows what was saved."""
+    """Save a loadout slot or the persistent part; the reply shows what was saved."""
     if not me.character:
         await load(me, dice)
     if not me.character:
@@ -121,9 +121,9 @@ async def arm(me: SimPlayer, dice: random.Random) -> None:
         return status == 400 and slot != PERSISTENT and int(slot) > unlocked
 
     call = loadout(me.account, me.character, slot, {"data": json.dumps(document)})
-    heard = await me.ask(*call, lose=lose, may=may)
-    chosen.answered(write, outcome(heard.status), me.now)
-    if heard.status == 200 and _slots(heard.json["payload"]).get(slot) != write.value:
+    reply = await me.ask(*call, lose=lose, may=may)
+    chosen.answered(write, outcome(reply.status), me.now)
+    if reply.status == 200 and _slots(reply.json["payload"]).get(slot) != write.value:
         me.history.wrong.add("an answer says what was done", f"{me.name}: slot {slot}")
 
 
@@ -132,10 +132,10 @@ async def armed(me: SimPlayer, dice: random.Random) -> None:
     if not me.character:
         return
     began, unlocks, path = me.now, me.unlocks, f"/loadout/{me.account}/{me.character}"
-    heard = await me.ask("GET", f"{path}/all")
-    if heard.status != 200:
+    reply = await me.ask("GET", f"{path}/all")
+    if reply.status != 200:
         return
-    payload = heard.json["payload"]
+    payload = reply.json["payload"]
     slots, chosen = _slots(payload), me.history.chosen
     for slot in (*map(str, range(6)), PERSISTENT):
         if f"{path}/{slot}" in chosen.of:  # what was never saved may have the game's own
@@ -145,8 +145,8 @@ async def armed(me: SimPlayer, dice: random.Random) -> None:
 
 
 def _slots(payload: dict[str, Any]) -> dict[str, str]:
-    """The elements of a loadout by name, as texts that can be compared."""
-    slots = {str(one["slot_index"]): _text(one) for one in payload["loadouts"]}
+    """Return the elements of a loadout by name, as comparable texts."""
+    slots = {str(loadout["slot_index"]): _text(loadout) for loadout in payload["loadouts"]}
     return {**slots, PERSISTENT: _text(payload["persistent"])}
 
 
@@ -155,36 +155,36 @@ def _text(document: dict[str, Any]) -> str:
 
 
 async def window(me: SimPlayer, dice: random.Random) -> None:
-    """Look at all that the store has, and remember some of it."""
-    seen: list[str] = []
+    """Read all offers of the store and remember some."""
+    available: list[str] = []
     for tag in TAGS:
-        heard = await me.ask("GET", f"/product/skus/public?requiredTags={tag}")
-        if heard.status != 200:
+        reply = await me.ask("GET", f"/product/skus/public?requiredTags={tag}")
+        if reply.status != 200:
             return
-        seen += [one["id"] for one in heard.json if one["remaining"]]
-    me.offers = [*dice.sample(seen, min(FEW - 1, len(seen))), *seen[-1:]]
+        available += [offer["id"] for offer in reply.json if offer["remaining"]]
+    me.offers = [*dice.sample(available, min(FEW - 1, len(available))), *available[-1:]]
 
 
 async def _purchase_tokens(me: SimPlayer, dice: random.Random, offer: str) -> list[str]:
     tokens: list[str] = []
     for _ in range(1 + (dice.random() < 0.3)):  # some press the button twice
-        heard = await me.ask("GET", f"/token/platinum/{offer}")
-        if heard.status == 200:
-            tokens.append(heard.json["purchaseToken"])
+        reply = await me.ask("GET", f"/token/platinum/{offer}")
+        if reply.status == 200:
+            tokens.append(reply.json["purchaseToken"])
     return tokens
 
 
 async def shop(me: SimPlayer, dice: random.Random) -> None:
-    """Take something from the store; the request is sent twice, or its answer is lost."""
+    """Buy something from the store; the request is sent twice, or its reply is lost."""
     if not me.offers:
         await window(me, dice)
     if not me.offers or not me.character:
         return
     character, account = me.character, me.account
-    heard = await me.ask("GET", f"/product/sku/{dice.choice(me.offers)}")
-    if heard.status != 200 or not heard.json["remaining"]:
+    reply = await me.ask("GET", f"/product/sku/{dice.choice(me.offers)}")
+    if reply.status != 200 or not reply.json["remaining"]:
         return
-    offer = heard.json
+    offer = reply.json
     tokens = await _purchase_tokens(me, dice, offer["id"])
     if not tokens:
         return
@@ -200,14 +200,14 @@ async def shop(me: SimPlayer, dice: random.Random) -> None:
             me.under_way -= 1
             states.append(state)
 
-    lost, times = dice.random() < 0.2, 1 + (dice.random() < 0.5)
+    missing, times = dice.random() < 0.2, 1 + (dice.random() < 0.5)
     try:
-        await together(me, [once(one, lose=lost) for one in tokens * times])
+        await together(me, [once(token, lose=missing) for token in tokens * times])
     except (NoAnswer, Stopped):
         if me.token:
             await once(tokens[0], lose=False)  # the game asks again with the token that it has
     finally:
         state = ACKED if ACKED in states else UNKNOWN if UNKNOWN in states else states[0]
-        items = [one["catalogId"] for one in offer["items"] or ()]
-        rights = [one["name"] for one in offer["entitlements"]]
+        items = [item["catalogId"] for item in offer["items"] or ()]
+        rights = [entitlement["name"] for entitlement in offer["entitlements"]]
         me.history.purchases.bought(account, character, items, rights, state)

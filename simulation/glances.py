@@ -1,4 +1,4 @@
-"""What players look at besides: friends, progress, slayer links, and the host's status."""
+"""The players' reads of friends, progress, slayer links and the host's status."""
 
 from __future__ import annotations
 
@@ -11,74 +11,74 @@ from svcserver.players.requests import FRIENDS
 
 
 async def taken_in(me: SimPlayer) -> None:
-    """The rest of a log-in: the token is the player's own, and the queue lets them in."""
+    """Finish a log-in: the token is the player's own, and the queue admits them."""
     token, issued = me.token, me.issued
-    heard = await me.ask("GET", "/account/api/oauth/verify", patient=True)
+    reply = await me.ask("GET", "/account/api/oauth/verify", patient=True)
     same = me.token == token and not me.is_over(issued)
-    if heard.status == 200 and same and heard.json.get("account_id") != me.account:
-        told = f"{me.name}'s token is that of {heard.json.get('account_id')}"
-        me.history.wrong.add("one account a name", told)
-    wish = {"email": me.account, "env": "prod", "lang": "en"}
-    heard = await me.ask("POST", "/login", wish, patient=True)
-    if heard.status == 200 and heard.json.get("state") != "OPEN":
-        me.history.wrong.add("refused for nothing", f"{me.name} is not let in: {heard.json}")
+    if reply.status == 200 and same and reply.json.get("account_id") != me.account:
+        text = f"{me.name}'s token is that of {reply.json.get('account_id')}"
+        me.history.wrong.add("one account a name", text)
+    body = {"email": me.account, "env": "prod", "lang": "en"}
+    reply = await me.ask("POST", "/login", body, patient=True)
+    if reply.status == 200 and reply.json.get("state") != "OPEN":
+        me.history.wrong.add("refused for nothing", f"{me.name} is not let in: {reply.json}")
 
 
 async def glance(me: SimPlayer, dice: random.Random) -> None:
-    """Look at one of them."""
+    """Read one of them."""
     await dice.choice((friends, progress, slayers, status))(me)
 
 
 async def friends(me: SimPlayer) -> None:
-    """The friends list has everybody who surely is a friend."""
+    """Check that the friends list has everybody who surely is a friend."""
     began, issued = me.now, me.issued
     for _ in range(2):  # somebody may end a friendship, and begin it again, while the list comes
         before = _sure(me)
-        heard = await me.ask("GET", f"{FRIENDS}/{me.account}?includePending=true")
-        if heard.status != 200 or me.is_over(issued):  # to strangers the list is empty
+        reply = await me.ask("GET", f"{FRIENDS}/{me.account}?includePending=true")
+        if reply.status != 200 or me.is_over(issued):  # to strangers the list is empty
             return
-        listed = {one["accountId"] for one in heard.json if one["status"] == "ACCEPTED"}
-        lacking = [one for one in before if one not in listed and one in _sure(me)]
+        listed = {friend["accountId"] for friend in reply.json if friend["status"] == "ACCEPTED"}
+        lacking = [friend for friend in before if friend not in listed and friend in _sure(me)]
         if not lacking:
             return
     if me.token and me.history.answers.untroubled(began):
-        told = f"{me.name} is not shown the friend {lacking[0]}"
-        me.history.wrong.add("acknowledged means present", told)
+        text = f"{me.name} is not shown the friend {lacking[0]}"
+        me.history.wrong.add("acknowledged means present", text)
 
 
 def _sure(me: SimPlayer) -> list[str]:
-    """The accounts of those whom the player surely has as a friend."""
-    found = []
+    """Return the accounts of players who surely are friends."""
+    accounts = []
     for pair, known in me.history.friends.items():
         if known == "friends" and me.account in pair:
-            found.append(pair[pair[0] == me.account])
-    return found
+            accounts.append(pair[pair[0] == me.account])
+    return accounts
 
 
 async def progress(me: SimPlayer) -> None:
-    """Experience: at least what was acknowledged before it was asked for."""
+    """Check that experience is at least what was acknowledged before the request."""
     account, least = me.account, me.history.grants.least[me.account]
-    heard = await me.ask("GET", f"/progression/{account}")
-    if heard.status != 200:
+    reply = await me.ask("GET", f"/progression/{account}")
+    if reply.status != 200:
         return
-    tracks = {one["progression_id"]: one["progress"] for one in heard.json["payload"]}
+    tracks = {track["progression_id"]: track["progress"] for track in reply.json["payload"]}
     if tracks.get(SEASON, 0) < least:
-        told = f"{account}: {tracks.get(SEASON, 0)}, and {least} were acknowledged"
-        me.history.wrong.add("acknowledged means present", told)
+        text = f"{account}: {tracks.get(SEASON, 0)}, and {least} were acknowledged"
+        me.history.wrong.add("acknowledged means present", text)
 
 
 async def slayers(me: SimPlayer) -> None:
-    """Slayer links and the invites to them, each asked for alone."""
-    heard = await me.ask("GET", "/slayerlink/links")
-    if heard.status == 200:
-        links.seen(me, heard.json["payload"]["links"])
-    heard = await me.ask("GET", "/slayerlink/invites")
-    if heard.status == 200:
-        links.invited(me, heard.json["payload"]["invites"])
+    """Read slayer links and invites to them, one request each."""
+    reply = await me.ask("GET", "/slayerlink/links")
+    if reply.status == 200:
+        links.check_shown(me, reply.json["payload"]["links"])
+    reply = await me.ask("GET", "/slayerlink/invites")
+    if reply.status == 200:
+        links.invited(me, reply.json["payload"]["invites"])
 
 
 async def status(me: SimPlayer) -> None:
-    """The host's status, as a registered caller is shown it."""
-    heard = await me.ask("GET", "/svc/api/ServerStatus", headers={ACCOUNT_KEY: me.key})
-    if heard.status == 200 and (heard.json["limited"] or not heard.json["online"]):
+    """Read the host's status as a registered caller."""
+    reply = await me.ask("GET", "/svc/api/ServerStatus", headers={ACCOUNT_KEY: me.key})
+    if reply.status == 200 and (reply.json["limited"] or not reply.json["online"]):
         me.history.wrong.add("refused for nothing", f"{me.name} is shown the status of strangers")

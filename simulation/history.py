@@ -1,8 +1,8 @@
-"""What the players saw, and whether a right host could have shown them that.
+"""The history of what the players saw, and checks of whether a correct host could show it.
 
-Nothing here shares code with the services: what must hold is written down anew. Each part is told
-what was asked, answered and seen as it happens, and says what is wrong; ``audit.py`` compares
-with what is stored once all is quiet.
+It shares no code with the services: the rules are written independently. Each part records
+requests, replies and reads as they happen and reports violations. ``audit.py`` compares with what
+is stored at the end.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from simulation.outcomes import ACKED, REFUSED, UNKNOWN, Violations
 from simulation.owed import Invites
 from simulation.talk import ChatHistory
 
-PATIENCE_S = 60.0  # for one answer
-REPLAY_S = 5.0  # in which an equal grant is a repeat
+PATIENCE_S = 60.0  # for one reply
+REPLAY_S = 5.0  # an equal grant within this time is a repeat
 MATCH_S = 200.0  # from asking for a game server to an address or a refusal
-YOUNG_S = 600.0  # for so long a save is never thinned
+YOUNG_S = 600.0  # a younger save is never thinned
 
 
 @define(eq=False)
 class Saves:
-    """Acknowledged saves are there; versions only rise; nothing is there that nobody sent."""
+    """Checks saves: acknowledged ones are there, versions only rise, nothing is unsent."""
 
     wrong: Violations
     acked: dict[str, int] = field(factory=dict)  # by character: the highest version acknowledged
@@ -35,31 +35,31 @@ class Saves:
     sure: dict[str, dict[int, str]] = field(factory=dict)
 
     def sent(self, character: str, version: int, data: str) -> None:
-        """A save is under way: from now on it may be stored."""
+        """Record a save that is under way and may be stored from now on."""
         versions = self._sent.setdefault(character, {})
         versions.setdefault(version, set()).add(data)
-        for old in [one for one in versions if one < version - 50]:
+        for old in [known_version for known_version in versions if known_version < version - 50]:
             del versions[old]
 
     def answered(self, character: str, version: int, data: str) -> None:
-        """A save was acknowledged: it must be there from now on."""
+        """Record an acknowledged save, which must be stored from now on."""
         self.acked[character] = max(version, self.acked.get(character, 0))
         known = self.sure.setdefault(character, {})
         if known.get(version, data) != data:
             self.wrong.add("a version is one document", f"{character} has two of {version}")
         known[version] = data
-        for old in [one for one in known if one < version - 50]:
+        for old in [known_version for known_version in known if known_version < version - 50]:
             del known[old]
 
     def rivalled(self, character: str, version: int, data: str) -> bool:
-        """Whether another save of this version, or a newer one, has been sent."""
+        """Return whether another save of this version, or a newer one, was sent."""
         versions = self._sent.get(character, {})
         return max(versions, default=0) > version or bool(versions.get(version, set()) - {data})
 
     def kept(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
-        """Compare the history: version and time (ms) of each save, the newest first.
+        """Check the history: version and time (ms) of each save, newest first.
 
-        Past ``most`` only the hour's last stays, and what was young at the newest save.
+        Past ``most`` only each hour's last save stays, and saves that were young at the newest one.
         """
         versions = [version for version, _ in saves[:most]]
         old_ms = saves[0][1] - YOUNG_S * 1_000
@@ -74,11 +74,11 @@ class Saves:
                 )
 
     def read(self, character: str, version: int, data: str, at_least: int) -> None:
-        """It was read; ``at_least``: the version acknowledged before the reading began."""
+        """Check a save that was read; ``at_least`` was acknowledged before the read began."""
         if version < at_least:
             self.wrong.add("acknowledged means present", f"{character}: {version} after {at_least}")
-        told = self.sure.get(character, {}).get(version)
-        if told is not None and told != data:
+        sure = self.sure.get(character, {}).get(version)
+        if sure is not None and sure != data:
             self.wrong.add("acknowledged means present", f"{character}: other bytes at {version}")
         known = self._sent.get(character, {}).get(version)
         if known is not None and data not in known:
@@ -87,7 +87,7 @@ class Saves:
 
 @define(eq=False)
 class Earning:
-    """One inventory transaction: a currency and a marker of its own, both or neither."""
+    """An inventory transaction: a currency and its own marker, both or neither."""
 
     amount: int
     marker: str
@@ -96,42 +96,42 @@ class Earning:
 
 @define(eq=False)
 class Stacks:
-    """A transaction counts once, whole; totals are the sum of what was granted and spent."""
+    """Checks that a transaction counts once and whole, and that totals add up."""
 
     wrong: Violations
     of: dict[str, dict[str, Earning]] = field(factory=dict)  # character -> transaction
     sure: dict[str, int] = field(factory=lambda: defaultdict(int))  # what may be spent
 
     def sent(self, character: str, transaction: str, amount: int, marker: str) -> None:
-        """A transaction is under way; a negative amount is spent, out of what is surely there."""
+        """Record a transaction under way; a negative amount is spent from what is surely there."""
         self.of.setdefault(character, {})[transaction] = Earning(amount, marker)
         self.sure[character] += min(0, amount)
 
     def answered(self, character: str, transaction: str, state: str) -> None:
-        """Note an answer: an acknowledgement stands, a refusal until a repeat is acknowledged."""
-        one = self.of[character][transaction]
-        if state == ACKED and one.state != ACKED:
-            self.sure[character] += max(0, one.amount)
-        if one.state == UNKNOWN or state == ACKED:
-            one.state = state
+        """Record a reply: an acknowledgement stands, a refusal until a repeat is acknowledged."""
+        earning = self.of[character][transaction]
+        if state == ACKED and earning.state != ACKED:
+            self.sure[character] += max(0, earning.amount)
+        if earning.state == UNKNOWN or state == ACKED:
+            earning.state = state
 
     def seen(self, character: str, currency: int, markers: dict[str, int]) -> None:
-        """The inventory as read when no transaction of this character was under way."""
+        """Check an inventory read while no transaction of this character was pending."""
         total = 0
-        for name, one in self.of.get(character, {}).items():
-            count = markers.get(one.marker, 0)
+        for name, earning in self.of.get(character, {}).items():
+            count = markers.get(earning.marker, 0)
             if count > 1:
                 self.wrong.add("a transaction once", f"{name} of {character} counts {count} times")
-            if one.state == ACKED and count == 0:
+            if earning.state == ACKED and count == 0:
                 self.wrong.add("acknowledged means present", f"{name} of {character} is gone")
-            total += one.amount * min(1, count)
+            total += earning.amount * min(1, count)
         if currency != total:
             self.wrong.add("totals are conserved", f"{character}: {currency} and not {total}")
 
 
 @define(eq=False)
 class Grant:
-    """One grant that the game server sends twice at once."""
+    """A grant that the game server sends twice at once."""
 
     account: str
     amount: int
@@ -142,10 +142,10 @@ class Grant:
 
 @define(eq=False)
 class Grants:
-    """Experience: the sum of what was granted, each grant once.
+    """Checks experience: the sum of what was granted, each grant once.
 
-    The second of the two counts as well, as the specification says of the retry guard, where
-    another grant of the account comes between them, or the window ends.
+    The second of the two also counts, by the specification of the retry guard, if another grant of
+    the account comes between them or the window ends.
     """
 
     wrong: Violations
@@ -154,33 +154,33 @@ class Grants:
     _last: dict[str, list[Grant]] = field(factory=lambda: defaultdict(list), init=False)
 
     def sent(self, account: str, amount: int, now: float) -> Grant:
-        """A grant is under way, beside those of the account that still are."""
-        one = Grant(account, amount, now)
-        beside = [other for other in self._last[account] if other.ended > now]
-        for other in (one, *beside) if beside else ():
-            self._may_count_again(other)
-        self._last[account] = [*beside, one]
-        return one
+        """Record a grant under way, beside other pending ones of the account."""
+        grant = Grant(account, amount, now)
+        beside = [pending for pending in self._last[account] if pending.ended > now]
+        for pending in (grant, *beside) if beside else ():
+            self._may_count_again(pending)
+        self._last[account] = [*beside, grant]
+        return grant
 
-    def answered(self, one: Grant, state: str, now: float) -> None:
-        """It was answered, refused, or will never be answered."""
-        if now - one.began >= REPLAY_S or state == UNKNOWN:
-            self._may_count_again(one)
-        one.ended = now + PATIENCE_S if state == UNKNOWN else now
+    def answered(self, grant: Grant, state: str, now: float) -> None:
+        """Record that it was answered, refused, or will never be answered."""
+        if now - grant.began >= REPLAY_S or state == UNKNOWN:
+            self._may_count_again(grant)
+        grant.ended = now + PATIENCE_S if state == UNKNOWN else now
         if state != REFUSED:
-            self.most[one.account] += one.amount
-        elif one.again:
-            self.most[one.account] -= one.amount
+            self.most[grant.account] += grant.amount
+        elif grant.again:
+            self.most[grant.account] -= grant.amount
         if state == ACKED:
-            self.least[one.account] += one.amount
+            self.least[grant.account] += grant.amount
 
-    def _may_count_again(self, one: Grant) -> None:
-        if not one.again:
-            one.again = True
-            self.most[one.account] += one.amount
+    def _may_count_again(self, grant: Grant) -> None:
+        if not grant.again:
+            grant.again = True
+            self.most[grant.account] += grant.amount
 
     def seen(self, account: str, progress: int) -> None:
-        """What is stored when none is under way."""
+        """Check the stored progress while no grant is pending."""
         if not self.least[account] <= progress <= self.most[account]:
             least, most = self.least[account], self.most[account]
             self.wrong.add("a grant once", f"{account}: {progress}, not {least} to {most}")
@@ -188,23 +188,23 @@ class Grants:
 
 @define(eq=False)
 class Parties:
-    """Seats within limits, and everybody's own place in what they are shown."""
+    """Checks parties: the seats, one leader, and each player's own seat."""
 
     wrong: Violations
     seats: int = 4
     shaken_at: float = -1e9  # when live state was last lost, or may have been
 
     def shake(self, now: float) -> None:
-        """Live state may be lost."""
+        """Record that live state may be lost."""
         self.shaken_at = now
 
     def joined(self, account: str, party: str, shown: str, now: float) -> None:
-        """What a player is shown after an acceptance that counts, and nothing else of theirs."""
+        """Check the party shown after the player's only acceptance that counts."""
         if shown != party and now - self.shaken_at > PATIENCE_S:
             self.wrong.add("acknowledged means present", f"{account} joined {party}, not {shown}")
 
     def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
-        """Check the answer to a poll: a seat of one's own, seats within limits, one leader."""
+        """Check a poll: the player's own seat, seats within limits, one leader."""
         if account not in members:
             self.wrong.add("one party each", f"{account} is shown {party} without a seat in it")
         if len(members) > self.seats or len(set(members)) != len(members):
@@ -213,18 +213,18 @@ class Parties:
             self.wrong.add("one leader", f"{party} is led by {leader}, who is not in it")
 
     def compared(self, shown: dict[str, tuple[str, tuple[str, ...], str]]) -> None:
-        """What everybody is shown once all is quiet: the same of the same party."""
+        """Check that all members are shown the same party at the end."""
         for account, (party, members, leader) in shown.items():
-            for other in members:
-                if other in shown and shown[other] != (party, members, leader):
+            for member in members:
+                if member in shown and shown[member] != (party, members, leader):
                     self.wrong.add(
-                        "one party each", f"{account} and {other} are shown different parties"
+                        "one party each", f"{account} and {member} are shown different parties"
                     )
 
 
 @define(eq=False)
 class Waiting:
-    """Who waits for an answer, and since when: nobody may wait for ever."""
+    """Checks that nobody waits for ever: the pending requests and their deadlines."""
 
     wrong: Violations
     _open: dict[int, tuple[str, float]] = field(factory=dict, init=False)
@@ -232,22 +232,22 @@ class Waiting:
     worst: float = 0.0
 
     def began(self, what: str, now: float, patience_s: float = PATIENCE_S) -> int:
-        """Somebody asks; gives the number to end it with."""
+        """Record a request; return the number to end it with."""
         self._number += 1
         self._open[self._number] = what, now + patience_s
         return self._number
 
     def restart(self, number: int, now: float, patience_s: float) -> None:
-        """Something right holds up whoever waits: their patience counts from now on."""
+        """Restart the patience of a request that something legitimate delays."""
         if number in self._open:
             self._open[number] = self._open[number][0], now + patience_s
 
     def ended(self, number: int) -> None:
-        """The answer has come, or whoever asked is gone."""
+        """Record that the reply has come or the caller has left."""
         self._open.pop(number, None)
 
     def look(self, now: float) -> None:
-        """Note whoever has waited for longer than they should have to."""
+        """Report the requests that have waited too long."""
         for number, (what, until) in list(self._open.items()):
             if now > until:
                 del self._open[number]
@@ -256,7 +256,7 @@ class Waiting:
 
 @define(eq=False)
 class History:
-    """All that is watched in a run."""
+    """Everything recorded in a run."""
 
     wrong: Violations = field(factory=Violations)
     saves: Saves = field(init=False)

@@ -1,9 +1,8 @@
-"""The simulated host: every service's real code, each in a process of its own.
+"""The simulated host: every service's real code, each in its own process.
 
-What is left out, and why: the sockets and threads (the order of events must follow from the
-seed), the TLS between relay and gateway (OpenSSL draws its own random numbers, so the bytes
-would differ; ``tests/relay`` and ``tests/live`` prove it), the log's file, and the programs that
-change a firewall.
+It leaves out sockets and threads (the order of events must follow from the seed), the TLS between
+relay and gateway (OpenSSL draws its own random numbers; ``tests/relay`` and ``tests/live`` test
+it), the log file, and the programs that change a firewall.
 """
 
 from __future__ import annotations
@@ -78,12 +77,12 @@ CITY_MAP = "/Game/Maps/city/city_persistent"
 METAGAME, DEPLOY, CONTENT, ALLOWLIST, CHAT, EDGE = 61000, 61001, 61002, 61005, 61099, 443
 WORKERS = {"metagame": (METAGAME, CHAT), "metagame-2": (61010, 61098)}
 FIRST_PORT, LAST_PORT = 8760, 8777
-STOPPED_S = 20.0  # at most, from being told to stop to the end of a process: then it is killed
+STOPPED_S = 20.0  # a process that has not stopped by then is killed
 RESTARTED_S = 1.0
 
 
 def metagame_environ(name: str = "metagame") -> dict[str, str]:
-    """The settings of the metagame or of one of several."""
+    """Return the settings of the metagame, or of one of several."""
     private, public = signing_keys()
     port, chat_port = WORKERS[name]
     return {
@@ -151,7 +150,7 @@ class SimHost:
         raw.close()
 
     def start(self) -> None:
-        """Start every service, and the engine of live state where several metagames share one."""
+        """Start every service, and the engine of live state if several metagames share one."""
         if self.shared:
             self.valkey = SimValkey(self.world, self.network)
             self.valkey.start()
@@ -160,7 +159,6 @@ class SimHost:
 
     @property
     def metagames(self) -> list[str]:
-        """The names of the metagame's processes."""
         return list(WORKERS) if self.shared else ["metagame"]
 
     def _starters(self) -> dict[str, Callable[[Process], Service]]:
@@ -173,7 +171,7 @@ class SimHost:
         }
 
     def boot(self, name: str) -> None:
-        """Start one service, as the stack does after its death."""
+        """Start one service, as the stack does after it died."""
         process = Process(self.world, self.network, name, address=PUBLIC)
         self.processes[name] = process
         process.program = made = self._starters()[name](process)
@@ -181,7 +179,7 @@ class SimHost:
         made.startService()
 
     def kill(self, name: str, back_in_s: float = 2.0) -> None:
-        """End a service as a crash does; the stack starts it again."""
+        """End a service like a crash; the stack starts it again."""
         process = self.processes[name]
         if not process.dead:
             process.die()
@@ -189,9 +187,9 @@ class SimHost:
         self.world.later(back_in_s, lambda: self._again(name))
 
     def stop(self, name: str, back_in_s: float, back: Callable[[], None] = lambda: None) -> None:
-        """Tell a service to stop, as the stack does, and start it again; then ``back`` is called.
+        """Stop a service like the stack and start it again; then call ``back``.
 
-        What does not stop by itself is killed.
+        A service that does not stop in time is killed.
         """
         process = self.processes[name]
         if process.dead:
@@ -218,7 +216,7 @@ class SimHost:
     # -- the services ------------------------------------------------------------
 
     def _metagame(self, reactor: Process) -> Service:
-        """As ``metagame.service.makeService``, on this ledger and this reactor."""
+        """Return the metagame, made like ``metagame.service.makeService``."""
         environ = metagame_environ(reactor.name) | self.environ
         settings = load(Settings, environ)[0]
         ledger = SimLedger(self.disk, reactor)
@@ -249,7 +247,7 @@ class SimHost:
     def _board(
         self, reactor: Process, wall_clock: Callable[[], float]
     ) -> tuple[Any, tuple[Any, ...]]:
-        """The board of a metagame, and what must run for it."""
+        """Return the board of a metagame and the services it needs."""
         if not self.shared:
             self.board = (RehearsedBoard if self.rehearsed else MemoryBoard)(wall_clock)
             return self.board, ()
@@ -257,7 +255,7 @@ class SimHost:
         return ValkeyBoard(engine), (engine,)
 
     def _deploy(self, reactor: Process) -> Service:
-        """As ``deploy.service.makeService``, with game servers of the simulation."""
+        """Return the deploy server, with game servers of the simulation."""
         environ = {
             "PORT": str(DEPLOY),
             "MY_IP": PUBLIC,
@@ -298,7 +296,7 @@ class SimHost:
         return top
 
     def _content(self, reactor: Process) -> Service:
-        """As ``content.service.makeService``, with two small files."""
+        """Return the content server, with two small files."""
         files = game_files()
         environ = {
             "PORT": str(CONTENT),
@@ -319,7 +317,7 @@ class SimHost:
         return top
 
     def _allowlist(self, reactor: Process) -> Service:
-        """As ``allowlist.service.makeService``, with a firewall of the simulation."""
+        """Return the allowlist helper, with a simulated firewall."""
         audit: Any = NoAudit()
         state: Any = self.state
         self.helper = Helper(
@@ -339,7 +337,7 @@ class SimHost:
         return top
 
     def _gateway(self, reactor: Process) -> Service:
-        """The gateway, as ``gateway.service.makeService`` makes it, without TLS."""
+        """Return the gateway, made like ``gateway.service.makeService`` without TLS."""
         environ = {
             "GATEWAY_CERT": "unused",
             "GATEWAY_KEY": "unused",
@@ -369,7 +367,7 @@ def _urls(ports: Iterable[int]) -> str:
 
 
 def player_machine(world: World, network: Network, number: int) -> Process:
-    """A player's PC with its relay, switched on: far from the host, with an address of its own."""
+    """Return a player's PC with its relay, far from the host, with its own address."""
     address = f"198.51.{100 + number // 200}.{1 + number % 200}"
     machine = f"pc-{number}"
     if (machine, "host") not in network.routes:

@@ -1,6 +1,6 @@
-"""What the game server of a hunt writes for a player: experience, loot, bounties, the hunt pass.
+"""A hunt's game server: it writes experience, loot, bounties and the hunt pass of a player.
 
-It acts with its key and forwards the player's token, and sends some writes twice at once.
+It uses its key, forwards the player's token, and sends some writes twice at once.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ OBJECTIVE = "MasteryObjective_Sword_Craft"
 BOARD = 4  # bounties of a player at a time
 
 
-async def served(me: SimPlayer, method: str, path: str, wish: Any = None) -> Reply | None:
-    """One request of the game server that the player is on; None where there is none."""
+async def served(me: SimPlayer, method: str, path: str, body: Any = None) -> Reply | None:
+    """Send a request of the player's game server; None if there is none."""
     server = me.place
     if server is None or not server.plays:
         return None
     server.loot[me.account] = server.loot.get(me.account, 0) + 1
-    return await me.ask_by_server(server, method, path, wish)
+    return await me.ask_by_server(server, method, path, body)
 
 
 def on_hunt(me: SimPlayer) -> bool:
-    """Whether the player is on a game server that listens."""
+    """Return whether the player is on a game server that listens."""
     return me.place is not None and me.place.plays
 
 
-async def twice(me: SimPlayer, method: str, path: str, wish: Any) -> str:
-    """The same request sent twice at the same instant, as the real game server does."""
+async def twice(me: SimPlayer, method: str, path: str, body: Any) -> str:
+    """Send the same request twice at once, like the real game server."""
     states: list[str] = []
 
     async def once() -> None:
@@ -43,8 +43,8 @@ async def twice(me: SimPlayer, method: str, path: str, wish: Any) -> str:
         try:
             if on_hunt(me):
                 state = UNKNOWN
-                heard = await served(me, method, path, wish)
-                state = REFUSED if heard is None else outcome(heard.status)
+                reply = await served(me, method, path, body)
+                state = REFUSED if reply is None else outcome(reply.status)
         finally:
             states.append(state)
 
@@ -56,10 +56,9 @@ async def twice(me: SimPlayer, method: str, path: str, wish: Any) -> str:
 
 
 async def granted(me: SimPlayer, dice: random.Random) -> None:
-    """Experience and an objective, sent twice; the repeat counts for nothing.
+    """Grant experience and an objective, sent twice; the repeat does not count.
 
-    The objective's number makes the grant one of its own: of two equal ones within seconds the
-    second counts as a repeat.
+    The objective's number makes the grant unique: an equal one within seconds counts as a repeat.
     """
     if not on_hunt(me):
         return
@@ -77,21 +76,21 @@ async def granted(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def loot(me: SimPlayer, dice: random.Random) -> None:
-    """Loot of the hunt: an inventory transaction of the game server, sometimes twice at once."""
+    """Send a hunt's loot: a transaction of the game server, sometimes twice at once."""
     if not me.character:
         await load(me, dice)
     if not me.character or not on_hunt(me):
         return
 
-    async def ask(method: str, path: str, wish: Any) -> Reply:
-        return await served(me, method, path, wish) or Reply(410, b"")
+    async def ask(method: str, path: str, body: Any) -> Reply:
+        return await served(me, method, path, body) or Reply(410, b"")
 
     times = 1 + (dice.random() < 0.5)
     await transact(me, Deal.of(me, dice.randrange(1, 200)), times=times, ask=ask)
 
 
 async def bounty(me: SimPlayer, dice: random.Random) -> None:
-    """Write a bounty, sometimes after a newer version of it: the older one changes nothing."""
+    """Write a bounty, sometimes an older version after a newer one, which changes nothing."""
     if not on_hunt(me):
         return
     slot, boards, account = dice.randrange(BOARD), me.history.boards, me.account
@@ -106,8 +105,8 @@ async def bounty(me: SimPlayer, dice: random.Random) -> None:
         element["drafted_timestamp"] = "2026-09-01T00:00:00Z"
         text = json.dumps(element, sort_keys=True)
         boards.sent(what, version, text)
-        heard = await served(me, *requests.bounty(account, element))
-        if heard is not None and heard.status == 200:
+        reply = await served(me, *requests.bounty(account, element))
+        if reply is not None and reply.status == 200:
             boards.answered(what, version, text)
 
     await write(newest)
@@ -115,14 +114,14 @@ async def bounty(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def choose_pass(me: SimPlayer, dice: random.Random) -> None:
-    """Let the game server choose a pass for the player; the last one chosen must be shown."""
+    """Let the game server choose a pass for the player; the last choice must be shown."""
     if not on_hunt(me):
         return
     path, chosen = f"/huntpass/{me.account}", me.history.chosen
     wanted = dice.choice(PASSES)
     write = chosen.sent(path, wanted, me.now)
-    heard = await served(me, *requests.choose_pass(me.account, wanted))
-    chosen.answered(write, REFUSED if heard is None else outcome(heard.status), me.now)
+    reply = await served(me, *requests.choose_pass(me.account, wanted))
+    chosen.answered(write, REFUSED if reply is None else outcome(reply.status), me.now)
 
 
 async def unlock(me: SimPlayer, dice: random.Random) -> None:
@@ -134,8 +133,8 @@ async def unlock(me: SimPlayer, dice: random.Random) -> None:
     me.unlocking += 1
     state = UNKNOWN
     try:
-        heard = await served(me, *requests.loadout(account, character, "unlock/1"))
-        state = REFUSED if heard is None else outcome(heard.status)
+        reply = await served(me, *requests.loadout(account, character, "unlock/1"))
+        state = REFUSED if reply is None else outcome(reply.status)
     finally:
         me.unlocking -= 1
         me.history.slots.unlocked(character, state)
@@ -148,19 +147,19 @@ async def earned(me: SimPlayer, dice: random.Random) -> None:
     account, boards = me.account, me.history.boards
     names = {f"Bounty_{slot}": f"{account}/Bounty_{slot}" for slot in range(BOARD)}
     least = {name: boards.acked.get(what, 0) for name, what in names.items()}
-    heard = await me.ask("GET", f"/bounty/{account}")
-    if heard.status == 200:
-        there = {one["bounty_id"]: one for one in heard.json["payload"]["bounties"]}
+    reply = await me.ask("GET", f"/bounty/{account}")
+    if reply.status == 200:
+        there = {bounty["bounty_id"]: bounty for bounty in reply.json["payload"]["bounties"]}
         for name, what in names.items():
-            one = there.get(name)
-            version = 0 if one is None else one["update_version"]
-            boards.read(what, version, json.dumps(one, sort_keys=True), least[name])
+            bounty = there.get(name)
+            version = 0 if bounty is None else bounty["update_version"]
+            boards.read(what, version, json.dumps(bounty, sort_keys=True), least[name])
     began, path = me.now, f"/progression/objectives/{account}"
-    heard = await me.ask("GET", path)
-    if heard.status == 200:
-        done = [one for one in heard.json["payload"] if one["objective_id"] == OBJECTIVE]
+    reply = await me.ask("GET", path)
+    if reply.status == 200:
+        done = [entry for entry in reply.json["payload"] if entry["objective_id"] == OBJECTIVE]
         me.history.chosen.read(path, f"{done[0]['progress']}" if done else None, began)
     began, path = me.now, f"/huntpass/{account}"
-    heard = await me.ask("GET", path)
-    if heard.status == 200:
-        me.history.chosen.read(path, heard.json["payload"], began)
+    reply = await me.ask("GET", path)
+    if reply.status == 200:
+        me.history.chosen.read(path, reply.json["payload"], began)

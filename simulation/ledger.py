@@ -1,8 +1,8 @@
 """The ledger of the simulation: the real writer and reader, without their threads.
 
-What a batch is, how it is undone and what is answered is ``db/sqlite.py``'s; here is only when a
-batch runs, how long its commit takes, and what the disk does to it. The database outlives the
-process that uses it; it is in memory, and what is more than that of an evening in a file.
+``db/sqlite.py`` defines batches, their undoing and their replies. This module decides when a batch
+runs, how long its commit takes, and what the disk does to it. The database outlives its process;
+it is in memory, and beyond a session's size in a file.
 """
 
 from __future__ import annotations
@@ -35,32 +35,34 @@ T = TypeVar("T")
 
 COMMIT_S = 0.004  # a sync of an ordinary disk
 READ_S = 0.0003
-LOCKED_S = 2.0  # what another program holds the database for
-CACHE_KB = 65_536  # of the database that is in memory: that of an evening, not that of a month
-ROOM = 2**30  # pages; more than any database of a simulation has
+LOCKED_S = 2.0  # how long another program locks the database
+CACHE_KB = 65_536  # kept in memory: enough for a session, not for a month
+ROOM = 2**30  # pages; more than any simulated database has
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLAC")
-_plans = Plans()  # of statements alone: what one world has compiled spares the next
+_plans = Plans()  # compiled statements, shared by all worlds
 
 
 class NoScratch(BaseException):
-    """The temporary folder of this machine does not take the database: no fault of the host's.
+    """The temporary folder of this machine cannot hold the database; the host is not to blame.
 
-    No Exception, which the services of the host would take for one of their own.
+    It is not an Exception, which the host's services would treat as their own.
     """
 
 
 def scratch() -> str:
-    """Where SQLite keeps its nameless files (https://sqlite.org/tempfiles.html)."""
+    """Return SQLite's folder for nameless files (https://sqlite.org/tempfiles.html)."""
     named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
-    places = [one for one in (*named, "/var/tmp", "/usr/tmp", "/tmp") if one]  # noqa: S108
-    usable = (one for one in places if Path(one).is_dir() and os.access(one, os.W_OK | os.X_OK))
+    places = [place for place in (*named, "/var/tmp", "/usr/tmp", "/tmp") if place]  # noqa: S108
+    usable = (
+        place for place in places if Path(place).is_dir() and os.access(place, os.W_OK | os.X_OK)
+    )
     return next(usable, ".")
 
 
 def judge(why: BaseException | None, *, filled: bool = False) -> None:
-    """Raise NoScratch where this machine failed, not the disk of the simulation.
+    """Raise NoScratch if this machine failed, not the simulated disk.
 
-    ``filled``: the disk of the simulation is full, on purpose.
+    ``filled``: the simulated disk is full on purpose.
     """
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     name = getattr(origin, "sqlite_errorname", "") or ""
@@ -74,16 +76,16 @@ def judge(why: BaseException | None, *, filled: bool = False) -> None:
 
 @lru_cache(maxsize=1)
 def _template() -> sqlite3.Connection:
-    """An empty database of the newest revision, made by the real migrations, once."""
+    """Return an empty database of the newest revision, made once by the real migrations."""
     engine = _engine()
     migrations.upgrade(engine)
     with engine.connect() as connection:
-        found: sqlite3.Connection = _driver(connection)
-        return found
+        raw: sqlite3.Connection = _driver(connection)
+        return raw
 
 
 def _engine() -> Engine:
-    """A database of its own. What is more than ``CACHE_KB`` lies in a nameless temporary file."""
+    """Return a new database; beyond ``CACHE_KB`` it uses a nameless temporary file."""
 
     def opened() -> sqlite3.Connection:
         raw = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -100,7 +102,7 @@ def _driver(connection: Connection) -> Any:
 
 @define(eq=False)
 class Disk:
-    """A database, and what is wrong with the disk below it."""
+    """A database, and the faults of the disk below it."""
 
     world: World
     slow_s: float = 0.0  # what a commit takes longer now
@@ -123,32 +125,32 @@ class Disk:
         self.raw.execute("PRAGMA foreign_keys=ON")
 
     def wrote(self, statement: str) -> None:
-        """Add a writer's statement to the digest that equal seeds must share."""
+        """Add a writer's statement to the digest, which equal seeds must share."""
         if statement[:6] in _WRITES:
             self.digest.update(statement.encode("utf-8", "surrogatepass"))
 
     def fill(self) -> None:
-        """No page more: SQLite says so by itself, and rolls back as it does on a full disk."""
+        """Allow no further page: SQLite then fails and rolls back as on a full disk."""
         pages = self.raw.execute("PRAGMA page_count").fetchone()[0]
         self.raw.execute(f"PRAGMA max_page_count={pages}")
         self.filled = True
 
     def make_room(self) -> None:
-        """The owner has deleted something."""
+        """Allow further pages again."""
         self.raw.execute(f"PRAGMA max_page_count={ROOM}")
         self.filled = False
 
     @property
     def failing(self) -> bool:
-        """Whether statements fail now or soon."""
+        """Return whether statements fail now or soon."""
         return self.fail_in >= 0 or self._bad is not None or self._job_left > 0
 
     def mend(self) -> None:
-        """No statement fails from now on."""
+        """Let all statements succeed from now on."""
         self.fail_in, self.stays_bad, self.only_writes, self._bad = -1, False, False, None
 
     def failing_job(self, work: Work[T]) -> Work[T]:
-        """The same job, of which the second or third write fails, however often it is tried."""
+        """Return the job with a failing second or third write, however often it is tried."""
         number = self.world.weather.choice((2, 2, 3))
 
         def failing(tx: Any) -> T:
@@ -161,7 +163,7 @@ class Disk:
         return failing
 
     def statement(self, which: Any) -> None:
-        """One is about to run; raises when it is to fail."""
+        """Raise if the next statement must fail."""
         writes = getattr(which, "is_dml", False)
         if writes and self._job_left > 0:
             self._job_left -= 1
@@ -178,15 +180,15 @@ class Disk:
             raise _io_error()
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What is committed, read past all code under test."""
+        """Return committed rows, read past all code under test."""
         return list(self.each(query, *values))
 
     def each(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """``rows``, one by one: those of a month's logs would fill the memory."""
+        """Yield ``rows`` one by one: those of a month's logs would fill the memory."""
         return iter(self.raw.execute(query, values))
 
     def lines(self) -> Iterator[str]:
-        """The whole database as text."""
+        """Yield the whole database as text."""
         return iter(self.raw.iterdump())
 
 
@@ -197,21 +199,21 @@ def _io_error() -> sqlite3.OperationalError:
 
 
 class _Failing(FastConnection):
-    """A connection whose statements the disk may refuse."""
+    """A connection whose statements may fail."""
 
     def __init__(self, connection: Connection, disk: Disk) -> None:
         super().__init__(connection, _plans)
         self._disk = disk
 
     def execute(self, statement: Any, parameters: Any = None) -> Any:
-        """Run a statement, unless the disk fails now."""
+        """Run a statement unless the disk fails now."""
         if self._disk.failing:
             self._disk.statement(statement)
         return super().execute(statement, parameters)
 
 
 class _BadSync:
-    """A connection whose next commit the disk refuses, as when a sync fails."""
+    """A connection whose next commit fails, as when a sync fails."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -220,7 +222,7 @@ class _BadSync:
         return getattr(self._raw, name)
 
     def execute(self, statement: str) -> Any:
-        """As the real one, but for the end of a transaction."""
+        """Run a statement; a commit fails."""
         if statement == "COMMIT":
             raise _io_error()
         return self._raw.execute(statement)
@@ -236,19 +238,19 @@ class InlineWorker(Worker):
         self._busy = False
 
     def start(self) -> None:
-        """There is nothing to start."""
+        """Do nothing: there is no thread."""
 
     def stop(self) -> Deferred[None]:
-        """Nothing is accepted any more; what waits is done."""
+        """Accept no more jobs; waiting jobs are done."""
         self._stopped = succeed(None)
         self._hand_over()
         return self._stopped
 
     def _hand_over(self) -> None:
-        """There is no thread to wake."""
+        """Do nothing: there is no thread to wake."""
 
     def submit(self, work: Work[T]) -> Deferred[T]:
-        """Queue a job, as ``Worker.submit`` does."""
+        """Queue a job like ``Worker.submit``."""
         if self._stopped is not None or self._waiting >= MAX_WAITING:
             return fail(Unavailable("the database is busy", retry_after_s=1))
         if self._writes and buggify("ledger: a write in the middle of a job fails"):
@@ -285,7 +287,7 @@ class InlineWorker(Worker):
         if self._writes:
             self._disk.raw.set_trace_callback(None)
             if self._disk.on_commit is not None and self._disk.on_commit():
-                self._process.die()  # committed, and nobody was told
+                self._process.die()  # committed, but not reported
                 return
         self._deliver(outcomes)
         self._begin_batch()

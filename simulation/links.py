@@ -1,4 +1,4 @@
-"""What players do with slayer links."""
+"""The players' acts on slayer links."""
 
 from __future__ import annotations
 
@@ -12,40 +12,41 @@ from svcserver.players import requests
 
 
 async def link(me: SimPlayer, dice: random.Random) -> None:
-    """Answer the invites, end a link, or invite a friend, who sometimes accepts at once."""
-    heard = await me.ask("GET", "/slayerlink/status_good")
-    if heard.status != 200:
+    """Answer invites, end a link, or invite a friend, who sometimes accepts at once."""
+    reply = await me.ask("GET", "/slayerlink/status_good")
+    if reply.status != 200:
         return
-    said = heard.json["payload"]
-    seen(me, said["links"])
-    received = invited(me, said["invites"])
+    shown = reply.json["payload"]
+    check_shown(me, shown["links"])
+    received = invited(me, shown["invites"])
     if received:
         await answer(me, dice, dice.choice(received))
-    elif said["links"] and dice.random() < 0.3:
-        await end(me, dice.choice(said["links"]))
+    elif shown["links"] and dice.random() < 0.3:
+        await end(me, dice.choice(shown["links"]))
     else:
         await invite(me, dice)
 
 
-def seen(me: SimPlayer, links: list[dict[str, Any]]) -> None:
-    """The links that the player is shown."""
+def check_shown(me: SimPlayer, links: list[dict[str, Any]]) -> None:
+    """Check the links shown to the player."""
     rows = [
-        LinkRow(me.account, one["linked_account_id"], one["slot"], one["link_id"]) for one in links
+        LinkRow(me.account, link["linked_account_id"], link["slot"], link["link_id"])
+        for link in links
     ]
     me.history.links.seen(rows)
 
 
 def invited(me: SimPlayer, invites: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The invites that the player is shown; gives those that are the player's to answer."""
-    received = [one for one in invites if one["direction"] == "Received"]
-    for one in received:
-        me.history.links.invited(one["link_id"], me.account, one["account_id"])
+    """Record the shown invites; return those that the player can answer."""
+    received = [invite for invite in invites if invite["direction"] == "Received"]
+    for invite in received:
+        me.history.links.invited(invite["link_id"], me.account, invite["account_id"])
     return received
 
 
-async def answer(me: SimPlayer, dice: random.Random, one: dict[str, Any]) -> None:
-    """Accept, sometimes twice at once; or reject."""
-    who, link_id = one["account_id"], one["link_id"]
+async def answer(me: SimPlayer, dice: random.Random, invite: dict[str, Any]) -> None:
+    """Accept, sometimes twice at once, or reject."""
+    who, link_id = invite["account_id"], invite["link_id"]
     if dice.random() < 0.2:
         await me.ask(*requests.answer_link(who, "reject", link_id=link_id))
         return
@@ -54,41 +55,41 @@ async def answer(me: SimPlayer, dice: random.Random, one: dict[str, Any]) -> Non
     call = requests.answer_link(who, "accept", link_id=link_id, slot=slot)
 
     async def once() -> None:
-        heard = await me.ask(*call)
-        if outcome(heard.status) == ACKED:
+        reply = await me.ask(*call)
+        if outcome(reply.status) == ACKED:
             known.made = ACKED
 
     await together(me, [once() for _ in range(1 + (dice.random() < 0.3))])
 
 
-async def end(me: SimPlayer, one: dict[str, Any]) -> None:
-    """End a link; once that is acknowledged, neither side may be shown it again."""
-    ends = me.history.links.ending(me.account, one["linked_account_id"])
-    wish = {"account_id": one["linked_account_id"], "slot": one["slot"]}
-    heard = await me.ask("DELETE", "/slayerlink/links", wish)
-    if outcome(heard.status) == ACKED:
+async def end(me: SimPlayer, shown: dict[str, Any]) -> None:
+    """End a link; once acknowledged, neither side may be shown it again."""
+    ends = me.history.links.ending(me.account, shown["linked_account_id"])
+    body = {"account_id": shown["linked_account_id"], "slot": shown["slot"]}
+    reply = await me.ask("DELETE", "/slayerlink/links", body)
+    if outcome(reply.status) == ACKED:
         for known in ends:
             known.ended = ACKED
 
 
 async def invite(me: SimPlayer, dice: random.Random) -> None:
-    """Invite a friend into a random slot; most of those who are there accept at once."""
+    """Invite a friend into a random slot; most online friends accept at once."""
     friends = [
-        other
-        for other in me.everybody
-        if me.history.friends.get(_pair(me, other)) == "friends" and other.account
+        friend
+        for friend in me.everybody
+        if me.history.friends.get(_pair(me, friend)) == "friends" and friend.account
     ]
     if not friends:
         return
-    other = dice.choice(friends)
-    call = requests.invite_to_link(other.account, 1 + dice.randrange(SLOTS))
-    heard = await me.ask(*call)
-    if heard.status == 200:
-        me.history.links.invited(heard.json["payload"]["link_id"], me.account, other.account)
-        if dice.random() < 0.7 and other.token and not other.busy:
-            await other.act("link", dice)
+    friend = dice.choice(friends)
+    call = requests.invite_to_link(friend.account, 1 + dice.randrange(SLOTS))
+    reply = await me.ask(*call)
+    if reply.status == 200:
+        me.history.links.invited(reply.json["payload"]["link_id"], me.account, friend.account)
+        if dice.random() < 0.7 and friend.token and not friend.busy:
+            await friend.act("link", dice)
 
 
-def _pair(me: SimPlayer, other: SimPlayer) -> tuple[str, str]:
-    low, high = sorted((me.account, other.account))
+def _pair(me: SimPlayer, second: SimPlayer) -> tuple[str, str]:
+    low, high = sorted((me.account, second.account))
     return low, high

@@ -1,4 +1,4 @@
-"""The board once all is quiet: what nobody is there for any more is gone, and the rest agrees."""
+"""Checks of the board at the end: nobody is left, and the rest is consistent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcserver.board.engine_transaction import PREFIX, TAG
 from svcserver.board.scripts import STAMP
 
 SEATS = 4  # of a party
-# the names of kinds of entries that end by themselves, long before the audit comes
+# kinds of entries that expire long before the audit
 OVER = (
     "online",
     "party_invites_to",
@@ -29,21 +29,21 @@ Entries = Mapping[str, Mapping[str, Any]]  # kind -> key -> value
 
 
 def entries(host: SimHost) -> Entries:
-    """All that is on the board, and not over."""
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    """Return all live entries of the board."""
+    board: dict[str, dict[str, Any]] = defaultdict(dict)
     if host.valkey is not None:
         for key, value in host.valkey.live():
             kind, _, name = key.removeprefix(PREFIX).partition(":")
-            found[kind][name] = _value(value[STAMP:])
+            board[kind][name] = _value(value[STAMP:])
     elif host.board is not None:
         for kind, rows in host.board.saved().items():
             for name, value, _ in rows:
-                found[kind][name] = json.loads(orjson.dumps(value))
-    return found
+                board[kind][name] = json.loads(orjson.dumps(value))
+    return board
 
 
 def _value(stored: bytes) -> Any:
-    """The value, whether or not its kind is sealed."""
+    """Return the value, sealed or not."""
     try:
         return json.loads(stored)
     except ValueError:
@@ -51,7 +51,7 @@ def _value(stored: bytes) -> Any:
 
 
 def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:
-    """What is wrong with it, by rule, when all players have been away for a quarter of an hour."""
+    """Yield rule and text of each violation, after all players have been away for 15 minutes."""
     for kind in OVER:
         for key in board[kind]:
             yield "live state agrees", f"{kind} still has {key}"
@@ -60,23 +60,26 @@ def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:
 
 
 def _parties(parties: Mapping[str, Any], party_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each member's own place, and who leads."""
+    """Check each member's seat and the leader."""
     for key, party in parties.items():
         members, leader = party["members"], party["leader"]
         if leader not in members:
             yield "one leader", f"{key} is led by {leader}, who is not in it"
         if len(members) > SEATS or len(set(members)) != len(members):
             yield "seats within limits", f"{key} has {len(members)} members"
-        for one in members:
-            if party_of.get(one) != key:
-                yield "one party each", f"{one} has a seat in {key}, and is in {party_of.get(one)}"
+        for member in members:
+            if party_of.get(member) != key:
+                yield (
+                    "one party each",
+                    f"{member} has a seat in {key}, and is in {party_of.get(member)}",
+                )
     for account, key in party_of.items():
         if account not in parties.get(key, {"members": ()})["members"]:
             yield "one party each", f"{account} is in {key} without a seat in it"
 
 
 def _matches(board: Entries, now: float) -> Iterator[tuple[str, str]]:
-    """Nobody asks for a game server; a queue is open, and somebody stands in it."""
+    """Check that no game server is requested, and that each queue is open and used."""
     matches, places = board["matches"], board["candidates"]
     for key, match in matches.items():
         if match["asking_until"] > now:
@@ -89,5 +92,5 @@ def _matches(board: Entries, now: float) -> Iterator[tuple[str, str]]:
         match = matches.get(key)
         if match is None or not match["queued"]:
             yield "live state agrees", f"the queue for {hunt} is {key}, which is closed"
-        elif not any(places.get(one, {}).get("match_id") == key for one in match["players"]):
+        elif not any(places.get(player, {}).get("match_id") == key for player in match["players"]):
             yield "live state agrees", f"the queue for {hunt} is {key}, in which nobody stands"

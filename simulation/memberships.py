@@ -1,4 +1,4 @@
-"""Guilds as their players were told of them: one guild each, whole, with one leader."""
+"""The history of guilds as their players saw them: one guild each, whole, with one leader."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from simulation.holdings import Register, Write
 from simulation.outcomes import ACKED, UNKNOWN, Violations
 
 LEADER, OFFICER, MEMBER = "leader", "officer", "member"
-JOINS_S = 10.0  # what ended so long before may be seen only since
+JOINS_S = 10.0  # an act that ended this long ago may only now be visible
 NONE = ""  # in place of a guild's name
 
 
 @frozen
 class Roll:
-    """A guild as it is shown or stored; ``ranks``: of each seat, account and rank."""
+    """A guild as shown or stored; ``ranks`` holds account and rank of each seat."""
 
     name: str
     leader: str
@@ -25,16 +25,18 @@ class Roll:
 
 @define(eq=False)
 class Memberships:
-    """Who is in which guild, by its name, and with which rank.
+    """Checks each player's guild, by its name, and rank.
 
-    A name means one guild at a time: only its first founder ever asks for it.
+    A name is one guild at a time: only its first founder ever requests it.
     """
 
     wrong: Violations
     most: int = 100  # members
     of: Register = field(init=False)  # account -> name of the guild
     ranks: Register = field(init=False)  # name and account -> rank
-    asked: dict[str, None] = field(factory=dict)  # names of guilds that somebody has asked for
+    founded_names: dict[str, None] = field(
+        factory=dict
+    )  # names of guilds that somebody has asked for
     _over: dict[str, float] = field(factory=dict, init=False)  # name -> surely disbanded since
     _ending: dict[str, None] = field(factory=dict, init=False)  # names that may be disbanded
 
@@ -42,9 +44,9 @@ class Memberships:
         self.of, self.ranks = Register(self.wrong), Register(self.wrong)
 
     def joining(self, account: str, name: str, rank: str, now: float) -> list[Write]:
-        """Founding, or accepting an invite, is under way."""
+        """Record founding a guild or accepting an invite, under way."""
         if rank == LEADER:
-            self.asked[name] = None
+            self.founded_names[name] = None
             self._over.pop(name, None)
         writes = [
             self.of.sent(account, name, now),
@@ -55,39 +57,39 @@ class Memberships:
         return writes
 
     def may_have_joined(self, account: str, since: float) -> bool:
-        """Whether something that makes them a member was or is under way since then."""
+        """Return whether an act that makes them a member was pending since then."""
         writes = self.of.of.get(account, ())
-        return any(one.value and one.ended >= since - JOINS_S for one in writes)
+        return any(write.value and write.ended >= since - JOINS_S for write in writes)
 
     def leaving(self, account: str, now: float) -> list[Write]:
-        """Leaving, or being put out, is under way."""
+        """Record leaving or being removed, under way."""
         return [self.of.sent(account, NONE, now)]
 
-    def ranking(self, name: str, leader: str, other: str, rank: str, now: float) -> list[Write]:
-        """The leader gives another a rank; with the rank of a leader goes their own."""
-        writes = [self.ranks.sent(f"{name}/{other}", rank, now)]
+    def ranking(self, name: str, leader: str, account: str, rank: str, now: float) -> list[Write]:
+        """Record a change of rank; making another the leader changes the leader's own."""
+        writes = [self.ranks.sent(f"{name}/{account}", rank, now)]
         if rank == LEADER:
             writes.append(self.ranks.sent(f"{name}/{leader}", OFFICER, now))
         return writes
 
     def disbanding(self, name: str, now: float) -> None:
-        """The end of a guild is under way: each of its members may be in none from now on."""
+        """Record disbanding under way: members may be in no guild from now on."""
         self._ending[name] = None
         for account, writes in self.of.of.items():
-            if any(one.value == name for one in writes):
+            if any(write.value == name for write in writes):
                 self.of.sent(account, NONE, now)
 
     def disbanded(self, name: str, now: float) -> None:
-        """It has surely ended."""
+        """Record that the guild has surely ended."""
         self._over[name] = now
 
     def answered(self, writes: Iterable[Write], state: str, now: float) -> None:
-        """How something that was under way ended."""
-        for one in writes:
-            self.of.answered(one, state, now)
+        """Record the outcome of pending acts."""
+        for write in writes:
+            self.of.answered(write, state, now)
 
     def shown(self, account: str, roll: Roll | None, began: float) -> None:
-        """The player's own guild as they are shown it, asked for at ``began``; None: none."""
+        """Check the player's own guild, requested at ``began``; None means none."""
         self.of.read(account, NONE if roll is None else roll.name, began)
         if roll is None:
             return
@@ -107,10 +109,10 @@ class Memberships:
             self.ranks.read(f"{roll.name}/{account}", rank, began)
 
     def settled(self, rolls: list[Roll], now: float) -> None:
-        """All that is stored once all is quiet, recounted from what was asked and answered."""
+        """Check all stored guilds at the end against the requests and replies."""
         seats: dict[str, str] = {}
         for roll in rolls:
-            if roll.name not in self.asked:
+            if roll.name not in self.founded_names:
                 self.wrong.add("nothing from nowhere", f"nobody founded {roll.name}")
             for account, _ in roll.ranks:
                 if account in seats:
@@ -125,4 +127,4 @@ class Memberships:
 
     def _may_be_in(self, account: str, name: str) -> bool:
         known = self.of.of.get(account, ())
-        return any(one.value == name and one.state in (ACKED, UNKNOWN) for one in known)
+        return any(write.value == name and write.state in (ACKED, UNKNOWN) for write in known)

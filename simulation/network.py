@@ -1,4 +1,4 @@
-"""TCP in memory: connections with latency, back-pressure, cuts and ends that fall silent."""
+"""TCP in memory: connections with latency, back-pressure, cuts and silent ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STALLS_S = 8.0
 
 @frozen
 class Route:
-    """The way between two machines: its latency, and how much that varies."""
+    """The path between two machines: its latency and variation."""
 
     least_s: float
     varies_s: float
@@ -48,18 +48,18 @@ class Listener:
     address: IPv4Address
 
     def release(self) -> None:
-        """Let go of what a dead process listened with."""
+        """Release the factory of a dead process."""
         self.factory = None
 
 
 @define(eq=False)
 class Network:
-    """Who listens where, and what is under way. ``sent`` is told of every delivery."""
+    """The listeners and connections; ``sent`` is called with every delivery."""
 
     world: World
     sent: Callable[[int, str, bytes], None]
     routes: dict[tuple[str, str], Route] = field(factory=dict)
-    silent: set[str] = field(factory=set)  # machines whose packets are lost for the time being
+    silent: set[str] = field(factory=set)  # machines whose packets are lost at the moment
     off: set[str] = field(factory=set)  # machines without power
     slow: set[str] = field(factory=set)  # machines that take bytes one piece at a time
     ends: dict[int, End] = field(factory=dict)
@@ -70,11 +70,11 @@ class Network:
     _port: int = field(default=40_000, init=False)
 
     def name(self, address: str, machine: str) -> None:
-        """Let connections to ``address``, as the internet sees it, end at ``machine``."""
+        """Let connections to the public ``address`` end at ``machine``."""
         self._machines[address] = machine
 
     def listen(self, process: Any, port: int, factory: Any, interface: str) -> Port:
-        """Raises CannotListenError where another listens."""
+        """Listen on a port; raises CannotListenError if it is taken."""
         if (process.machine, port) in self._listeners:
             raise CannotListenError(interface, port, OSError(98, "Address already in use"))
         here = IPv4Address("TCP", interface or "0.0.0.0", port)  # noqa: S104
@@ -84,35 +84,35 @@ class Network:
         return Port(self, listener)
 
     def close(self, listener: Listener) -> None:
-        """No new connections from now on."""
+        """Accept no new connections."""
         key = listener.process.machine, listener.address.port
         if self._listeners.get(key) is listener:
             del self._listeners[key]
         listener.process.listening.pop(listener.address.port, None)
 
     def isolate(self, process: Any, machine: str, spared: int | None = None) -> None:
-        """Cut the process off the machine, until ``join``; others still reach it.
+        """Cut the process off the machine until ``join``; others still reach it.
 
-        ``spared``: the number of a connection, the oldest being 0, that goes on.
+        ``spared``: the number of a connection that survives; the oldest is 0.
         """
         self._apart[process.name, machine] = None
-        there = [one for one in process.ends.values() if one.other.process.machine == machine]
-        for number, one in enumerate(there):
+        there = [end for end in process.ends.values() if end.far_end.process.machine == machine]
+        for number, end in enumerate(there):
             if number != spared:
-                one.reset()
+                end.reset()
 
     def join(self, process: Any, machine: str) -> None:
         """Undo ``isolate``."""
         self._apart.pop((process.name, machine), None)
 
     def connect(self, process: Any, host: str, port: int, attempt: Connector) -> None:
-        """Have a connection made; the attempt is told how that went."""
+        """Make a connection and notify the attempt of the outcome."""
         local = host.startswith("127.") or host in ("localhost", "::1")
         machine = process.machine if local else self._machines.get(host, host)
         wait = self.latency(process.machine, machine)
         apart = (process.name, machine) in self._apart
         if apart or machine in self.off or not self.silent.isdisjoint((process.machine, machine)):
-            return  # no answer: the attempt's own time ends it
+            return  # no answer: the attempt times out
         self.world.later(2 * wait, lambda: self._arrive(process, machine, host, port, attempt))
 
     def _arrive(self, process: Any, machine: str, host: str, port: int, attempt: Connector) -> None:
@@ -132,7 +132,7 @@ class Network:
         far = listener.factory.buildProtocol(here)
         ours = End(self, process, here, there)
         theirs = End(self, listener.process, there, here)
-        ours.other, theirs.other = theirs, ours
+        ours.far_end, theirs.far_end = theirs, ours
         if far is None:
             self.forget(theirs)
             theirs.gone = True
@@ -152,19 +152,19 @@ class Network:
         if buggify("network: a reader stalls"):
             self.world.weather.choice((ours, theirs)).stall(STALLS_S)
 
-    def latency(self, one: str, other: str) -> float:
-        """Seconds for the way between two machines, now."""
-        if one == other:  # varied, so that one connection overtakes another here, too
+    def latency(self, first: str, second: str) -> float:
+        """Return the current latency between two machines, in seconds."""
+        if first == second:  # varied, so that one connection overtakes another here, too
             return LOOPBACK_S * (1.0 + 3.0 * self.world.weather.random())
-        route = self.routes.get((one, other)) or self.routes.get((other, one))
+        route = self.routes.get((first, second)) or self.routes.get((second, first))
         if route is None:
             return 0.03
         return route.least_s + self.world.weather.random() * route.varies_s
 
-    def loses(self, one: Any, other: Any) -> bool:
-        """Whether packets between the two are lost now."""
-        return one.machine != other.machine and not self.silent.isdisjoint(
-            (one.machine, other.machine)
+    def loses(self, first: Any, second: Any) -> bool:
+        """Return whether packets between the two are lost now."""
+        return first.machine != second.machine and not self.silent.isdisjoint(
+            (first.machine, second.machine)
         )
 
     def next_number(self) -> int:
@@ -172,25 +172,25 @@ class Network:
         return self._number
 
     def forget(self, end: End) -> None:
-        """Drop an end that is closed."""
+        """Drop a closed end."""
         self.ends.pop(end.number, None)
         end.process.ends.pop(end.number, None)
 
     def cut(self, machine: str) -> int:
-        """Reset every connection between this machine and others; gives how many."""
-        found = [
-            one
-            for one in list(self.ends.values())
-            if one.process.machine == machine and one.other.process.machine != machine
+        """Reset every connection between this machine and others; return their number."""
+        ends = [
+            end
+            for end in list(self.ends.values())
+            if end.process.machine == machine and end.far_end.process.machine != machine
         ]
-        for one in found:
-            one.reset()
-        return len(found)
+        for end in ends:
+            end.reset()
+        return len(ends)
 
 
 @implementer(IListeningPort)
 class Port:
-    """A listening port, as ``listenTCP`` gives it (IListeningPort)."""
+    """A listening port, the IListeningPort of ``listenTCP``."""
 
     def __init__(self, network: Network, listener: Listener) -> None:
         self._network, self._listener = network, listener
@@ -200,10 +200,10 @@ class Port:
         return self._listener.address
 
     def startListening(self) -> None:
-        """Nothing to do: it listens since it was made."""
+        """Do nothing: it listens from the beginning."""
 
     def stopListening(self) -> Deferred[None]:
-        """Take no new connections; those that are there stay."""
+        """Accept no new connections; existing ones stay."""
         self._network.close(self._listener)
         self._listener.factory.doStop()
         return succeed(None)
@@ -211,7 +211,7 @@ class Port:
 
 @implementer(IConnector)
 class Connector:
-    """An attempt to connect, as ``connectTCP`` gives it (IConnector)."""
+    """An attempt to connect, the IConnector of ``connectTCP``."""
 
     def __init__(self, process: Any, factory: Any, timeout: float, source: str, to: Any) -> None:
         self.process, self.factory, self.source, self._to = process, factory, source, to
@@ -229,20 +229,20 @@ class Connector:
             self.stopConnecting()
 
     def connect(self) -> None:
-        """Nothing to do: the attempt begins when it is made."""
+        """Do nothing: the attempt begins when it is created."""
 
     def stopConnecting(self) -> None:
         self.failed(ConnectionAborted())
 
     def failed(self, why: Exception) -> None:
-        """Tell the factory that there is no connection, once."""
+        """Notify the factory, once, that there is no connection."""
         if not self.over:
             self._decided()
             self.factory.clientConnectionFailed(self, Failure(why))
             self.factory.doStop()
 
     def made(self, end: End) -> Any:
-        """There is one: the protocol of its near end."""
+        """Return the protocol of the near end of the new connection."""
         self._decided()
         self._end = end
         return self.factory.buildProtocol(end.peer)

@@ -1,4 +1,4 @@
-"""How a request ended for who sent it, and what a right host would not do."""
+"""The outcomes of requests, and the violations of the rules."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ ACKED, REFUSED, UNKNOWN = "acked", "refused", "unknown"
 
 
 def outcome(status: int) -> str:
-    """Of a request that was answered so; 5xx tells as little as no answer."""
+    """Return the outcome of a reply; a 5xx says as little as no reply."""
     return ACKED if status < 300 else REFUSED if status < 500 else UNKNOWN
 
 
 @frozen
 class Violation:
-    """What a right host would not do."""
+    """A broken rule."""
 
     at: float
     rule: str
@@ -28,12 +28,12 @@ class Violation:
 
 @define(eq=False)
 class Violations:
-    """All of them, each rule's first ones in words."""
+    """The broken rules, the first 200 of them."""
 
-    found: list[Violation] = field(factory=list)
+    listed: list[Violation] = field(factory=list)
     seconds: Callable[[], float] = lambda: 0.0
 
     def add(self, rule: str, what: str) -> None:
-        """Note that a rule was broken; only the first 200 are kept."""
-        if len(self.found) < 200:
-            self.found.append(Violation(self.seconds(), rule, what))
+        """Record a broken rule; only the first 200 are kept."""
+        if len(self.listed) < 200:
+            self.listed.append(Violation(self.seconds(), rule, what))

@@ -1,4 +1,4 @@
-"""What an acknowledged request owes to another player, who must be shown it."""
+"""The results of acknowledged requests that another player must be shown."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from attrs import define, field, frozen
 
 from simulation.outcomes import Violations
 
-INVITE_S = 60.0  # for so long nothing ends an invite but what the two do
+INVITE_S = 60.0  # within this time only the two players end an invite
 
 
 @frozen
 class Invite:
-    """An invite into a party that was acknowledged at ``at``.
+    """A party invite acknowledged at ``at``.
 
-    ``still``: whether neither of the two has moved to another party since, or gone away.
+    ``still`` returns whether neither player has since changed parties or left.
     """
 
     party: str
@@ -27,17 +27,17 @@ class Invite:
 
 @define(eq=False)
 class Invites:
-    """Who is invited is shown it."""
+    """Checks that invited players are shown their invites."""
 
     wrong: Violations
     _of: dict[str, list[Invite]] = field(factory=dict, init=False)  # account -> the newest ones
 
     def sent(self, account: str, invite: Invite) -> None:
-        """One was acknowledged, to the player of this account."""
+        """Record an acknowledged invite to this account."""
         self._of[account] = [*self._of.get(account, [])[-9:], invite]
 
     def declining(self, account: str) -> None:
-        """The player declines: all of a sender or of a party end by it."""
+        """Forget the player's invites: declining ends all of a sender or party."""
         self._of.pop(account, None)
 
     def shown(
@@ -47,11 +47,11 @@ class Invites:
         began: float,
         untroubled: Callable[[float, str], bool],
     ) -> None:
-        """What the player is shown, who asked for it at ``began``."""
-        for one in self._of.pop(account, []):
-            if one.at >= began or began - one.at > INVITE_S or not one.still():
+        """Check the invites shown to the player, requested at ``began``."""
+        for invite in self._of.pop(account, []):
+            if invite.at >= began or began - invite.at > INVITE_S or not invite.still():
                 continue
-            well = untroubled(one.at, one.sender) and untroubled(one.at, one.recipient)
-            if well and one.party not in parties:
-                what = f"{one.recipient} is not shown the invite of {one.sender} into {one.party}"
-                self.wrong.add("acknowledged means present", what)
+            well = untroubled(invite.at, invite.sender) and untroubled(invite.at, invite.recipient)
+            if well and invite.party not in parties:
+                pair = f"{invite.recipient} is not shown the invite of {invite.sender}"
+                self.wrong.add("acknowledged means present", f"{pair} into {invite.party}")

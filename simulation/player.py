@@ -1,4 +1,4 @@
-"""A player: the state machine that acts run on, and how it asks the host."""
+"""A player: the state that acts work on, and the requests to the host."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ log = Logger()
 CURRENCY = "CURRENCY_NOTES"
 SEASON = "season09b_progression"
 POLL_S = 5.0
-WITHOUT_TOKEN = ("/svc/api/Register", "/account/api/oauth/token")  # nobody is signed in before
+WITHOUT_TOKEN = ("/svc/api/Register", "/account/api/oauth/token")  # sent before signing in
 KEY_HEADER = GAME_SERVER_KEY.decode()
 Act = Callable[["SimPlayer", random.Random], Awaitable[None]]
 
 
 class Stopped(Exception):
-    """The player has logged off in the middle of what they did."""
+    """The player has logged off during an act."""
 
 
 @define(eq=False)
 class SimPlayer:
-    """A player, the process on their PC, and what they believe; acts ask the host through it."""
+    """A player, the process on their PC, and their beliefs; acts send requests through it."""
 
     number: int
     name: str
@@ -44,31 +44,31 @@ class SimPlayer:
     servers: Servers
     everybody: list[SimPlayer]
     city: str
-    direct: Client  # as game servers ask the metagame
+    direct: Client  # the game servers' client to the metagame
     key: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     account: str = ""
     character: str = ""
     version: int = 0
     party: str = ""
-    moves: int = 0  # from one party to another: those begun
-    moving: int = 0  # those under way
-    astray_at: float = -1e9  # when one of them got no answer
+    moves: int = 0  # started changes of party
+    moving: int = 0  # pending ones
+    astray_at: float = -1e9  # when one of them got no reply
     guild: str = ""
-    issued: float = -1e9  # when the token was asked for
+    issued: float = -1e9  # when the token was requested
     shut_out_at: float = -1e9  # when the owner last ended this player's sessions
     place: GameServer | None = None  # where the player was sent; it may have ended
     where: str = "away"
     chat: Chat | None = None
     busy: int = 0
-    sitting: int = 0  # counts log-ins: what belongs to an earlier one is over
+    sitting: int = 0  # counts log-ins; acts of an earlier one are over
     transactions: int = 0
     under_way: int = 0  # inventory transactions
-    items: dict[str, int] = field(factory=dict)  # by id: the newest version that was sent
-    offers: list[str] = field(factory=list)  # of the store, those that the player cares for
+    items: dict[str, int] = field(factory=dict)  # by id: the newest version sent
+    offers: list[str] = field(factory=list)  # store offers that the player uses
     documents: int = 0  # of loadout slots, and boards of bounties
     unlocks: int = 0  # of loadout slots
-    unlocking: int = 0  # those under way
+    unlocking: int = 0  # pending ones
     acts: int = 0
     registering: bool = False
     tries: int = 0  # of names
@@ -92,10 +92,10 @@ class SimPlayer:
         may: Callable[[int], bool] = lambda status: False,
         **more: Any,
     ) -> Reply:
-        """One request; ``patient``: asked again until it is answered, as the game does.
+        """Send a request; if ``patient``, repeat it until it is answered, like the game.
 
-        ``may``: whether by all that is known a right host may answer with this status, besides
-        what ``answers.py`` lists.
+        ``may`` returns whether a correct host may answer with this status, besides the list in
+        ``answers.py``.
         """
         tries = 4 if patient else 1
         while True:
@@ -105,63 +105,62 @@ class SimPlayer:
             began, sitting, issued = self.now, self.sitting, self.issued
             bears = "Authorization" in {**self.web.headers, **more.get("headers", {})}
             try:
-                heard = await self.web.ask(method, path, sent, **more)
+                reply = await self.web.ask(method, path, sent, **more)
             except NoAnswer:
                 if not (more.get("lose") or self.process.dead or sitting != self.sitting):
-                    self.history.answers.given_up(self.name, f"{method} {path}", began)
+                    self.history.answers.unanswered(self.name, f"{method} {path}", began)
                 if not tries:
                     raise
                 await self.pause(2.0)
                 continue
             self.history.answers.took(self.name, f"{method} {path}", began, self.now)
-            out = heard.status == 401 and self._is_out(path, issued, bears=bears)
-            right = out or may(heard.status)
-            self._judge(heard.status, method, path, began, right=right)
-            if heard.status in (502, 503, 504, 429) and tries:
+            out = reply.status == 401 and self._is_out(path, issued, bears=bears)
+            right = out or may(reply.status)
+            self._judge(reply.status, method, path, began, right=right)
+            if reply.status in (502, 503, 504, 429) and tries:
                 await self.pause(3.0)
                 continue
-            self.refusals[heard.status] = self.refusals.get(heard.status, 0) + 1
-            return heard
+            self.refusals[reply.status] = self.refusals.get(reply.status, 0) + 1
+            return reply
 
     def _judge(self, status: int, method: str, path: str, began: float, *, right: bool) -> None:
-        """Note an answer, and whether it is one of ours that must not be; ``right``: it may be."""
+        """Report a wrong reply; ``right`` if it is known to be allowed."""
         if status == 500:
             self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
         if not right:
             self.history.answers.heard(self.name, method, path, status, began)
 
     def _is_out(self, path: str, issued: float, *, bears: bool) -> bool:
-        """Whether nobody is signed in: the token is over, or not there after the PC was off."""
+        """Return whether nobody is signed in: the token has ended or is missing."""
         return path not in WITHOUT_TOKEN and (not bears or self.is_over(issued))
 
     def is_over(self, issued: float) -> bool:
-        """Whether the owner may have ended a session whose token was issued then."""
-        return issued <= self.shut_out_at + 2.0  # whole seconds, and the way of an answer
+        """Return whether the owner may have ended a session whose token was issued then."""
+        return issued <= self.shut_out_at + 2.0  # rounding, and the latency of a reply
 
     async def ask_by_server(
         self, server: GameServer, method: str, path: str, sent: Any = None
     ) -> Reply:
-        """One request of a game server for this player, with its key and the player's token."""
+        """Send a request of a game server for this player, with its key and the token."""
         began, issued, who = self.now, self.issued, f"a game server for {self.name}"
         headers = {KEY_HEADER: server.line.key, **self.bearer()}
         try:
-            heard = await self.direct.ask(method, path, sent, headers=headers)
+            reply = await self.direct.ask(method, path, sent, headers=headers)
         except NoAnswer:
-            self.history.answers.given_up(who, f"{method} {path}", began)
+            self.history.answers.unanswered(who, f"{method} {path}", began)
             raise
         self.history.answers.took(who, f"{method} {path}", began, self.now)
-        # a token that was ended is answered 500 here, by the rules
-        if heard.status not in (401, 500) or not self.is_over(issued):
-            self.history.answers.heard(who, method, path, heard.status, began)
-        return heard
+        # by the rules, an ended token is answered 500 here
+        if reply.status not in (401, 500) or not self.is_over(issued):
+            self.history.answers.heard(who, method, path, reply.status, began)
+        return reply
 
     @property
     def now(self) -> float:
-        """The simulation's time, in epoch seconds."""
         return self.process.seconds()
 
     async def pause(self, seconds: float) -> None:
-        """Wait; ends the act when the player has logged off meanwhile."""
+        """Wait; raises Stopped if the player has logged off meanwhile."""
         sitting = self.sitting
         waited: Deferred[None] = Deferred()
         self.process.world.later(seconds, lambda: waited.callback(None))
@@ -170,12 +169,12 @@ class SimPlayer:
             raise Stopped
 
     def begin(self, what: str, dice: random.Random) -> None:
-        """Do it, unless much else is under way."""
+        """Start an act unless three are pending."""
         if self.busy < 3:
             Deferred.fromCoroutine(self.act(what, dice))
 
     def begin_all(self, acts: Sequence[str], dice: random.Random) -> None:
-        """Do all of these, one after the other, whatever else is under way."""
+        """Do all acts one after the other, whatever else is pending."""
 
         async def each() -> None:
             for what in acts:
@@ -184,7 +183,7 @@ class SimPlayer:
         Deferred.fromCoroutine(each())
 
     async def act(self, what: str, dice: random.Random) -> None:
-        """Do it; whatever goes wrong on the way is the host's fault only where a rule says so."""
+        """Do an act; failures are the host's fault only if a rule says so."""
         self.acts += 1
         self.busy += 1
         try:
@@ -203,7 +202,7 @@ class SimPlayer:
             self.busy -= 1
 
     async def move(self, method: str, path: str, sent: Any = None, **more: Any) -> Reply:
-        """A request that takes the player from one party to another."""
+        """Send a request that moves the player to another party."""
         self.moves += 1
         self.moving += 1
         try:
@@ -215,18 +214,18 @@ class SimPlayer:
             self.moving -= 1
 
     def say(self, *, goodbye: bool = False) -> bool:
-        """A datagram to the game server that the player is on; whether it was answered."""
+        """Send a datagram to the player's game server; return whether it was answered."""
         if self.place is None:
             return False
         return self.place.hear(self.process.address, self.account, goodbye=goodbye)
 
     def other(self, dice: random.Random) -> SimPlayer | None:
-        """Another player who has an account; None while there is none."""
-        known = [one for one in self.everybody if one is not self and one.account]
+        """Return another player with an account; None if there is none."""
+        known = [player for player in self.everybody if player is not self and player.account]
         return dice.choice(known) if known else None
 
     def switched_off(self) -> None:
-        """The game ends in the middle of whatever it does."""
+        """End the game in the middle of its acts."""
         self.sitting += 1
         self.token, self.where, self.place, self.party = "", "away", None, ""
         if self.chat is not None:
@@ -235,27 +234,27 @@ class SimPlayer:
         self.web.close()
 
     def unheard(self) -> None:
-        """The line has failed: what is not heard from now on is nobody's fault."""
+        """Record a broken line: lines that do not arrive now are nobody's fault."""
         if self.chat is not None:
             for room in self.history.chat.rooms:
                 self.history.chat.left(room, f"{self.name}/{self.chat.resource[-6:]}", self.now)
 
     def bearer(self) -> dict[str, str]:
-        """What a game server sends for this player."""
+        """Return the headers that a game server sends for this player."""
         return {"Authorization": f"Bearer {self.token}"}
 
 
 async def together(me: SimPlayer, works: list[Any]) -> None:
-    """All at the same instant; ends when the last has, and raises what the first raised."""
-    running = [Deferred.fromCoroutine(one) for one in works]
+    """Run all at once; wait for the last, and raise the first exception."""
+    running = [Deferred.fromCoroutine(work) for work in works]
     failed: Exception | None = None
-    for one in running:
+    for work in running:
         try:
-            await one
+            await work
         except (NoAnswer, Stopped) as why:
             failed = failed or why
     if failed is not None:
         raise failed
 
 
-ACTS: dict[str, Act] = {}  # ``players.py`` fills it
+ACTS: dict[str, Act] = {}  # filled by ``players.py``

@@ -1,4 +1,4 @@
-"""What players do: coming, going and hunting; the table of all acts."""
+"""The players' acts of coming, going and hunting, and the table of all acts."""
 
 from __future__ import annotations
 
@@ -48,43 +48,43 @@ from svcserver.players.requests import HUNTS
 
 
 async def register(me: SimPlayer) -> bool:
-    """Get an account; a lost answer means the name may be ours, and the key is not."""
+    """Register an account; after a lost reply the name may be ours, but the key is not."""
     if me.registering:
         return False
     me.registering, name = True, me.name
     me.history.unsure_names.add(name)
     try:
-        heard = await me.ask(*requests.register(name, me.invite))
-        if heard.status == 200:
-            me.key = str(heard.json["UUK"])
+        reply = await me.ask(*requests.register(name, me.invite))
+        if reply.status == 200:
+            me.key = str(reply.json["UUK"])
             return True
-        if heard.status < 500:
+        if reply.status < 500:
             me.history.unsure_names.discard(name)
     except NoAnswer:
-        heard = None
+        reply = None
     finally:
         me.registering = False
-    if heard is None or heard.status in (409, 502, 503, 504):
+    if reply is None or reply.status in (409, 502, 503, 504):
         me.tries += 1
         me.name = f"{name.partition('__')[0]}__{me.tries}"
     return False
 
 
 async def log_in(me: SimPlayer, dice: random.Random) -> None:
-    """As the game at its start, on a PC that may have been off."""
+    """Log in as the game does at its start, on a PC that may have been off."""
     if me.process.dead:
-        asked, me.process = me.web.asked, me.switch_on()
-        me.web = Client(me.process, asked=asked)
+        requests_sent, me.process = me.web.sent_count, me.switch_on()
+        me.web = Client(me.process, sent_count=requests_sent)
     if not me.key and not await register(me):
         return
     began = me.now
-    heard = await me.ask(*requests.log_in(me.key), patient=True)
-    if heard.status != 200:
+    reply = await me.ask(*requests.log_in(me.key), patient=True)
+    if reply.status != 200:
         return
     me.sitting += 1
-    me.place = None  # a game that has just been started is on no game server
-    me.issued = began  # or a little later: its answer may have been long on the way
-    me.token, me.account = str(heard.json["access_token"]), str(heard.json["account_id"])
+    me.place = None  # a freshly started game is on no game server
+    me.issued = began  # or a little later: the reply may have been slow
+    me.token, me.account = str(reply.json["access_token"]), str(reply.json["account_id"])
     known = me.history.registered.setdefault(me.name, me.account)
     if known != me.account:
         me.history.wrong.add("one account a name", f"{me.name} is {known} and {me.account}")
@@ -99,7 +99,7 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def logged_off(me: SimPlayer, dice: random.Random) -> None:
-    """The owner ends this player's sessions, as ``svcctl`` does: by a row, past the metagame."""
+    """End this player's sessions in the database, as the owner does with ``svcctl``."""
     old, account = me.token, me.account
     me.shut_out_at = me.now
     me.servers.end_sessions(account, int(me.now) + 1)
@@ -107,41 +107,41 @@ async def logged_off(me: SimPlayer, dice: random.Random) -> None:
     headers = {"Authorization": f"Bearer {old}"}
 
     def may(status: int) -> bool:
-        return status == 401  # also where the player has another token by now
+        return status == 401  # also if the player has a new token by now
 
-    heard = await me.ask("GET", "/party/invites", headers=headers, may=may)
+    reply = await me.ask("GET", "/party/invites", headers=headers, may=may)
     known = await me.ask("GET", "/character", headers=headers, may=may)
     well = me.history.answers.untroubled(me.shut_out_at, me.name)
-    if known.status == 200 and heard.status == 200 and well:
+    if known.status == 200 and reply.status == 200 and well:
         me.history.wrong.add("what was ended is ended", f"the old token of {me.name} is taken")
     if me.token == old:
         await quit(me, dice)
 
 
 async def quit(me: SimPlayer, dice: random.Random) -> None:
-    """Pull the plug: nothing is said, everything hangs up, also in the middle of a request."""
+    """Pull the plug: all connections end, even during a request."""
     me.switched_off()
     me.process.die()
 
 
 async def heartbeat(me: SimPlayer, dice: random.Random) -> None:
-    """A sign of life, from where the player is."""
+    """Send a heartbeat from where the player is."""
     at = me.city if me.where == "city" else f"/Game/Maps/islands/{me.where}"
     await me.ask(*requests.heartbeat(at))
     me.say()
 
 
 async def hunt(me: SimPlayer, dice: random.Random) -> None:
-    """Ask for a game server, wait for it, play, come home."""
-    seen = await party_of(me)
-    if seen is not None and seen["leaderPlayerId"] != me.account and seen.get("candidateId"):
-        call = requests.follow(seen["candidateId"])
-        hunt_id = str(seen.get("playerHuntId") or "hunt")
+    """Request a game server, wait for it, play, and come home."""
+    party = await party_of(me)
+    if party is not None and party["leaderPlayerId"] != me.account and party.get("candidateId"):
+        call = requests.follow(party["candidateId"])
+        hunt_id = str(party.get("playerHuntId") or "hunt")
     else:
         hunt_id = dice.choice(HUNTS)
         call = requests.join("ISLAND", hunt_id)
-    heard = await me.ask(*call, may=unless_leading(me, seen))
-    if heard.status != 200:
+    reply = await me.ask(*call, may=unless_leading(me, party))
+    if reply.status != 200:
         return
     if dice.random() < 0.1:
         await me.ask("DELETE", "/candidate")
@@ -151,26 +151,26 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def matched(me: SimPlayer, hunt_id: str) -> bool:
-    """Poll until there is a game server; the address must be one that lets the player in."""
+    """Poll until there is a game server; its address must admit the player."""
     sitting, began, waiting = me.sitting, me.now, me.history.waiting
     number = waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
     try:
         while True:
             issued = me.issued
-            heard = await me.ask("GET", "/candidate/status")
-            said = heard.json if heard.status == 200 else {}
-            if said.get("status") == "IN_PROGRESS":
-                if sitting != me.sitting:  # the game was started anew meanwhile
+            reply = await me.ask("GET", "/candidate/status")
+            candidate = reply.json if reply.status == 200 else {}
+            if candidate.get("status") == "IN_PROGRESS":
+                if sitting != me.sitting:  # the game was restarted meanwhile
                     raise Stopped
-                info = said["serverInfo"]
+                info = candidate["serverInfo"]
                 me.place, me.where = me.servers.at(int(info["port"])), hunt_id
                 return True
             well = me.history.answers.untroubled(began - SETTLES_S)
-            if said.get("status") == "FAILED" and well:
+            if candidate.get("status") == "FAILED" and well:
                 me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
-            if heard.status == 404 or said.get("status") == "FAILED":
+            if reply.status == 404 or candidate.get("status") == "FAILED":
                 return False
-            is_out = heard.status == 401 and me.is_over(issued)  # the game goes on asking
+            is_out = reply.status == 401 and me.is_over(issued)  # the game keeps asking
             if is_out or me.servers.holds_up(me.account):
                 waiting.restart(number, me.now, MATCH_S)
             await me.pause(POLL_S)
@@ -179,7 +179,7 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
 
 
 async def play(me: SimPlayer, dice: random.Random) -> None:
-    """Say hello by datagrams, earn, and say goodbye; or crash in the middle."""
+    """Greet by datagrams, earn, and say goodbye, or crash in the middle."""
     for _ in range(6):
         if me.place is None or me.say():
             break
@@ -193,8 +193,8 @@ async def play(me: SimPlayer, dice: random.Random) -> None:
     if me.place is not None and dice.random() < 0.9:
         me.say(goodbye=True)
     me.place, me.where = None, "city"
-    heard = await me.ask(*requests.join("CITY"), may=lambda status: status == 400)
-    if heard.status == 200 and await matched(me, "city"):
+    reply = await me.ask(*requests.join("CITY"), may=lambda status: status == 400)
+    if reply.status == 200 and await matched(me, "city"):
         me.place, me.where = None, "city"
 
 

@@ -1,4 +1,4 @@
-"""A process of the simulated host: a reactor for its code, which can die and come back."""
+"""A process of the simulated host: the reactor of its code, which can die and restart."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ log = Logger()
 @implementer(IHostResolution)
 @define
 class _Resolution:
-    """A name that was resolved at once."""
+    """The result of a name that is resolved at once."""
 
     name: str
 
     def cancel(self) -> None:
-        """Nothing to do: the name was resolved at once."""
+        """Do nothing: the name was resolved at once."""
 
 
 class _Resolver:
-    """Addresses are what they say; other names are this machine."""
+    """A resolver that takes addresses as they are and other names as this machine."""
 
     def resolveHostName(
         self,
@@ -47,7 +47,7 @@ class _Resolver:
         addressTypes: Any = None,
         transportSemantics: str = "TCP",
     ) -> Any:
-        """Tell the receiver its one address at once."""
+        """Pass the one address to the receiver at once."""
         from twisted.internet.address import IPv4Address
 
         resolution = _Resolution(hostName)
@@ -62,7 +62,7 @@ class _Resolver:
 )
 @define(eq=False, slots=False)
 class Process:
-    """The reactor of one program on one machine. ``die`` ends it as a power cut would."""
+    """The reactor of one program on one machine; ``die`` ends it like a power cut."""
 
     world: World
     network: Network
@@ -80,7 +80,7 @@ class Process:
     # -- time ------------------------------------------------------------------
 
     def seconds(self) -> float:
-        """The simulation's time, in epoch seconds."""
+        """Return the simulation's time, in epoch seconds."""
         return self.world.now
 
     def callLater(self, delay: float, callable: Callable[..., Any], *args: Any, **kw: Any) -> Timer:
@@ -93,19 +93,19 @@ class Process:
         return timer
 
     def getDelayedCalls(self) -> list[Timer]:
-        """None: only tests of Twisted look."""
+        """Return no calls: only Twisted's tests use this."""
         return []
 
     def callFromThread(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """There are no threads: call it in the next turn."""
+        """Call it in the next turn: there are no threads."""
         self.callLater(0, callable, *args, **kw)
 
     def callInThread(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """There are no threads: call it in the next turn."""
+        """Call it in the next turn: there are no threads."""
         self.callLater(0, callable, *args, **kw)
 
     def guard(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """Call it as a reactor does: what it raises is logged and ends nothing."""
+        """Call it like a reactor: exceptions are logged and end nothing."""
         try:
             call(*args, **kw)
         except Exception:
@@ -133,10 +133,10 @@ class Process:
     # -- the rest of a reactor ---------------------------------------------------
 
     def addSystemEventTrigger(self, *_: Any, **__: Any) -> None:
-        """Nothing to do: a simulation ends without a shutdown."""
+        """Do nothing: a simulation ends without a shutdown."""
 
     def removeSystemEventTrigger(self, *_: Any) -> None:
-        """Nothing to do, since none is kept."""
+        """Do nothing: no trigger is kept."""
 
     def installNameResolver(self, resolver: Any) -> Any:
         before, self.nameResolver = self.nameResolver, resolver
@@ -146,10 +146,10 @@ class Process:
         return defer.succeed(name)
 
     def run(self) -> None:
-        """Nothing to do: the world runs all processes."""
+        """Do nothing: the world runs all processes."""
 
     def stop(self) -> None:
-        """A part asks for the end of its process."""
+        """End the process."""
         self.die()
 
     def crash(self) -> None:
@@ -157,10 +157,10 @@ class Process:
         self.die()
 
     def iterate(self, delay: float = 0) -> None:
-        """Nothing to do: the world runs all processes."""
+        """Do nothing: the world runs all processes."""
 
     def fireSystemEvent(self, eventType: str) -> None:
-        """Nothing to do: no trigger is kept."""
+        """Do nothing: no trigger is kept."""
 
     def callWhenRunning(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
         """Call it in the next turn: a process runs from its start."""
@@ -169,7 +169,7 @@ class Process:
     # -- death -------------------------------------------------------------------
 
     def freeze(self, seconds: float) -> None:
-        """Stand still for so long: no timer fires, nothing is read."""
+        """Freeze for ``seconds``: no timer fires, nothing is read."""
         self.frozen_until = max(self.frozen_until, self.world.now + seconds)
         self.world.at(self.frozen_until, self._thaw)
 
@@ -178,19 +178,19 @@ class Process:
             end.read_on()
 
     def vanish(self) -> None:
-        """End as its machine does that loses its power: nobody elsewhere is told."""
+        """End like a machine that loses its power: nobody elsewhere is notified."""
         self.network.off.add(self.machine)
         for end in list(self.ends.values()):
-            if end.other.process.machine != self.machine:
+            if end.far_end.process.machine != self.machine:
                 end.vanish()
         self.die()
 
     def release(self) -> None:
-        """Let go of the program of a dead process."""
+        """Release the program of a dead process."""
         self.program = None
 
     def die(self) -> None:
-        """End at once: no timer fires, no protocol is told; the other ends hear a reset."""
+        """End at once: no timer fires and no protocol is notified; the other ends get a reset."""
         self.dead = True
         self.running = False
         self.world.buried += self, *self.ends.values(), *self.listening.values()

@@ -1,4 +1,4 @@
-"""How often the named rare things of ``kernel/buggify.py`` happen in a run; some never in it."""
+"""The rates of the rare events of ``kernel/buggify.py`` in a run; some never happen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attrs import define, field
 
 from simulation.clock import World
 
-# by what the name begins with: one of these rates each run
+# by the beginning of the name; each run picks one of the rates
 RATES: dict[str, tuple[float, ...]] = {
     "firewall: ": (0.0, 0.1, 0.4),
     "engine: we listen ": (0.0, 0.3, 0.7),
@@ -22,31 +22,30 @@ RATES: dict[str, tuple[float, ...]] = {
     "deploy: a game server ": (0.0, 0.0, 0.0005, 0.002),
 }
 USUAL = (0.0, 0.0, 0.002, 0.02, 0.1)
-LIVE_STATE = ("engine: ", "chat: a lease ")  # after these live state may be lost
-APART_S = 10.0  # and some may not hear what others do
-# by what the name begins with: for how long what is asked afterwards may show it; what was under
-# way when it happened always may
+LIVE_STATE = ("engine: ", "chat: a lease ")  # these may lose live state
+APART_S = 10.0  # and metagames may miss each other's news
+# by the beginning of the name: how long later requests may notice it; pending ones always may
 TRACES_S: dict[str, float] = {
     "engine: ": 60.0,
     "chat: a lease ": 60.0,
-    "network: ": 9.0,  # a reader that stalls takes nothing for eight
+    "network: ": 9.0,  # a stalled reader takes nothing for eight seconds
 }
-# nobody sees these: they take their time, or are tried again
+# unnoticeable: they only take time or are retried
 UNSEEN = ("tokens: ", "sqlite: ", "ledger: a batch waits", "firewall: ")
 
 
 @define(eq=False)
 class RareThings:
-    """``happened`` is told each time, by name."""
+    """The rare events of a run; ``happened`` is called with each name."""
 
     world: World
     happened: Callable[[str], None]
-    over: bool = False  # nothing rare happens any more
+    over: bool = False  # no rare event happens any more
     counts: dict[str, int] = field(factory=dict)
     _rates: dict[str, float] = field(factory=dict, init=False)
 
     def happens(self, name: str) -> bool:
-        """Whether the rare thing of this name happens now."""
+        """Return whether the rare event of this name happens now."""
         if self.over:
             return False
         rate = self._rates.get(name)
@@ -60,13 +59,13 @@ class RareThings:
 
 
 def traces_s(name: str) -> float | None:
-    """For how long what is asked afterwards may show it; None where nobody sees it at all."""
+    """Return how long later requests may notice it; None if nobody can."""
     if name.startswith(UNSEEN):
         return None
     return next((seconds for at, seconds in TRACES_S.items() if name.startswith(at)), 0.0)
 
 
 def rate_of(seed: int, name: str) -> float:
-    """How often it happens in the run of this seed."""
+    """Return the rate of the event in the run of this seed."""
     draw = random.Random(f"rare {seed} {name}")  # noqa: S311
     return draw.choice(next((rates for at, rates in RATES.items() if name.startswith(at)), USUAL))

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from twisted.internet.defer import Deferred
 from twisted.logger import LogLevel, formatEvent, globalLogPublisher
 
-from simulation.audit import Audit, rooms_told_apart
+from simulation.audit import Audit, room_differences
 from simulation.client import Client
 from simulation.clock import START, World
 from simulation.faults import Breaker
@@ -37,20 +37,20 @@ from svcserver.kernel.buggify import rare_things
 from svcserver.kernel.system import owned
 from svcserver.players.requests import NAMES
 
-TURN_S = 60.0  # simulated seconds between two looks from outside
-QUIET_S = 120.0  # what is under way ends
-# what all do when everything that was broken is mended and has settled; who is away logs in for it
+TURN_S = 60.0  # simulated seconds between two checks
+QUIET_S = 120.0  # pending acts end
+# what all players do once every fault is mended; absent players log in first
 ONCE_MORE = ("heartbeat", "save", "earn", "look", "speak")
-AWAY_S = 900.0  # everything that outlasts a player ends
-FOLD_S = 7200.0  # between two times that what is long over is judged and forgotten
+AWAY_S = 900.0  # everything that outlives a player's session ends
+FOLD_S = 7200.0  # how often old history is checked and forgotten
 MOST_MOMENTS = 3000  # of the timeline
-Turn = Callable[[float], bool]  # whether the run shall end now
+Turn = Callable[[float], bool]  # returns whether to end the run now
 _STAMP = struct.Struct("<dQQ").pack  # when, over which end, how many bytes
 
 
 @frozen
-class Wish:
-    """What to simulate. ``steps``, read from ``steps_file``, replace those of the seed."""
+class Scenario:
+    """The parameters of a run; ``steps``, read from ``steps_file``, replace those of the seed."""
 
     seed: int
     players: int = 20
@@ -61,7 +61,7 @@ class Wish:
     steps_file: str = ""
 
     def script(self) -> Script:
-        """The steps: those that were given, else those of the seed."""
+        """Return the given steps, else those of the seed."""
         if self.steps is not None:
             return Script.of_steps(self.steps)
         return Script.of_seed(
@@ -71,30 +71,30 @@ class Wish:
 
 @frozen
 class Moment:
-    """A point of the timeline: who was where, and what happened."""
+    """A point of the timeline: the players' places and the events."""
 
     at: float
     where: tuple[str, ...]
     events: tuple[str, ...]
 
 
-EVENTS = 8  # of a moment that stands for two
+EVENTS = 8  # of a merged moment
 
 
 def thinned(moments: list[Moment]) -> list[Moment]:
-    """Half as many: each stands for two, with the first of their events."""
-    found = []
+    """Return half as many moments: each stands for two, with the first of their events."""
+    half = []
     for at in range(0, len(moments), 2):
-        events = tuple(event for one in moments[at : at + 2] for event in one.events)
-        found.append(Moment(moments[at].at, moments[at].where, events[:EVENTS]))
-    return found
+        events = tuple(event for moment in moments[at : at + 2] for event in moment.events)
+        half.append(Moment(moments[at].at, moments[at].where, events[:EVENTS]))
+    return half
 
 
 @define
 class Result:
-    """What a run gave: its hash, what was violated, and its timeline."""
+    """The result of a run: its hash, its violations and its timeline."""
 
-    wish: Wish
+    scenario: Scenario
     hash: str
     violations: list[Violation]
     steps: int
@@ -107,26 +107,26 @@ class Result:
     statuses: dict[int, int]
     moments: list[Moment]
     rare: dict[str, int]
-    stopped: bool = False  # early, with all that was done until then judged
+    stopped: bool = False  # early; everything until then was checked
 
     @property
     def speed(self) -> float:
-        """Simulated seconds per second of processor."""
+        """Return simulated seconds per second of CPU."""
         return self.simulated_s / max(self.cpu_s, 1e-9)
 
 
 @define(eq=False)
 class Run:
-    """One run; ``turn`` is told how much of it is done, and says whether it shall end early."""
+    """One run; ``turn`` gets the part that is done and returns whether to end early."""
 
-    wish: Wish
+    scenario: Scenario
     turn: Turn = lambda part: False
     world: World = field(init=False)
     network: Network = field(init=False)
     history: History = field(factory=History)
     host: SimHost = field(init=False)
     players: list[SimPlayer] = field(factory=list)
-    game_servers: Process = field(init=False)  # who asks the metagame for them
+    game_servers: Process = field(init=False)  # the process that sends their requests
     moments: list[Moment] = field(factory=list)
     rare: RareThings = field(init=False)
     stopped: bool = False  # before its end, because ``turn`` said so
@@ -136,18 +136,18 @@ class Run:
     _digest: Any = field(factory=hashlib.sha256)
 
     def run(self) -> Result:
-        """Simulate from the start to the audit of what is left."""
+        """Simulate from the start to the final audit."""
         began = time.process_time()
-        self.world = World(self.wish.seed)
+        self.world = World(self.scenario.seed)
         self.history.wrong.seconds = lambda: self.world.now - START
         with ExitStack() as stack:
             stack.enter_context(owned(self.world.system()))
             self.rare = RareThings(self.world, self._happened)
-            if self.wish.faults:
+            if self.scenario.faults:
                 stack.enter_context(rare_things(self.rare.happens))
-            heard: Any = self._logged
-            globalLogPublisher.addObserver(heard)
-            stack.callback(globalLogPublisher.removeObserver, heard)
+            observer: Any = self._logged
+            globalLogPublisher.addObserver(observer)
+            stack.callback(globalLogPublisher.removeObserver, observer)
             self._build()
             steps = self._act()
             self._settle()
@@ -168,7 +168,7 @@ class Run:
             self.history.wrong.add("no failure of ours", text[:300])
 
     def _happened(self, name: str) -> None:
-        """A rare thing happens."""
+        """Record a rare event."""
         traces = traces_s(name)
         if traces is not None:
             self.history.answers.trouble(self.world.now + traces, settles_s=0.0)
@@ -180,21 +180,21 @@ class Run:
 
     def _build(self) -> None:
         self.network = Network(self.world, self._sent)
-        kind = self.wish.seed % 4
+        kind = self.scenario.seed % 4
         self.host = SimHost(
-            self.world, self.network, rehearsed=kind == 3, shared=shared(self.wish.seed)
+            self.world, self.network, rehearsed=kind == 3, shared=shared(self.scenario.seed)
         )
-        self.history.calm = not self.wish.faults and not any(
-            one.who == HOST for one in self.wish.steps or ()
+        self.history.calm = not self.scenario.faults and not any(
+            step.who == HOST for step in self.scenario.steps or ()
         )
-        for number in range(0, self.wish.players, 4):
+        for number in range(0, self.scenario.players, 4):
             self.host.disk.raw.execute(
                 "INSERT INTO invite_codes VALUES (?, ?, 0)", (f"CODE-{number // 4}", 8)
             )
         self.game_servers = Process(self.world, self.network, "game servers")
         self.host.start()
         self.world.run_until(START + 5.0)
-        for number in range(self.wish.players):
+        for number in range(self.scenario.players):
             switch_on = partial(player_machine, self.world, self.network, number)
             name = f"{NAMES[number % len(NAMES)]}_{number}"
             direct = Client(self.game_servers, port=METAGAME)
@@ -219,11 +219,11 @@ class Run:
         breaker.troubled = trouble = self.history.answers.trouble
         breaker.begins = lambda who: trouble(self.world.now, who, settles_s=0.0)
         breaker.shaken = lambda: self.history.parties.shake(self.world.now)
-        script, start = self.wish.script(), self.world.now
+        script, start = self.scenario.script(), self.world.now
         steps = self._agenda(script, breaker)
-        turns = int(self.wish.seconds / TURN_S) + 1
+        turns = int(self.scenario.seconds / TURN_S) + 1
         for number in range(turns):
-            until = start + min(self.wish.seconds, (number + 1) * TURN_S)
+            until = start + min(self.scenario.seconds, (number + 1) * TURN_S)
             steps(until if number + 1 < turns else inf)
             self._advance(until)
             if self.turn((number + 1) / turns) and number + 1 < turns:
@@ -235,7 +235,7 @@ class Run:
         return self._begun
 
     def _agenda(self, script: Script, breaker: Breaker) -> Callable[[float], None]:
-        """What puts the steps until some time into the world's queue, where no later ones are."""
+        """Return a function that queues the steps until a time, ahead of later ones."""
         start, first = self.world.now, self.world.reserve(script.count)
         steps = enumerate(script.steps, first)
         ahead = next(steps, None)
@@ -267,7 +267,7 @@ class Run:
         self.history.chat.look(self.world.now, self.history.answers.untroubled)
         self.history.chat.look_at_whispers(self.world.now, self.history.answers.untroubled)
         events, self._events[:] = tuple(self._events), []
-        where = tuple(one.where for one in self.players)
+        where = tuple(player.where for player in self.players)
         self.moments.append(Moment(self.world.now - START, where, events))
         if len(self.moments) > MOST_MOMENTS:
             self.moments[:] = thinned(self.moments)
@@ -276,7 +276,7 @@ class Run:
             self._fold()
 
     def _fold(self) -> None:
-        """Let go of what is over and judged; no byte of the run depends on it."""
+        """Forget what is over and checked; no byte of the run depends on it."""
         self.host.servers.forget()
         for player in self.players:
             player.web.forget()
@@ -285,11 +285,11 @@ class Run:
         self.history.chat.forget(self.world.now - FOLD_S / 2, self.world.now)
 
     def _settle(self) -> None:
-        """Let everything end, ask everybody what they are shown, then send all home."""
+        """Let everything end, ask all players what they are shown, then send them home."""
         self._rest(QUIET_S)
         for player in self.players:
             if player.key:
-                dice = random.Random(f"once more {self.wish.seed} {player.number}")  # noqa: S311
+                dice = random.Random(f"once more {self.scenario.seed} {player.number}")  # noqa: S311
                 once_more = partial(player.begin_all, ONCE_MORE, dice)
                 self.world.later(dice.uniform(0.0, 10.0), once_more)
         self._rest(QUIET_S / 2)
@@ -300,43 +300,45 @@ class Run:
         self._compare()
         for player in self.players:
             Deferred.fromCoroutine(player.act("quit", random.Random(0)))  # noqa: S311
-        self._advance(self.world.now + 1.0)  # the timeline shows that they have gone
+        self._advance(self.world.now + 1.0)  # the timeline shows them away
         self._advance(self.world.now + AWAY_S)
         self._advance(self.world.now + 1.0)
-        uses = {f"CODE-{number // 4}": 8 for number in range(0, self.wish.players, 4)}
+        uses = {f"CODE-{number // 4}": 8 for number in range(0, self.scenario.players, 4)}
         Audit(self.host, self.history, self.players, uses).run()
 
     def _compare(self) -> None:
-        """What the metagames know of the rooms, and what everybody is shown of the parties."""
-        if rooms_told_apart(self.host):
+        """Compare the metagames' rooms, and the parties shown to the players."""
+        if room_differences(self.host):
             self._advance(self.world.now + 20.0)  # somebody may just have left
-            told = rooms_told_apart(self.host)
-            if told:
-                self.history.wrong.add("live state agrees", told)
+            differences = room_differences(self.host)
+            if differences:
+                self.history.wrong.add("live state agrees", differences)
         shown: dict[str, tuple[str, tuple[str, ...], str]] = {}
-        for _ in range(2):  # first all are heard of again: who polls early may drop a silent one
+        for _ in range(
+            2
+        ):  # the first round renews all presences: an early poll may drop a silent member
             shown.clear()
             for player in self.players:
                 if player.token:
-                    asked = Deferred.fromCoroutine(self._ask_party(player, shown))
-                    asked.addErrback(lambda _: None)
+                    polling = Deferred.fromCoroutine(self._ask_party(player, shown))
+                    polling.addErrback(lambda _: None)
             self._advance(self.world.now + 60.0)
         self.history.parties.compared(shown)
 
     def _rest(self, seconds: float) -> None:
-        """Let so much time pass, and more while somebody is still at something."""
+        """Let ``seconds`` pass, and more while players are busy."""
         least = int(seconds / 20)
         for number in range(least + 10):
-            if number > least and not any(one.busy for one in self.players):
+            if number > least and not any(player.busy for player in self.players):
                 break
             self._advance(self.world.now + 20.0)
 
     @staticmethod
     async def _ask_party(player: SimPlayer, shown: dict[str, Any]) -> None:
-        seen = await party_of(player)
-        if seen is not None:
-            members = tuple(str(one) for one in seen["playerIds"])
-            shown[player.account] = str(seen["partyId"]), members, str(seen["leaderPlayerId"])
+        party = await party_of(player)
+        if party is not None:
+            members = tuple(str(account) for account in party["playerIds"])
+            shown[player.account] = str(party["partyId"]), members, str(party["leaderPlayerId"])
 
     def _result(self, steps: int, cpu_s: float) -> Result:
         disk = self.host.disk
@@ -349,11 +351,11 @@ class Run:
             for status, count in player.refusals.items():
                 statuses[status] = statuses.get(status, 0) + count
         return Result(
-            self.wish,
+            self.scenario,
             self._digest.hexdigest(),
-            list(self.history.wrong.found),
+            list(self.history.wrong.listed),
             steps,
-            sum(one.web.asked for one in self.players),
+            sum(player.web.sent_count for player in self.players),
             self.history.chat.count,
             self.host.servers.hunts,
             self.host.deaths,
@@ -366,16 +368,16 @@ class Run:
         )
 
 
-def simulate(wish: Wish, turn: Turn = lambda part: False) -> Result:
-    """Run what is wished; ``turn`` is told the part that is done, 0 to 1, and may end it.
+def simulate(scenario: Scenario, turn: Turn = lambda part: False) -> Result:
+    """Run a scenario; ``turn`` gets the part that is done, 0 to 1, and may end the run.
 
-    Raises NoScratch where this machine has no room for the database.
+    Raises NoScratch if this machine has no room for the database.
     """
-    with owned(World(wish.seed).system()):
+    with owned(World(scenario.seed).system()):
         try:
-            result = Run(wish, turn).run()
-        except (sqlite3.Error, DBAPIError) as why:  # of what reads past the services
+            result = Run(scenario, turn).run()
+        except (sqlite3.Error, DBAPIError) as why:  # from reads past the services
             judge(why)
             raise
-        gc.collect()  # what dead processes were doing ends now, and in no other world than such
+        gc.collect()  # coroutines of dead processes end now, in their own world
     return result

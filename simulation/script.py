@@ -1,4 +1,4 @@
-"""What is done in a run, as a list of steps that follows from the seed and can be cut down."""
+"""The script of a run: steps that follow from the seed and can be shrunk."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from attrs import frozen
 from simulation.faults import FAULTS, OF_ENGINE
 from simulation.players import WEIGHTS
 
-HOST = -1  # who does a fault's step
+HOST = -1  # the actor of a fault's step
 IMPATIENT = ("quit", "quit", "log_in", "chat_in", "leave_party")
 HOUR_S = 3600.0
 
 
 def shared(seed: int) -> bool:
-    """Whether this seed's host has two metagames, and an engine for their live state."""
+    """Return whether this seed's host has two metagames on one engine."""
     return seed % 4 == 2
 
 
@@ -31,12 +31,12 @@ class Step:
     dice: int
 
     def line(self) -> str:
-        """The step as a line of a ``.steps`` file, which people read, too."""
+        """Return the step as a line of a ``.steps`` file."""
         return f"{self.at:.3f} {self.who} {self.what} {self.dice}"
 
     @classmethod
     def read(cls, text: str) -> Step:
-        """The step that ``line`` wrote; raises ValueError."""
+        """Return the step of a line; raises ValueError."""
         at, who, what, dice = text.split()
         return cls(float(at), int(who), what, int(dice))
 
@@ -44,15 +44,15 @@ class Step:
 def script(
     seed: int, players: int, seconds: float, *, faults: bool = False, pace_s: float = 35.0
 ) -> list[Step]:
-    """The steps of a run: each player acts every ``pace_s`` on the average, some together."""
+    """Return the steps of a run: each player acts every ``pace_s`` on average, some together."""
     return list(Script.of_seed(seed, players, seconds, faults=faults, pace_s=pace_s).steps)
 
 
 @frozen
 class Script:
-    """The steps of a run in their order, and how many they are.
+    """The steps of a run in order, and their number.
 
-    Those of a seed are made as they are asked for, once: a month of them would fill the memory.
+    The steps of a seed are generated on demand, once: a month of them would fill the memory.
     """
 
     count: int
@@ -60,21 +60,21 @@ class Script:
 
     @classmethod
     def of_steps(cls, steps: Sequence[Step]) -> Script:
-        """These, in any order."""
+        """Return a script of these steps, in any order."""
         return cls(len(steps), iter(sorted(steps, key=_when)))
 
     @classmethod
     def of_seed(
         cls, seed: int, players: int, seconds: float, *, faults: bool, pace_s: float = 35.0
     ) -> Script:
-        """See ``script``."""
+        """Return the script of a seed; see ``script``."""
         draw = random.Random(f"script {seed}")  # noqa: S311
         weights = {
             what: weight * draw.choice((0.2, 1.0, 1.0, 4.0)) for what, weight in WEIGHTS.items()
         }
         parts: list[Iterator[Step]] = []
         count = 0
-        for who in range(players):  # one after the other, from the same dice: to count them
+        for who in range(players):  # counted one after the other from the same dice
             dice = random.Random()  # noqa: S311
             dice.setstate(draw.getstate())
             parts.append(_of_player(who, players, seconds, pace_s, weights, dice))
@@ -98,7 +98,7 @@ def _of_player(
     weights: Mapping[str, float],
     draw: random.Random,
 ) -> Iterator[Step]:
-    """What one player does, and those who do something at the very same instant."""
+    """Yield the steps of one player, and of others who act at the same instant."""
     names, shares = list(weights), list(weights.values())
     at = draw.uniform(0.0, 60.0)
     while at < seconds:
@@ -114,7 +114,7 @@ def _of_player(
 
 
 def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> list[Step]:
-    """Faults; and what players do who see that something hangs: they leave, and come again."""
+    """Return faults, and the steps of impatient players who leave and come back."""
     steps: list[Step] = []
     often, every_s = _faults(seed, draw), draw.choice((80.0, 240.0, 240.0))
     at = draw.uniform(60.0, 300.0)
@@ -130,12 +130,12 @@ def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> l
 
 
 def _faults(seed: int, draw: random.Random) -> dict[str, int]:
-    """How often each fault comes: some never in this seed, so that others come often."""
-    found = {}
+    """Return the weight of each fault; some never happen in a seed, so others come often."""
+    shares = {}
     for name in sorted(FAULTS):
         share = draw.choice((0, 1, 1, 4))
         if name not in OF_ENGINE:
-            found[name] = share
+            shares[name] = share
         elif shared(seed):
-            found[name] = 1 + share
-    return found
+            shares[name] = 1 + share
+    return shares

@@ -1,4 +1,4 @@
-"""Fewer steps that break the same rule: half of them, a quarter, and so on (delta debugging)."""
+"""Finds fewer steps that break the same rule, by halves, quarters and so on (ddmin)."""
 
 from __future__ import annotations
 
@@ -8,29 +8,37 @@ from collections.abc import Callable
 
 from attrs import evolve
 
-from simulation.run import Result, Wish, simulate
+from simulation.run import Result, Scenario, simulate
 from simulation.script import Step
 
 TRIES = 400
 DAY_S = 86_400.0
 
 
-def command(wish: Wish, file: str = "") -> str:
-    """The command line that shows the run again; ``file``: with the steps that stand there."""
-    file = file or wish.steps_file
+def command(scenario: Scenario, file: str = "") -> str:
+    """Return the command line that repeats the run; ``file`` holds its steps."""
+    file = file or scenario.steps_file
     steps = ["--steps", file] if file else []
-    days = f"{wish.seconds / DAY_S:.12f}".rstrip("0").rstrip(".")
-    words = ["python", "-m", "simulation", "--seed", f"{wish.seed}", "--players", f"{wish.players}"]
-    return shlex.join([*words, "--days", days, *(["--faults"] if wish.faults else []), *steps])
+    days = f"{scenario.seconds / DAY_S:.12f}".rstrip("0").rstrip(".")
+    words = [
+        "python",
+        "-m",
+        "simulation",
+        "--seed",
+        f"{scenario.seed}",
+        "--players",
+        f"{scenario.players}",
+    ]
+    return shlex.join([*words, "--days", days, *(["--faults"] if scenario.faults else []), *steps])
 
 
-def told(result: Result, steps: list[Step]) -> str:
-    """What is wrong, the fewest steps that show it, and how to see it again, for a test's end."""
-    wish, file = result.wish, f"seed-{result.wish.seed}.steps"
-    wrong = "\n".join(f"  {one.at:.0f} s {one}" for one in result.violations[:5])
-    lines = "\n".join(f"  {one.line()}" for one in steps)
-    again = f"again: {command(wish)}\nthese steps alone, from a file: {command(wish, file)}"
-    return f"seed {wish.seed}:\n{wrong}\nsteps:\n{lines}\n{again}"
+def failure_report(result: Result, steps: list[Step]) -> str:
+    """Return the violations, the fewest steps, and the commands that repeat them, for a test."""
+    scenario, file = result.scenario, f"seed-{result.scenario.seed}.steps"
+    wrong = "\n".join(f"  {violation.at:.0f} s {violation}" for violation in result.violations[:5])
+    lines = "\n".join(f"  {step.line()}" for step in steps)
+    again = f"again: {command(scenario)}\nthese steps alone, from a file: {command(scenario, file)}"
+    return f"seed {scenario.seed}:\n{wrong}\nsteps:\n{lines}\n{again}"
 
 
 def shrunk(
@@ -38,17 +46,17 @@ def shrunk(
     seconds: float = 300.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Step]:
-    """The shortest list found in so many seconds that breaks the first broken rule again."""
-    wish = result.wish
+    """Return the shortest list found in ``seconds`` that breaks the first rule again."""
+    scenario = result.scenario
     rule, at = result.violations[0].rule, result.violations[0].at
     deadline = clock() + seconds
 
     def breaks(steps: list[Step]) -> bool:
-        found = simulate(evolve(wish, steps=steps)).violations
-        return any(one.rule == rule for one in found)
+        violations = simulate(evolve(scenario, steps=steps)).violations
+        return any(violation.rule == rule for violation in violations)
 
-    steps = list(wish.script().steps)
-    early = [one for one in steps if one.at <= at]
+    steps = list(scenario.script().steps)
+    early = [step for step in steps if step.at <= at]
     if len(early) < len(steps) and breaks(early):
         steps = early
     return fewest(steps, breaks, lambda: clock() < deadline)
@@ -57,7 +65,7 @@ def shrunk(
 def fewest(
     steps: list[Step], breaks: Callable[[list[Step]], bool], may_go_on: Callable[[], bool]
 ) -> list[Step]:
-    """``ddmin``: leave out ever smaller parts, as long as what remains ``breaks``."""
+    """Return the steps left by ``ddmin``: parts are removed while the rest still ``breaks``."""
     parts = 2
     for _ in range(TRIES):
         if len(steps) < 2 or not may_go_on():

@@ -1,4 +1,4 @@
-"""What players do with parties, friends and guilds."""
+"""The players' acts in parties and with friends."""
 
 from __future__ import annotations
 
@@ -15,93 +15,95 @@ May = Callable[[int], bool]
 
 
 async def poll_party(me: SimPlayer, dice: random.Random) -> None:
-    """The client's poll, a sign of life."""
+    """Poll the party, which also shows that the client is there."""
     await party_of(me)
 
 
 async def party_of(me: SimPlayer) -> dict[str, Any] | None:
-    """What the player is shown of the party.
+    """Return the party as the player is shown it.
 
-    ``moves``, a key of ours: how often the player had moved when it was asked for; -1: who knows.
+    The added key ``moves`` is the player's number of moves at the request; -1 if unknown.
     """
     moves = -1 if _astray(me) else me.moves
-    heard = await me.ask("POST", "/party", {})
-    if heard.status != 200 or "partyId" not in (heard.json or {}):
+    reply = await me.ask("POST", "/party", {})
+    if reply.status != 200 or "partyId" not in (reply.json or {}):
         return None
-    seen: dict[str, Any] = heard.json
-    seen.setdefault("playerIds", [me.account])  # a party of one does not list its member
-    seen.setdefault("leaderPlayerId", me.account)
-    seen["moves"] = moves
-    me.party = str(seen["partyId"])
-    members = [str(one) for one in seen["playerIds"]]
-    me.history.parties.seen(me.account, me.party, members, str(seen["leaderPlayerId"]))
-    return seen
+    party: dict[str, Any] = reply.json
+    party.setdefault("playerIds", [me.account])  # a party of one does not list its member
+    party.setdefault("leaderPlayerId", me.account)
+    party["moves"] = moves
+    me.party = str(party["partyId"])
+    members = [str(account) for account in party["playerIds"]]
+    me.history.parties.seen(me.account, me.party, members, str(party["leaderPlayerId"]))
+    return party
 
 
-def unless_leading(me: SimPlayer, seen: dict[str, Any] | None, moves: int = 0) -> May:
-    """What a right host may say to who does not lead the party that was just seen, or may not.
+def unless_leading(me: SimPlayer, party: dict[str, Any] | None, moves: int = 0) -> May:
+    """Return the check of statuses that a player may get who may not lead the shown party.
 
-    ``moves``: of the player's own that come with the request itself.
+    ``moves`` is the number of moves that the request itself causes.
     """
     leads, then = False, 0
-    if seen is not None and seen["moves"] >= 0:
-        leads, then = seen["leaderPlayerId"] == me.account, seen["moves"] + moves
+    if party is not None and party["moves"] >= 0:
+        leads, then = party["leaderPlayerId"] == me.account, party["moves"] + moves
     return lambda status: status in (400, 403) and not (leads and me.moves == then)
 
 
-async def _invite(me: SimPlayer, other: SimPlayer, seen: dict[str, Any] | None) -> bool:
-    """Invite them into the party that was just seen; whether it was acknowledged."""
-    party, still = me.party, _stays(me, other)
-    call = requests.invite(other.account, party)
-    heard = await me.ask(*call, may=unless_leading(me, seen))
-    if heard.status < 300 and still() and seen is not None and seen["moves"] == me.moves:
-        one = Invite(party, me.name, other.name, me.now, still)
-        me.history.invites.sent(other.account, one)
-    return heard.status < 400
+async def _invite(me: SimPlayer, invited: SimPlayer, shown: dict[str, Any] | None) -> bool:
+    """Invite them into the shown party; return whether it was acknowledged."""
+    party, still = me.party, _stays(me, invited)
+    call = requests.invite(invited.account, party)
+    reply = await me.ask(*call, may=unless_leading(me, shown))
+    if reply.status < 300 and still() and shown is not None and shown["moves"] == me.moves:
+        invitation = Invite(party, me.name, invited.name, me.now, still)
+        me.history.invites.sent(invited.account, invitation)
+    return reply.status < 400
 
 
 def _stays(*people: SimPlayer) -> Callable[[], bool]:
-    """Tells whether none of them has moved to another party since, gone away or been sent away."""
+    """Return a check whether none of them has since changed parties or left."""
 
     def standing() -> list[tuple[int, int, float]]:
-        return [(one.moves, one.sitting, one.shut_out_at) for one in people]
+        return [(player.moves, player.sitting, player.shut_out_at) for player in people]
 
-    then, sure = standing(), not any(_astray(one) for one in people)
+    then, sure = standing(), not any(_astray(player) for player in people)
     return lambda: sure and standing() == then
 
 
 def _astray(me: SimPlayer) -> bool:
-    """Whether a move of the player is under way, or may be: its answer was lost.
+    """Return whether a move of the player is, or may be, pending.
 
-    Whose sessions the owner has just ended leaves the party once the metagame has noticed.
+    A player whose sessions the owner has ended leaves the party once the metagame notices.
     """
     return me.moving > 0 or me.now - me.astray_at <= PATIENCE_S or me.is_over(me.now)
 
 
 async def invite(me: SimPlayer, dice: random.Random) -> None:
     """Invite somebody into the party."""
-    other = me.other(dice)
-    if other is not None:
-        await _invite(me, other, await party_of(me))
-        if dice.random() < 0.6 and other.token and not other.busy:
-            await other.act("accept", dice)
+    invited = me.other(dice)
+    if invited is not None:
+        await _invite(me, invited, await party_of(me))
+        if dice.random() < 0.6 and invited.token and not invited.busy:
+            await invited.act("accept", dice)
 
 
 async def gather(me: SimPlayer, dice: random.Random) -> None:
-    """Invite more people than a party has seats; all accept at the same instant."""
-    seen, party = await party_of(me), me.party
+    """Invite more players than a party has seats; all accept at once."""
+    shown, party = await party_of(me), me.party
     if not party:  # quit meanwhile, or the host is away
         return
-    there = [one for one in me.everybody if one is not me and one.token and not one.busy]
-    asked = []
-    for other in dice.sample(there, min(5, len(there))):
-        if await _invite(me, other, seen) and other.token:
-            asked.append(other)
-    await together(me, [join(other, party) for other in asked])
+    there = [
+        player for player in me.everybody if player is not me and player.token and not player.busy
+    ]
+    invited = []
+    for player in dice.sample(there, min(5, len(there))):
+        if await _invite(me, player, shown) and player.token:
+            invited.append(player)
+    await together(me, [join(second, party) for second in invited])
 
 
 async def join(me: SimPlayer, party: str, times: int = 1) -> None:
-    """Accept an invite into the party, perhaps twice at once, and look whether it counts."""
+    """Accept an invite into the party, perhaps twice at once, and check that it counts."""
     alone, moves, sitting = not me.moving, me.moves + times, me.sitting
     answers = []
 
@@ -109,75 +111,75 @@ async def join(me: SimPlayer, party: str, times: int = 1) -> None:
         answers.append(await me.move(*requests.accept(party)))
 
     await together(me, [once() for _ in range(times)])
-    asked = me.now
-    seen = await party_of(me) if me.token else None
-    if seen is None or not any(one.status == 200 for one in answers) or not alone:
+    asked_at = me.now
+    shown = await party_of(me) if me.token else None
+    if shown is None or not any(answer.status == 200 for answer in answers) or not alone:
         return
-    if (me.moves, me.sitting) == (moves, sitting) and asked - me.astray_at > PATIENCE_S:
-        me.history.parties.joined(me.account, party, str(seen["partyId"]), me.now)
+    if (me.moves, me.sitting) == (moves, sitting) and asked_at - me.astray_at > PATIENCE_S:
+        me.history.parties.joined(me.account, party, str(shown["partyId"]), me.now)
 
 
 async def accept(me: SimPlayer, dice: random.Random) -> None:
-    """Accept the first invite, or decline it."""
+    """Accept the first invite or decline it."""
     began, issued = me.now, me.issued
-    heard = await me.ask("GET", "/party/invites")
-    found = heard.json.get("invitations", []) if heard.status == 200 else []
-    if heard.status == 200 and not me.is_over(issued):  # to strangers the list is empty
-        shown = [one["partyId"] for one in found]
+    reply = await me.ask("GET", "/party/invites")
+    invites = reply.json.get("invitations", []) if reply.status == 200 else []
+    if reply.status == 200 and not me.is_over(issued):  # to strangers the list is empty
+        shown = [invite["partyId"] for invite in invites]
         me.history.invites.shown(me.account, shown, began, me.history.answers.untroubled)
-    if not found:
+    if not invites:
         return
-    if len({one["partyId"] for one in found}) != len(found) or len(found) > 10:
-        me.history.wrong.add("invites within limits", f"{me.name} has {len(found)} invites")
-    one = found[0]
+    if len({invite["partyId"] for invite in invites}) != len(invites) or len(invites) > 10:
+        me.history.wrong.add("invites within limits", f"{me.name} has {len(invites)} invites")
+    invite = invites[0]
     if dice.random() < 0.8:
-        party = one["partyId"]
+        party = invite["partyId"]
         await join(me, party, 1 + (dice.random() < 0.2))
     else:
-        wish = {"sendingPlayerId": one["sendingPlayerId"], "partyId": one["partyId"]}
+        body = {"sendingPlayerId": invite["sendingPlayerId"], "partyId": invite["partyId"]}
         me.history.invites.declining(me.account)
         try:
-            await me.ask("DELETE", "/party/invite", wish)
+            await me.ask("DELETE", "/party/invite", body)
         finally:
             me.history.invites.declining(me.account)  # what came meanwhile may be of the same
         await poll_party(me, dice)
 
 
 async def leave_party(me: SimPlayer, dice: random.Random) -> None:
-    """Leave the party, for one of one's own."""
+    """Leave the party for one's own."""
     await me.move("DELETE", "/party/member")
     await poll_party(me, dice)
 
 
 async def promote(me: SimPlayer, dice: random.Random) -> None:
     """Make another member the leader."""
-    seen = await party_of(me)
-    if seen is None:
+    shown = await party_of(me)
+    if shown is None:
         return
-    others = sorted(one for one in seen["playerIds"] if one != me.account)
-    if others and seen["leaderPlayerId"] == me.account:
-        may = unless_leading(me, seen, 1)
+    others = sorted(account for account in shown["playerIds"] if account != me.account)
+    if others and shown["leaderPlayerId"] == me.account:
+        may = unless_leading(me, shown, 1)
         await me.move("PUT", f"/party/member/promote/{dice.choice(others)}", may=may)
         await poll_party(me, dice)
 
 
 async def befriend(me: SimPlayer, dice: random.Random) -> None:
-    """Ask for a friendship, or accept one; sometimes end it."""
-    other = me.other(dice)
-    if other is None:
+    """Request or accept a friendship, or sometimes end one."""
+    friend = me.other(dice)
+    if friend is None:
         return
-    low, high = sorted((me.account, other.account))
+    low, high = sorted((me.account, friend.account))
     pair = low, high
     end = me.history.friends.get(pair) == "friends" and dice.random() < 0.3
     me.history.friends[pair] = "changing"
     act = requests.unfriend if end else requests.befriend
     if not end:
-        me.history.befriending[me.account, other.account] = None
-    heard = await me.ask(*act(me.account, other.account))
-    if heard.status == 204 and end:
+        me.history.befriending[me.account, friend.account] = None
+    reply = await me.ask(*act(me.account, friend.account))
+    if reply.status == 204 and end:
         me.history.friends[pair] = "none"
-    elif heard.status == 204 and other.token:
-        me.history.befriending[other.account, me.account] = None
-        back = await other.ask(*requests.befriend(other.account, me.account))
+    elif reply.status == 204 and friend.token:
+        me.history.befriending[friend.account, me.account] = None
+        back = await friend.ask(*requests.befriend(friend.account, me.account))
         if back.status == 204:
             me.history.friends[pair] = "friends"

@@ -1,4 +1,4 @@
-"""Chat as its players heard it: one order, each line once, and none lost without a word."""
+"""The history of the chat as players received it: one order, each line once, none lost."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from attrs import define, field
 
 from simulation.outcomes import Violations
 
-ECHO_S = 30.0  # in which one's own line comes back
-THERE_S = 5.0  # after which everybody knows of a session
-LATE_S = 300.0  # in which it comes back, or is refused, whatever is broken
+ECHO_S = 30.0  # the deadline of a line's echo to its speaker
+THERE_S = 5.0  # until every process knows a session
+LATE_S = 300.0  # the deadline of echo or refusal, even during faults
 
 
 @define(eq=False)
 class Listening:
-    """One chat session in one room: what it heard, and from when on."""
+    """A chat session in a room: the lines it received, and from when on."""
 
     since: float
     lines: list[str] = field(factory=list)
@@ -26,11 +26,11 @@ class Listening:
 
 @define(eq=False)
 class ChatHistory:
-    """Chat: one order for all, each line once, and what the speaker heard all others hear."""
+    """Checks the chat: one order for all, each line once, and echoed lines reach everybody."""
 
     wrong: Violations
     rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener
-    said: dict[str, float] = field(factory=dict)  # line -> when it was sent
+    sent_times: dict[str, float] = field(factory=dict)  # line -> when it was sent
     reached: dict[str, float] = field(factory=dict)  # line -> when anybody first heard it
     echoed: dict[str, set[str]] = field(factory=dict)  # room -> lines their speaker heard
     whispers: dict[str, int] = field(factory=dict)
@@ -42,73 +42,75 @@ class ChatHistory:
     gaps: list[tuple[float, float]] = field(factory=list)  # when metagames were apart
 
     def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
-        """Between these times a line may reach some only; they notice it within the margin."""
+        """Record a period in which a line may reach only some; ``margin_s`` until it is noticed."""
         self.gaps.append((since - margin_s, until + margin_s))
 
     def entered(self, room: str, who: str, now: float) -> None:
-        """From now on the session is owed each line of the room; an earlier one of it is over."""
+        """Record an entry: from now on the session must receive each line of the room."""
         self.left(room, who, now)
         self.rooms.setdefault(room, {}).setdefault(who, []).append(Listening(now))
 
     def left(self, room: str, who: str, now: float) -> None:
-        """The player is out of the room: lines from now on need not be heard."""
-        for one in self.rooms.get(room, {}).get(who, [])[-1:]:
-            if one.until is None:
-                one.until = now
+        """Record that the player left the room: later lines need not arrive."""
+        for span in self.rooms.get(room, {}).get(who, [])[-1:]:
+            if span.until is None:
+                span.until = now
         for line in [line for line, owed in self.owed.items() if owed == (room, who)]:
             self._settled(line)
         for line in [line for line, two in self.whispered_to.items() if who in two]:
             del self.whispered_to[line]
 
     def utters(self, text: str, now: float) -> str:
-        """Something is said now: the text with a number of its own in front of ``of``."""
+        """Return the text with its own number in place of ``#``, sent now."""
         line = text.replace("#", str(self.spoken), 1)
         self.spoken += 1
-        self.said[line] = now
+        self.sent_times[line] = now
         return line
 
     def spoke(self, room: str, who: str, line: str) -> None:
-        """A line was sent into a room that its speaker is in: it must come back."""
+        """Record a line sent into a room; it must come back to its speaker."""
         self.owed[line] = room, who
 
     def owes(self, line: str, to: str, who: str) -> None:
-        """``who`` has whispered a line to a session that is there and stays: it must be heard."""
+        """Record a whisper to a session that is there; it must arrive."""
         self.whispered_to[line] = to, who
 
     def is_there(self, who: str, now: float) -> bool:
-        """Whether the session has surely been told to all processes: it is in a room for long."""
+        """Return whether every process surely knows the session."""
         return any(
-            one.until is None and one.since < now - THERE_S
+            listener.until is None and listener.since < now - THERE_S
             for listeners in self.rooms.values()
-            for one in listeners.get(who, ())[-1:]
+            for listener in listeners.get(who, ())[-1:]
         )
 
     def look_at_whispers(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
-        """Note the whispers that were not heard in time, where nothing was broken meanwhile."""
+        """Report whispers that did not arrive in time without a fault."""
         for line, (to, who) in list(self.whispered_to.items()):
-            said = self.said[line]
-            if now - said > ECHO_S:
+            sent_at = self.sent_times[line]
+            if now - sent_at > ECHO_S:
                 del self.whispered_to[line]
-                if untroubled(said, to) and untroubled(said, who):
+                if untroubled(sent_at, to) and untroubled(sent_at, who):
                     self.wrong.add("a whisper is heard", f"{to} never heard {line!r} of {who}")
 
     def look(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
-        """Note the lines that have not come back in time, where nothing was broken meanwhile.
+        """Report lines that did not come back in time without a fault.
 
-        Where something was it may be late, or refused; it must not be lost without a word.
+        During a fault a line may be late or refused, but not lost silently.
         """
         for line, (room, who) in list(self.owed.items()):
-            if now - self.said[line] <= ECHO_S:
+            if now - self.sent_times[line] <= ECHO_S:
                 continue
             refused = line in self.refused
-            if untroubled(self.said[line], who) or (now - self.said[line] > LATE_S and not refused):
+            if untroubled(self.sent_times[line], who) or (
+                now - self.sent_times[line] > LATE_S and not refused
+            ):
                 self.wrong.add("a line comes back", f"{who} in {room} never heard {line!r}")
             elif not refused:
                 continue
             self._settled(line)
 
     def refuses(self, line: str) -> None:
-        """Its speaker is told that nobody hears it."""
+        """Record that the speaker was told that a line is refused."""
         self.whispered_to.pop(line, None)
         if line in self.owed:
             self.refused.add(line)
@@ -118,12 +120,12 @@ class ChatHistory:
         self.refused.discard(line)
 
     def heard(self, room: str, who: str, line: str, own: bool, now: float) -> None:
-        """Somebody in a room has read a line: it must have been said, and be new to them."""
+        """Check a received line: it was sent, and is new to the listener."""
         self.count += 1
         if own:
             self._settled(line)
         self.reached.setdefault(line, now)
-        if line not in self.said:
+        if line not in self.sent_times:
             self.wrong.add("chat tells what was said", f"nobody said {line!r}")
         spans = self.rooms.get(room, {}).get(who)
         if not spans:
@@ -135,28 +137,27 @@ class ChatHistory:
             self.echoed.setdefault(room, set()).add(line)
 
     def whispered(self, line: str, who: str) -> None:
-        """Somebody has read a whisper: it must have been said, and be new to them."""
+        """Check a received whisper: it was sent, and is new to the recipient."""
         self.whispered_to.pop(line, None)
         self.whispers[f"{who} {line}"] = self.whispers.get(f"{who} {line}", 0) + 1
-        if line not in self.said:
+        if line not in self.sent_times:
             self.wrong.add("chat tells what was said", f"nobody whispered {line!r}")
         elif self.whispers[f"{who} {line}"] > 1:
             self.wrong.add("each line once", f"{who} heard the whisper {line!r} twice")
 
     def settle(self, now: float, margin_s: float = 20.0) -> None:
-        """Compare all that was heard so far, and forget it.
+        """Compare everything received so far, and forget it.
 
-        A line reaches the room some time between its sending and its first hearing: late, where
-        the speaker's packets were lost. Who was there all that time and ``margin_s`` longer must
-        have heard it.
+        A line reaches the room between its sending and its first arrival. Everybody who was there
+        all that time and ``margin_s`` longer must have received it.
         """
         self.look(now + LATE_S, lambda _, __: False)
-        self._compare(self.said.keys(), now, margin_s)
+        self._compare(self.sent_times.keys(), now, margin_s)
         self.rooms = {
-            room: kept
+            room: present
             for room, listeners in self.rooms.items()
             if (
-                kept := {
+                present := {
                     who: [Listening(now)]
                     for who, every in listeners.items()
                     if every and every[-1].until is None
@@ -168,47 +169,49 @@ class ChatHistory:
         self.whispers.clear()
 
     def forget(self, before: float, now: float) -> None:
-        """Compare what was said before then, and forget it: a month of it would fill the memory."""
-        over = {line for line, at in self.said.items() if at < before and line not in self.owed}
+        """Compare lines sent before ``before``, and forget them to bound the memory."""
+        over = {
+            line for line, at in self.sent_times.items() if at < before and line not in self.owed
+        }
         self._compare(over, now)
         for room, listeners in self.rooms.items():
             for every in listeners.values():
-                for one in every:
-                    one.lines = [line for line in one.lines if line not in over]
-                every[:-1] = [one for one in every[:-1] if (one.until or now) >= before]
+                for span in every:
+                    span.lines = [line for line in span.lines if line not in over]
+                every[:-1] = [entry for entry in every[:-1] if (entry.until or now) >= before]
             gone = [who for who, (*_, last) in listeners.items() if (last.until or now) < before]
             for who in gone:
                 del listeners[who]
             self.echoed[room] = self.echoed.get(room, set()) - over
         for line in over:
-            del self.said[line]
+            del self.sent_times[line]
             self.reached.pop(line, None)
         self.whispers = {
             key: count for key, count in self.whispers.items() if key.partition(" ")[2] not in over
         }
-        self.gaps = [one for one in self.gaps if one[1] >= before]
-        self.rooms = {room: one for room, one in self.rooms.items() if one}
+        self.gaps = [gap for gap in self.gaps if gap[1] >= before]
+        self.rooms = {room: entry for room, entry in self.rooms.items() if entry}
 
     def _compare(self, lines: Collection[str], now: float, margin_s: float = 20.0) -> None:
-        """Whether there is one order, and all have heard those of these lines that they must."""
+        """Check that there is one order and that these lines reached everybody they must."""
         for room, listeners in self.rooms.items():
-            spans = [(who, one) for who, every in listeners.items() for one in every]
-            self._order(room, [one.lines for _, one in spans])
+            spans = [(who, span) for who, every in listeners.items() for span in every]
+            self._order(room, [span.lines for _, span in spans])
             for line in sorted(self.echoed.get(room, set()).intersection(lines)):
-                said, reached = self.said[line], self.reached[line]
-                if any(since <= reached and said <= until for since, until in self.gaps):
+                sent_at, reached = self.sent_times[line], self.reached[line]
+                if any(since <= reached and sent_at <= until for since, until in self.gaps):
                     continue
-                for who, one in spans:
-                    there = one.since <= said - 1 and (one.until or now) >= reached + margin_s
-                    if there and line not in one.lines:
+                for who, span in spans:
+                    there = span.since <= sent_at - 1 and (span.until or now) >= reached + margin_s
+                    if there and line not in span.lines:
                         self.wrong.add("all hear a line", f"{who} in {room} never heard {line!r}")
 
-    def _order(self, room: str, heard: list[list[str]]) -> None:
-        """Whether one order of all lines explains what each heard."""
+    def _order(self, room: str, sequences: list[list[str]]) -> None:
+        """Check that one order of all lines explains each listener's sequence."""
         before: TopologicalSorter[str] = TopologicalSorter()
-        for lines in heard:
-            for one, other in pairwise(lines):
-                before.add(other, one)
+        for lines in sequences:
+            for earlier, later in pairwise(lines):
+                before.add(later, earlier)
         try:
             before.prepare()
         except CycleError as why:

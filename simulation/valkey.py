@@ -1,7 +1,7 @@
-"""A model of Valkey: it speaks the engine's wire, and at a failover the newest writes are lost.
+"""A model of Valkey: it speaks the engine's protocol and loses the newest writes at a failover.
 
-What the scripts of ``board/scripts.py`` do is written anew here; commands that the board never
-gives are refused as unknown ones.
+The scripts of ``board/scripts.py`` are reimplemented here. Commands that the board never sends are
+unknown.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from svcserver.board.scripts import COMMIT, LISTED, LOAD, LONGEST_LATELY, MOST_L
 
 PORT = 6379
 MACHINE, ADDRESS = "engine", "203.0.113.2"
-AWAY_S = (0.0002, 0.0002, 0.002, 0.02, 0.1)  # to the engine: beside the host, or in another house
-BEHIND_S = 60.0  # a replica is never further behind
+AWAY_S = (0.0002, 0.0002, 0.002, 0.02, 0.1)  # latency to the engine: on the host, or elsewhere
+BEHIND_S = 60.0  # the longest lag of a replica
 _NOTHING: Any = object()
 
 Reply = int | bytes | None | Sequence[Any]
 
 
 def reply(value: Reply) -> bytes:
-    """A reply as it is sent (RESP2)."""
+    """Return a reply in RESP2."""
     if value is None:
         return b"$-1\r\n"
     if isinstance(value, int):
@@ -56,7 +56,7 @@ class _Wire(Protocol):
             self.send(self.engine.answer(self, command))
 
     def send(self, data: bytes) -> None:
-        """A reply, or a message of a channel."""
+        """Send a reply or a message of a channel."""
         transport: Any = self.transport
         transport.write(data)
 
@@ -66,7 +66,7 @@ class _Wire(Protocol):
 
 @define(eq=False)
 class SimValkey:
-    """The engine, or the replica that has taken its place."""
+    """The engine, or the replica that has replaced it."""
 
     world: World
     network: Network
@@ -92,12 +92,12 @@ class SimValkey:
         self.slow(0.0)
 
     def slow(self, more_s: float) -> None:
-        """Its answers take so much longer from now on."""
+        """Add ``more_s`` to the latency of its replies."""
         route = Route(self.route.least_s + more_s, self.route.varies_s + more_s)
         self.network.routes["host", MACHINE] = route
 
     def start(self) -> None:
-        """Listen; what is stored stays, scripts and who listens do not."""
+        """Start to listen; stored data remains, scripts and subscriptions do not."""
         self.network.off.discard(MACHINE)
         self.process = Process(self.world, self.network, "valkey", MACHINE, ADDRESS)
         self.wires.clear()
@@ -106,14 +106,14 @@ class SimValkey:
         self.process.listenTCP(PORT, _Wires(self))
 
     def fail_over(self, lost_s: float, back_in_s: float) -> None:
-        """The engine dies; a replica that was so far behind takes its place."""
+        """Kill the engine; a replica that lags by ``lost_s`` takes over."""
         if not self.process.dead:
             self.process.die()
             self._forget(lost_s)
             self.world.later(back_in_s, self.start)
 
     def lose_power(self, lost_s: float, back_in_s: float) -> None:
-        """Its machine goes off: nobody is told, and nothing answers until it is on again."""
+        """Switch off its machine: nobody is notified, and nothing answers until it is back."""
         if not self.process.dead:
             self.outages += 1
             self.process.vanish()
@@ -121,7 +121,7 @@ class SimValkey:
             self.world.later(back_in_s, self.start)
 
     def _forget(self, lost_s: float) -> None:
-        """Undo what was written so lately."""
+        """Undo the writes of the last ``lost_s`` seconds."""
         since = self.world.now - lost_s
         while self._journal and self._journal[-1][0] >= since:
             _, table, key, before = self._journal.pop()
@@ -131,7 +131,7 @@ class SimValkey:
                 table[key] = before
 
     def empty(self, back_in_s: float) -> None:
-        """The engine dies, and is started again with nothing in it."""
+        """Kill the engine and start it again empty."""
         if not self.process.dead:
             self.process.die()
             for table in (self._entries, self._lists, self._told, self._lately, self._lives):
@@ -140,7 +140,7 @@ class SimValkey:
             self.world.later(back_in_s, self.start)
 
     def live(self) -> Iterator[tuple[str, bytes]]:
-        """The key of each entry that is not over, and what is kept under it."""
+        """Yield the key and value of each live entry."""
         for key, (value, until) in self._entries.items():
             if until > self.world.now:
                 yield key.decode(), value
@@ -148,7 +148,7 @@ class SimValkey:
     # -- commands -----------------------------------------------------------------
 
     def answer(self, wire: _Wire, command: list[bytes]) -> bytes:
-        """The bytes with which the engine answers a command; an error for one it does not know."""
+        """Return the reply to a command; an error for an unknown one."""
         name, *words = command
         match name.upper(), words:
             case b"PING", []:
@@ -176,9 +176,9 @@ class SimValkey:
     def _read(self, name: bytes, words: list[bytes]) -> bytes:
         match name.upper(), words:
             case b"GET", [key]:
-                told = self._told.get(key)
+                number = self._told.get(key)
                 named = self._lives.get(key, self._get(key))
-                return reply(named if told is None else b"%d" % told)
+                return reply(named if number is None else b"%d" % number)
             case b"LRANGE", [key, first, b"-1"]:
                 return reply(self._latest(key.removesuffix(b":lately"), -int(first)))
         return b"-ERR unknown command '%b'\r\n" % name
@@ -191,79 +191,81 @@ class SimValkey:
         raise ValueError("a script that this model does not know")
 
     def _get(self, key: bytes) -> bytes | None:
-        found = self._entries.get(key)
-        return None if found is None or found[1] <= self.world.now else found[0]
+        entry = self._entries.get(key)
+        return None if entry is None or entry[1] <= self.world.now else entry[0]
 
     def _after(self, name: bytes, since: bytes) -> list[bytes]:
         least = float(since.removeprefix(b"("))
-        found = self._lists.get(name, {}).items()
-        return [member for score, member in sorted((s, m) for m, s in found) if score > least]
+        scores = self._lists.get(name, {}).items()
+        return [member for score, member in sorted((s, m) for m, s in scores) if score > least]
 
     def _latest(self, channel: bytes, most: int) -> list[bytes]:
         last = self._told.get(channel + b":told", -1)
-        return [self._lately[channel, one] for one in range(max(0, last + 1 - most), last + 1)]
+        return [
+            self._lately[channel, number] for number in range(max(0, last + 1 - most), last + 1)
+        ]
 
     # -- the scripts ----------------------------------------------------------------
 
     def _load(self, keys: list[bytes], lives: list[bytes]) -> Reply:
         now = self.world.now
-        found: list[Reply] = [b"%d" % int(now), b"%d" % int(now % 1 * 1e6)]
+        values: list[Reply] = [b"%d" % int(now), b"%d" % int(now % 1 * 1e6)]
         for key, life in zip(keys, lives, strict=True):
             value = self._get(key)
             if value is not None and life:
                 self._put(self._entries, key, (value, now + int(life) / 1000))
-            found.append(value or b"")
-        return found
+            values.append(value or b"")
+        return values
 
     def _listed(self, keys: list[bytes], words: list[bytes]) -> Reply:
         members = self._after(keys[0], words[1])
         return len(members) if words[0] == b"ZCOUNT" else members
 
-    def _commit(self, keys: list[bytes], given: list[bytes]) -> Reply:
+    def _commit(self, keys: list[bytes], words: list[bytes]) -> Reply:
         for number, key in enumerate(keys):
-            expected = given[4 * number]
+            expected = words[4 * number]
             if expected != b"*" and (self._get(key) or b"")[:12] != expected:
                 return [number + 1]
         for number, key in enumerate(keys):
-            value, life, listed = given[4 * number + 1 : 4 * number + 4]
+            value, life, listed = words[4 * number + 1 : 4 * number + 4]
             if value != b"-":
                 self._write(key, value, int(life) / 1000 if life else float("inf"), listed)
         numbers = [0]
-        news = given[4 * len(keys) :]
+        news = words[4 * len(keys) :]
         for channel, text in zip(news[::2], news[1::2], strict=True):
-            told = channel + b":told"
-            number = self._told.get(told, 0) + 1
+            count_key = channel + b":told"
+            number = self._told.get(count_key, 0) + 1
             if number == 1:
                 now = self.world.now
                 life = b"0 life %d.%d" % (int(now), int(now % 1 * 1e6))
                 self._put(self._lives, channel + b":life", life)
                 self._tell(channel, 0, life)
-            self._put(self._told, told, number)
+            self._put(self._told, count_key, number)
             self._tell(channel, number, b"%d %b" % (number, text))
             numbers.append(number)
         return numbers
 
-    def _tell(self, channel: bytes, number: int, said: bytes) -> None:
-        """Publish a piece of news, and keep it."""
-        kept = said if len(said) <= LONGEST_LATELY else b"%d " % number
-        self._put(self._lately, (channel, number), kept)
+    def _tell(self, channel: bytes, number: int, text: bytes) -> None:
+        """Publish news and store it."""
+        stored = text if len(text) <= LONGEST_LATELY else b"%d " % number
+        self._put(self._lately, (channel, number), stored)
         self._lately.pop((channel, number - 2 * MOST_LATELY), None)
         for wire in list(self._heard.get(channel, ())):
             if wire in self.wires:
-                wire.send(reply((b"message", channel, said)))
+                wire.send(reply((b"message", channel, text)))
 
     def _write(self, key: bytes, value: bytes, life_s: float, listed: bytes) -> None:
         now = self.world.now
         self._put(self._entries, key, (value, now + life_s) if value else _NOTHING)
         if listed:
             members, member = self._lists.setdefault(listed, {}), key[len(listed) + 1 :]
-            for one in [one for one, score in members.items() if score <= now * 1000]:
-                self._put(members, one, _NOTHING)
+            for expired in [member for member, score in members.items() if score <= now * 1000]:
+                self._put(members, expired, _NOTHING)
             score = int(now * 1000) + life_s * 1000
             self._put(members, member, score if value else _NOTHING)
 
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """Write, and remember what was there for as long as a replica may be behind."""
+        """Write, and remember the previous value as long as a replica may lag."""
         now = self.world.now
         self._journal.append((now, table, key, table.get(key, _NOTHING)))
         while self._journal[0][0] < now - BEHIND_S:
@@ -275,7 +277,7 @@ class SimValkey:
 
 
 class _Wires(Factory):
-    """Makes the protocol of a connection."""
+    """The factory of connections."""
 
     noisy = False
 

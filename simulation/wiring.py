@@ -1,4 +1,4 @@
-"""What the simulated host has in place of the outside: keys, a firewall, files, a treq client."""
+"""The simulated host's replacements for the outside: keys, a firewall, files, a treq client."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _SMALL = [n for n in range(3, 2_000, 2) if all(n % m for m in range(3, int(n**0.
 
 
 def _prime(draw: random.Random) -> int:
-    """A prime of 1024 bits; of a simulation's key alone, which protects nothing."""
+    """Return a prime of 1024 bits, only for a simulation's key, which protects nothing."""
     while True:
-        found = draw.getrandbits(1024) | (3 << 1022) | 1
-        if any(found % one == 0 for one in _SMALL) or (found - 1) % EXPONENT == 0:
+        candidate = draw.getrandbits(1024) | (3 << 1022) | 1
+        if any(candidate % divisor == 0 for divisor in _SMALL) or (candidate - 1) % EXPONENT == 0:
             continue
-        if all(pow(base, found - 1, found) == 1 for base in (2, 3, 5)):
-            return found
+        if all(pow(base, candidate - 1, candidate) == 1 for base in (2, 3, 5)):
+            return candidate
 
 
 @lru_cache(maxsize=1)
 def signing_keys() -> tuple[str, str]:
-    """The two settings of a key pair that is the same in every simulation."""
+    """Return the two settings of a key pair that is the same in every simulation."""
     draw = random.Random("the signing key of every simulation")  # noqa: S311
     p, q = _prime(draw), _prime(draw)
     n, d = p * q, pow(EXPONENT, -1, (p - 1) * (q - 1))
@@ -66,7 +66,7 @@ def signing_keys() -> tuple[str, str]:
 
 @implementer(IBodyProducer)
 class _Body:
-    """Writes a body at once: treq's own asks the machine's reactor for turns."""
+    """A body that is written at once: treq's own needs turns of the machine's reactor."""
 
     def __init__(self, data: Any) -> None:
         self.data = data.read() if isinstance(data, BytesIO) else bytes(data)
@@ -77,23 +77,23 @@ class _Body:
         return succeed(None)
 
     def pauseProducing(self) -> None:
-        """Nothing to do: the body is written already."""
+        """Do nothing: the body is already written."""
 
     def resumeProducing(self) -> None:
-        """Nothing to do: the body is written already."""
+        """Do nothing: the body is already written."""
 
     def stopProducing(self) -> None:
-        """Nothing to do: the body is written already."""
+        """Do nothing: the body is already written."""
 
 
 @lru_cache(maxsize=1)
 def _https() -> BrowserLikePolicyForHTTPS:
-    """Made once, since it takes as long as two requests; nobody asks by HTTPS here."""
+    """Return the HTTPS policy, made once because it is slow; nothing uses HTTPS here."""
     return BrowserLikePolicyForHTTPS()
 
 
 def http_client(reactor: Any, connect_s: float = 5.0) -> HTTPClient:
-    """The treq client that a service asks others with."""
+    """Return the treq client of a service."""
     pool = HTTPConnectionPool(reactor)
     agent = Agent(reactor, _https(), connectTimeout=connect_s, pool=pool)
     return HTTPClient(agent, data_to_body_producer=_Body)
@@ -101,7 +101,7 @@ def http_client(reactor: Any, connect_s: float = 5.0) -> HTTPClient:
 
 @define(eq=False)
 class FakeFirewall:
-    """Remembers the rule in force; outlives the helper, as a firewall does."""
+    """A firewall that remembers its rule and outlives the helper."""
 
     name: str = "simulated"
     rule: Rule | None = None
@@ -117,15 +117,15 @@ class FakeFirewall:
         self.rule = rule
 
     async def holds(self, rule: Rule) -> bool:
-        """Whether exactly this rule is in force."""
+        """Return whether exactly this rule is in force."""
         return self.rule == rule
 
     def describe(self, rule: Rule) -> str:
-        """The rule as the audit log would show it."""
+        """Return the rule as the audit log would show it."""
         return f"open {rule.ports} for {', '.join(rule.ips) or 'nobody'}"
 
     def lets_in(self, ip: str, port: int) -> bool:
-        """Whether a datagram from there reaches the port."""
+        """Return whether a datagram from this address reaches the port."""
         rule = self.rule
         return rule is not None and rule.ports.low <= port <= rule.ports.high and ip in rule.ips
 
@@ -145,20 +145,20 @@ class MemoryState:
 
 @frozen
 class NoAudit:
-    """The audit log of a simulation: its history says more."""
+    """An audit log that writes nothing: the history records more."""
 
     path: Path = Path("audit.log")
 
     def write(self, event: str, **fields: Any) -> None:
-        """An address that was opened, or a run of the firewall, is not written down."""
+        """Do nothing."""
 
     def refused(self, reason: str, value: Any) -> None:
-        """Nor is a report that was refused."""
+        """Do nothing."""
 
 
 @define(eq=False, slots=False)
 class PlainListener(Service):
-    """Listens as ``gateway.service.TlsListener`` does, without the TLS."""
+    """A listener like ``gateway.service.TlsListener`` without TLS."""
 
     reactor: Process
     policy: Any
@@ -179,19 +179,19 @@ class PlainListener(Service):
 
 
 class Admitting(ChannelFactory):
-    """Asks the policy before it takes a connection, as ``edge.tls.TlsFactory`` does."""
+    """A factory that asks the policy before it accepts, like ``edge.tls.TlsFactory``."""
 
     def buildProtocol(self, addr: Any) -> Any:
-        """The protocol of an admitted connection; None closes it."""
+        """Return the protocol of an admitted connection; None closes it."""
         policy: Any = self.policy
         return super().buildProtocol(addr) if policy.admit(peer_of(addr)) else None
 
 
 class _InMemory(GameFiles):
-    """Game files that lie in no folder, so that no run leaves one behind, however it ends."""
+    """Game files in memory, so that no run leaves a folder behind."""
 
     def check(self) -> None:
-        """There is nothing to compare."""
+        """Do nothing: there is nothing to compare."""
 
     def open(self, entry: ManifestEntry) -> BinaryIO:
         return BytesIO(FILES[entry.path])
@@ -202,7 +202,7 @@ FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"
 
 @lru_cache(maxsize=1)
 def game_files() -> GameFiles:
-    """Two small files, listed once for all simulations of this process."""
+    """Return two small files, listed once for all simulations of this process."""
     listed = {
         name: ManifestEntry(name, len(data), hashlib.sha256(data).hexdigest())
         for name, data in FILES.items()

@@ -130,7 +130,7 @@ def invite(page: Page, tour: Tour) -> str:
     """A join string for the friend, made in the dashboard."""
     page.get_by_role("link", name="Invites", exact=True).click()
     page.get_by_role("button", name="New invite").first.click()
-    page.get_by_role("dialog").get_by_role("button", name="Make it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Create").click()
     text = page.get_by_role("dialog").locator(".join")
     expect(text).to_contain_text("svc://join")
     result = text.inner_text()

@@ -95,7 +95,7 @@ def test_the_overview_shows_a_proven_backup_and_a_damaged_one(
         proof = run("backup", "prove", "--json", "--config", folder)
         assert proof.returncode == 1
         assert orjson.loads(proof.stdout)["proven"] is False
-        expect(tile.locator(".bad")).to_have_text("Look at it")
+        expect(tile.locator(".bad")).to_have_text("Needs attention")
         expect(tile).to_contain_text("damaged")
     assert not list(scratch.glob("*svc-drill-*"))
 

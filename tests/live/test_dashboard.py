@@ -42,7 +42,7 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         page = tab.page
         for key, word in (
             ("UUK_" + "0" * 48, "does not know"),
-            (here.players[0]["key"], "no owner"),
+            (here.players[0]["key"], "not an owner"),
         ):
             page.get_by_label("Account key").fill(key)
             tab.press("Sign in")
@@ -88,7 +88,7 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
         tab.go("Invites")
         tab.press("New invite")
         tab.page.get_by_role("spinbutton", name="Uses").fill("3")
-        tab.confirm("Make it")
+        tab.confirm("Create")
         box = tab.page.get_by_role("dialog")
         expect(box.get_by_role("img", name="QR code of the join string")).to_be_visible()
         expect(box).to_contain_text("svc://join?v=2&mode=public&host=203.0.113.10")
@@ -125,7 +125,7 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
         expect(choice).to_have_value("yes")
         tab.confirm("Roll back")
         tab.told(f"is back at version {version}")
-        tab.told("the player is logged off")
+        tab.told("the player is logged out")
         assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401
         log_in_again(here, 0)
         [entry] = here.call("GET", "/character", **bearer(here.players[0]))
@@ -169,7 +169,7 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Falke")
         tab.press("Grant")
         tab.page.get_by_role("combobox", name="Entitlement").select_option("")
-        tab.page.get_by_role("textbox", name="Its name").fill("gift_of_autumn")
+        tab.page.get_by_role("textbox", name="Name of another").fill("gift_of_autumn")
         tab.page.get_by_role("spinbutton", name="Hours").fill("12")
         tab.confirm("Grant")
         row = tab.page.get_by_role("row").filter(has_text="gift_of_autumn")
@@ -227,7 +227,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         assert here.call("GET", "/svc-status")["en"] == "Hunt night"
         tab.press("End it")
         tab.confirm("End it")
-        tab.told("Nothing is announced")
+        tab.told("The announcement has ended")
         tab.press("Announce")
         tab.answer("Announce", Text="Back soon", Restart="10m")
         tab.told("Announced: Back soon")
@@ -235,11 +235,11 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         assert re.search(r"Back soon .*\d+ min", here.call("GET", "/svc-status")["en"])
         tab.press("End it")
         tab.confirm("End it")
-        expect(tab.page.get_by_text("Nothing is announced.")).to_be_visible()
+        expect(tab.page.get_by_text("There is no announcement.")).to_be_visible()
         tab.go("Audit")
         table = tab.page.get_by_role("table", name="Audit log")
         expect(table.get_by_role("row").filter(has_text="Eve")).to_have_count(2)
-        tab.page.get_by_label("Only on").fill("eve")
+        tab.page.get_by_label("Filter by target").fill("eve")
         tab.page.get_by_role("button", name="Show", exact=True).click()
         expect(table.locator("tbody").get_by_role("row")).to_have_count(2)
         table.get_by_role("button", name="Details").last.click()
@@ -258,10 +258,10 @@ def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
         tab.go("Log")  # of a metagame that no stack runs, as with a unit for each service
         expect(tab.page.get_by_text("The last lines of the metagame alone")).to_be_visible()
         expect(tab.page.get_by_text("journalctl -u 'svc-*'")).to_be_visible()
-        tab.page.get_by_label("Only lines with").fill("DashboardSession")
+        tab.page.get_by_label("Filter by text").fill("DashboardSession")
         expect(tab.page.get_by_role("log")).to_contain_text("POST /svc/api/DashboardSession gs=0")
-        tab.page.get_by_label("Only lines with").fill("UUK_")
-        expect(tab.page.get_by_role("log")).to_contain_text("No line like that")
+        tab.page.get_by_label("Filter by text").fill("UUK_")
+        expect(tab.page.get_by_role("log")).to_contain_text("No lines match")
         tab.go("Guilds")
         row = tab.page.get_by_role("row").filter(has_text="RedAxes")
         row.get_by_role("button", name="Disband").click()
@@ -291,21 +291,21 @@ def test_weeks_of_figures_are_drawn_with_their_units(browser: Browser, here: Hos
         tab.go("Health")
         for span, points in (("1 hour", "minute"), ("1 day", "minute"), ("1 week", "hour")):
             tab.press(span)
-            expect(tab.page.get_by_text(f"a point every {points}")).to_be_visible()
+            expect(tab.page.get_by_text(f"one point per {points}")).to_be_visible()
         tab.picture("health-week")
         tab.press("8 weeks")
-        expect(tab.page.get_by_text("a point every day")).to_be_visible()
+        expect(tab.page.get_by_text("one point per day")).to_be_visible()
         reply = {
             title: tab.page.get_by_role("img", name=title).get_attribute("aria-label") or ""
-            for title in ("Requests", "Memory", "Players online", "Event loop")
+            for title in ("Requests", "Memory", "Players online", "Event-loop lag")
         }
         assert reply["Memory"] == "Memory: resident 9650.5 MB", reply
-        assert reply["Event loop"] == "Event loop: 95 % 20,000 ms, worst 60,000 ms", reply
+        assert reply["Event-loop lag"] == "Event-loop lag: p95 19,980 ms, max 59,980 ms", reply
         assert reply["Players online"].startswith("Players online: players "), reply
         assert reply["Requests"].startswith("Requests: answered "), reply
         tab.picture("health-weeks")
         tab.press("10 min")
-        expect(tab.page.get_by_text("a point every five seconds")).to_be_visible()
+        expect(tab.page.get_by_text("one point every five seconds")).to_be_visible()
         memory = tab.page.get_by_role("img", name="Memory")
         expect(memory).to_have_attribute(
             "aria-label", re.compile(r"resident (?!9650\.5)[\d.]+ MB$")
@@ -353,7 +353,7 @@ def test_every_page_fits_names_its_controls_and_is_pictured(
         for name in PAGES:
             tab.go(name.capitalize())
             if name == "log":  # at all of its lines axe would look for three seconds
-                page.get_by_label("Only lines with").fill("DashboardSession")
+                page.get_by_label("Filter by text").fill("DashboardSession")
                 expect(page.get_by_role("log")).to_contain_text("DashboardSession")
                 expect(page.get_by_role("log")).not_to_contain_text("DashboardEvents")
             tab.drawn()

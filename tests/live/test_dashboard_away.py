@@ -42,7 +42,7 @@ PATIENT = """() => { // what a server may take: it is frozen for as long as the 
         return real(act, ms < 10_000 ? ms : 600_000);
     };
 }"""
-UNSURE = "it may have been done, or not"
+UNSURE = "it may or may not have been done"
 ACTS = (("Ban", "Banned", "is banned"), ("Mute", "Muted", "is muted"))
 READ = (
     "Machine",
@@ -69,7 +69,7 @@ def frozen(here: Host) -> Iterator[None]:
 def says_that_it_is_away(tab: Visit) -> None:
     banner = tab.page.get_by_role("alert").filter(has_text="The server does not answer.")
     expect(banner).to_be_visible(timeout=PATIENCE_MS)
-    expect(banner).to_have_text(re.compile(r"Last heard \d+\ss ago, trying again\."))
+    expect(banner).to_have_text(re.compile(r"Last contact \d+\ss ago\. Trying again\."))
 
 
 def is_back(tab: Visit) -> None:
@@ -91,7 +91,7 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
             expect(seconds).not_to_have_text(before)
             tab.picture("away")
             tab.page.get_by_role("link", name="Accounts", exact=True).click()
-            waits = "The page comes as soon as it does."
+            waits = "The page loads as soon as it does."
             expect(tab.page.locator("#content")).to_contain_text(waits, timeout=PATIENCE_MS)
         is_back(tab)
         expect(tab.page.get_by_role("table", name="Accounts")).to_contain_text("Bertram")
@@ -177,23 +177,23 @@ def test_a_key_is_shown_though_its_dialog_is_closed_before_it_comes(
     with visit(browser, here) as tab:
         tab.sign_in(player["key"])
         tab.press("My access")
-        tab.confirm("Make a key for the dashboard")
+        tab.confirm("Create a dashboard key")
         tab.page.evaluate(PATIENT)
-        asks = tab.page.get_by_role("dialog", name="Make a key for the dashboard")
+        asks = tab.page.get_by_role("dialog", name="Create a dashboard key")
         with frozen(here):
             with tab.page.expect_request("**/DashboardOwnKey"):
-                tab.answer("Make it", Key=player["key"])
+                tab.answer("Create", Key=player["key"])
             # the only copy is in the answer: it is waited for longer than others
             assert 35_000 in tab.page.evaluate("window.waits")
-            for name in ("Cancel", "Make it"):
+            for name in ("Cancel", "Create"):
                 expect(asks.get_by_role("button", name=name)).to_be_disabled()
             tab.page.keyboard.press("Escape")
             expect(asks).to_be_visible()
             tab.page.keyboard.press("Escape")  # this one some browsers let through
             asks.evaluate_all("(all) => all.forEach((one) => one.close())")
             expect(asks).to_be_hidden()
-        tab.told("The dashboard has a key of its own")
-        shown = tab.page.get_by_role("dialog", name="Your key for the dashboard")
+        tab.told("The dashboard has a separate key now")
+        shown = tab.page.get_by_role("dialog", name="Your dashboard key")
         key = shown.locator(".join").inner_text()
         tab.confirm("Close")
         tab.press("Sign out")

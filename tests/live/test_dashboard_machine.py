@@ -90,7 +90,7 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
         tab.confirm("Cancel")
         press(tab, "city", "Restart")
         tab.confirm("Restart")
-        tab.told("The city begins anew")
+        tab.told("The city is restarted")
         assert city_of(here) not in ("", before)
         press(tab, "city", "Stop")
         tab.confirm("Stop")
@@ -148,19 +148,19 @@ def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
     with visit(browser, here, "phone", "dark") as tab:
         tab.sign_in(here.key)
         tab.go("Machine")
-        tab.press("Let no new hunt begin")
+        tab.press("Pause new hunts")
         tab.picture("drain-question")
-        tab.answer("Begin", Once="", Empty="nobody", Reason="new disk")
-        tab.told("No new hunt begins")
+        tab.answer("Pause", Once="", Empty="nobody", Reason="new disk")
+        tab.told("New hunts are paused")
         expect(tab.fact("Waits until")).to_have_text("nobody is online")
-        expect(tab.fact("Then")).to_have_text("nothing more")
+        expect(tab.fact("Then")).to_have_text("nothing")
         expect(tab.fact("Reason")).to_have_text("new disk")
         tab.picture("drain")
         assert join() == 400
         tab.press("End it")
-        tab.confirm("Let them")
-        tab.told("New hunts may begin")
-        expect(tab.page.get_by_text("New hunts may begin: ")).to_be_visible()
+        tab.confirm("Allow")
+        tab.told("New hunts are allowed")
+        expect(tab.page.get_by_text("New hunts are allowed: ")).to_be_visible()
         assert join() == 200
         hook = (
             tab.page.get_by_role("table", name="Alerts").get_by_role("row").filter(has_text="hook")
@@ -190,7 +190,7 @@ def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[H
         again.focus()
         tab.page.keyboard.press("Enter")
         tab.confirm("Restart")
-        tab.told("The city begins anew")
+        tab.told("The city is restarted")
         expect(again).to_be_focused()
 
 
@@ -201,7 +201,7 @@ def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Hos
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.go("Machine")
-        for act, done in (("Restart", "The city begins anew"), ("Stop", "The city is stopped")):
+        for act, done in (("Restart", "The city is restarted"), ("Stop", "The city is stopped")):
             before = city_of(here)
             count = len(logged_cities(here))
             os.kill(logged_cities(here)[-1], signal.SIGSTOP)
@@ -235,7 +235,7 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
             expect(tab.page.locator("#away")).to_be_visible()
         finally:
             os.kill(metagame, signal.SIGCONT)
-        tab.told("The city begins anew")
+        tab.told("The city is restarted")
         expect(tab.page.locator("#away")).to_be_hidden()
         [city] = [server for server in running(here) if server["kind"] == "city"]
         assert city["id"] != before
@@ -286,7 +286,7 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
         file.write_bytes(data)
         night = run("backup", "nightly", "--config", here.folder)
         assert (night.returncode, file.name in night.stderr) == (1, True), night.stderr
-        expect(tile).to_have_text("Look at it")
+        expect(tile).to_have_text("Needs attention")
         expect(tile).to_have_class("bad")
         note = tab.page.locator("dt:text-is('Backup') ~ dd.note")
         expect(note).to_have_text(f"{file.name}: it is damaged: not as it was written")
@@ -305,11 +305,11 @@ def test_an_update_when_empty_is_begun_on_the_page(
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.go("Machine")
-        tab.press("Let no new hunt begin")
-        tab.answer("Begin", Once="restart", Reason="update")
-        tab.told("No new hunt begins")
+        tab.press("Pause new hunts")
+        tab.answer("Pause", Once="restart", Reason="update")
+        tab.told("New hunts are paused")
         eventually(lambda: said(here.folder).count("stack ready: ") == begun + 1)
-        ended = tab.page.get_by_text("New hunts may begin: ")
+        ended = tab.page.get_by_text("New hunts are allowed: ")
         expect(ended).to_be_visible(timeout=60_000)  # and whoever is signed in stays so
         expect(tab.page.locator("#away")).to_be_hidden(timeout=60_000)
         expect(row_of(tab, "city")).to_have_count(1)

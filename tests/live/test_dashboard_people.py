@@ -46,7 +46,7 @@ SPILLS = """(room) => [...room.querySelectorAll('*')]
   .map((one) => one.outerHTML)"""
 
 
-READS = {"Show", "Show more", "Show all 12", "Details", "Changes", "Against newest", "Copy id"}
+READS = {"Show", "Show more", "Show all 12", "Details", "Changes", "Compare with newest", "Copy id"}
 CHOICES = {  # of the pages of health and of accounts
     *("10 min", "30 min", "1 hour", "1 day", "1 week", "8 weeks", "Name", "Last seen", "Role"),
 }
@@ -77,7 +77,7 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
     with account_page(browser, here, "Noisy") as tab:
         tab.press("Kick")
         tab.answer("Kick", Reason="shouting")
-        tab.told("Noisy is logged off")
+        tab.told("Noisy is logged out")
         assert here.service.ask("GET", "/accountinfo", None, bearer(player))[0] == 401
         assert log_in(here, player["key"]) == 200
         tab.press("Ban")
@@ -115,18 +115,18 @@ def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host
     player = register(here.service, "Forgetful")
     with account_page(browser, here, "Forgetful") as tab:
         tab.press("Merge notes")
-        tab.answer("Give", Name="Falk")
+        tab.answer("Move", Name="Falk")
         expect(tab.fault()).to_contain_text("has no notes")
         with database_of(here.folder) as tx:
             tx.execute(update(ACCOUNTS).where(ACCOUNTS.c.id == player["id"]).values(notes=1_070))
         tab.page.reload()
         tab.press("Merge notes")
         expect(tab.page.get_by_role("dialog")).to_contain_text("Forgetful has 1,070 notes")
-        tab.answer("Give", Name="Falk", Reason="began anew")
+        tab.answer("Move", Name="Falk", Reason="began anew")
         tab.told("1,070 notes of Forgetful now belong to Falk")
         expect(tab.fact("Notes")).to_have_text("0")
         tab.press("New key")
-        tab.answer("Make it", Reason="lost")
+        tab.answer("Create", Reason="lost")
         key = tab.page.get_by_role("dialog").locator(".join").inner_text()
         tab.confirm("Close")
         assert (log_in(here, player["key"]), log_in(here, key)) == (400, 200)
@@ -219,11 +219,11 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
     with visit(browser, here) as tab:
         tab.sign_in(player["key"])
         tab.press("My access")
-        tab.confirm("Make a key for the dashboard")
-        tab.answer("Make it", Key="UUK_another")
+        tab.confirm("Create a dashboard key")
+        tab.answer("Create", Key="UUK_another")
         expect(tab.fault()).not_to_be_empty()
-        tab.answer("Make it", Key=player["key"])
-        expect(tab.page.get_by_role("heading", name="Your key for the dashboard")).to_be_visible()
+        tab.answer("Create", Key=player["key"])
+        expect(tab.page.get_by_role("heading", name="Your dashboard key")).to_be_visible()
         key = tab.page.get_by_role("dialog").locator(".join").inner_text()
         tab.confirm("Close")
         tab.press("My access")
@@ -234,36 +234,36 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         tab.picture("second-factor")
         tab.look_at_question()  # before the code, which is right for half a minute
         used = code_of(secret)
-        tab.answer("Add it", Key=key, Code=used)
+        tab.answer("Add", Key=key, Code=used)
         tab.told("Signing in asks for a code from now on")
         tab.press("Sign out")
-        for offered, replies in ((player["key"], "another key"), (key, "write its code")):
+        for offered, replies in ((player["key"], "another key"), (key, "Enter the code")):
             tab.page.get_by_label("Account key").fill(offered)
             tab.press("Sign in")
             expect(tab.page.get_by_role("alert")).to_contain_text(replies)
         tab.page.get_by_label("Code of your second factor").fill(used)
         tab.press("Sign in")  # one that was used opens nothing
-        expect(tab.page.get_by_role("alert")).to_contain_text("write its code")
+        expect(tab.page.get_by_role("alert")).to_contain_text("Enter the code")
         fresh = code_of(secret, 1)  # a clock may be half a minute ahead
         tab.page.get_by_label("Code of your second factor").fill(fresh)
         tab.press("Sign in")
         expect(tab.page.locator("#who")).to_have_text("Careful (moderator)")
         assert log_in(here, player["key"]) == 200  # it still plays
         tab.press("My access")
-        tab.confirm("Let the account key open it again")
+        tab.confirm("Use the account key again")
         tab.look_at_question()
         while (second := code_of(secret, 1)) == fresh:
             tab.page.wait_for_timeout(1_000)
-        tab.answer("Let it", Key=key, Code=second)
+        tab.answer("Use it", Key=key, Code=second)
         tab.told("The account key opens the dashboard again")
         tab.press("My access")
-        expect(box).to_contain_text("Your account key opens the dashboard, too.")
-        tab.confirm("End the second factor")
+        expect(box).to_contain_text("Your account key also opens the dashboard.")
+        tab.confirm("Remove the second factor")
         tab.look_at_question()
         while (last := code_of(secret, 1)) == second:
             tab.page.wait_for_timeout(1_000)
-        tab.answer("End it", Key=player["key"], Code=last)
-        tab.told("The key alone is enough again")
+        tab.answer("Remove", Key=player["key"], Code=last)
+        tab.told("Signing in needs only the key again")
         tab.press("Sign out")
         tab.page.get_by_label("Account key").fill(key)
         tab.press("Sign in")
@@ -303,12 +303,12 @@ def test_the_log_is_asked_for_one_player(browser: Browser, here: Host) -> None:
         tab.sign_in(here.key)
         tab.go("Log")
         lines = tab.page.get_by_role("log")
-        tab.page.get_by_label("Only of this player").fill("Loud")
+        tab.page.get_by_label("Filter by player").fill("Loud")
         tab.page.keyboard.press("Tab")
         expect(lines).to_contain_text("registered Loud")
         expect(lines).not_to_contain_text("Bertram")
-        tab.page.get_by_label("Only of this player").fill("")
-        expect(lines).not_to_contain_text("No line like that")
+        tab.page.get_by_label("Filter by player").fill("")
+        expect(lines).not_to_contain_text("No lines match")
         tab.go("Moderation")
         tab.press("Announce")
         tab.answer("Announce", Text="soup")

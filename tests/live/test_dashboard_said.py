@@ -66,7 +66,7 @@ def unmute(tab: Visit) -> None:
 
 def invite(tab: Visit) -> None:
     tab.press("New invite")
-    tab.answer("Make it", Uses="17")
+    tab.answer("Create", Uses="17")
 
 
 def mute(tab: Visit) -> None:
@@ -79,7 +79,7 @@ def mute(tab: Visit) -> None:
     ("page", "reads", "act", "says", "shown"),
     [
         ("Moderation", "**/DashboardSanctions", unmute, "Eve may write again", "Nobody is banned"),
-        ("Invites", "**/InviteCodes", invite, "Invite for 17 accounts made", "17 uses"),
+        ("Invites", "**/InviteCodes", invite, "Invite for 17 accounts created", "17 uses"),
         ("Cleo", "**/DashboardPerson?*", mute, "Cleo is muted", "by Olga: song"),
     ],
     ids=["an act", "a dialog that acts", "an account"],

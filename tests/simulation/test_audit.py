@@ -1,4 +1,4 @@
-"""The audit of what is stored: it looks at every table, and the logs must explain the rest."""
+"""The final audit reads every table, and the logs must explain the rest."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from simulation.history import History
 from simulation.outcomes import ACKED
 from svcserver.db.tables import METADATA
 
-# they make all tables known
+# importing them registers all tables
 assert svcserver.metagame.composition and svcserver.metagame.accounts.signing
 
 
 class TablesTests(SynchronousTestCase):
-    def test_every_table_is_audited_or_left_out_for_a_reason(self) -> None:
+    def test_every_table_is_audited_or_has_a_reason(self) -> None:
         source = inspect.getsource(audit) + inspect.getsource(audit_logs)
         read = {*re.findall(r"(?:FROM|JOIN) ([a-z_]+)", source)}
         known = {*read, *OF_ACCOUNTS, *OF_CHARACTERS, *UNTOUCHED}
@@ -36,7 +36,7 @@ class TablesTests(SynchronousTestCase):
         listed = {*OF_ACCOUNTS, *OF_CHARACTERS, *UNTOUCHED, *UNREAD}
         self.assertEqual(listed - tables, set(), "no tables any more")
 
-    def test_what_belongs_to_somebody_says_to_whom(self) -> None:
+    def test_tables_with_owners_are_listed(self) -> None:
         for name, table in METADATA.tables.items():
             if name in (*UNTOUCHED, *UNREAD):
                 continue
@@ -60,7 +60,7 @@ class Disk:
         METADATA.create_all(engine, checkfirst=False)
 
     def rows(self, statement: str, *values: Any) -> list[Any]:
-        """As that of the simulated disk."""
+        """Return rows like the simulated disk."""
         return self.raw.execute(statement, values).fetchall()
 
     def each(self, statement: str, *values: Any) -> Iterator[Any]:
@@ -141,40 +141,40 @@ class LogsTests(SynchronousTestCase):
         self.history.stacks.sent("c", "t1", 9, "M")
         self.history.stacks.answered("c", "t1", ACKED)
 
-    def found(self, change: str) -> list[str]:
-        """The rules that are broken after this statement."""
+    def listed(self, change: str) -> list[str]:
+        """Return the rules that are broken after this statement."""
         self.host.disk.raw.execute(change)
         host: Any = self.host
         LogsAudit(host, self.history).run()
-        return [one.rule for one in self.history.wrong.found]
+        return [violation.rule for violation in self.history.wrong.listed]
 
     def test_logs_that_explain_everything(self) -> None:
-        self.assertEqual(self.found("SELECT 1"), [])
+        self.assertEqual(self.listed("SELECT 1"), [])
 
-    def test_a_stack_that_no_log_explains(self) -> None:
-        found = self.found("UPDATE item_stacks SET quantity = 8")
-        self.assertEqual(found, ["logs explain what is held"])
+    def test_an_unexplained_stack_is_a_violation(self) -> None:
+        rules = self.listed("UPDATE item_stacks SET quantity = 8")
+        self.assertEqual(rules, ["logs explain what is held"])
 
-    def test_an_item_that_nothing_made(self) -> None:
-        found = self.found("UPDATE item_instances SET instance_id = 'shield'")
-        self.assertEqual(found, ["logs explain what is held"])
+    def test_an_unexplained_item_is_a_violation(self) -> None:
+        rules = self.listed("UPDATE item_instances SET instance_id = 'shield'")
+        self.assertEqual(rules, ["logs explain what is held"])
 
-    def test_an_acknowledged_transaction_that_is_not_logged(self) -> None:
-        found = self.found("UPDATE item_log SET transaction_id = 'other' WHERE id = 1")
-        self.assertEqual(found, ["logs explain what is held"])
+    def test_an_unlogged_acknowledged_transaction_is_a_violation(self) -> None:
+        rules = self.listed("UPDATE item_log SET transaction_id = 'other' WHERE id = 1")
+        self.assertEqual(rules, ["logs explain what is held"])
 
-    def test_progress_that_no_event_explains(self) -> None:
-        found = self.found("UPDATE progression_events SET note = 'a retry: ...' WHERE id = 2")
-        self.assertEqual(found, ["logs explain what is held"])
+    def test_unexplained_progress_is_a_violation(self) -> None:
+        rules = self.listed("UPDATE progression_events SET note = 'a retry: ...' WHERE id = 2")
+        self.assertEqual(rules, ["logs explain what is held"])
 
-    def test_a_hunt_pass_that_nobody_chose(self) -> None:
-        found = self.found("UPDATE hunt_passes SET progression_id = 'other'")
-        self.assertEqual(found, ["logs explain what is held"])
+    def test_an_unchosen_hunt_pass_is_a_violation(self) -> None:
+        rules = self.listed("UPDATE hunt_passes SET progression_id = 'other'")
+        self.assertEqual(rules, ["logs explain what is held"])
 
-    def test_rows_of_nobody(self) -> None:
-        found = self.found("INSERT INTO account_seen VALUES ('bo', 1)")
-        self.assertEqual(found, ["whole or not at all"])
+    def test_rows_without_an_owner_are_a_violation(self) -> None:
+        rules = self.listed("INSERT INTO account_seen VALUES ('bo', 1)")
+        self.assertEqual(rules, ["whole or not at all"])
 
-    def test_rows_that_nobody_wrote(self) -> None:
-        found = self.found("INSERT INTO blocks VALUES ('ada', 'bo', 1)")
-        self.assertEqual(found, ["nothing from nowhere"])
+    def test_unwritten_rows_are_a_violation(self) -> None:
+        rules = self.listed("INSERT INTO blocks VALUES ('ada', 'bo', 1)")
+        self.assertEqual(rules, ["nothing from nowhere"])

@@ -1,4 +1,4 @@
-"""What is long over is judged and forgotten, and a run is the same whether it is or not."""
+"""Old history is checked and forgotten without changing the run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from simulation import run
 from simulation.outcomes import Violations
-from simulation.run import Moment, Run, Wish, simulate, thinned
+from simulation.run import Moment, Run, Scenario, simulate, thinned
 from simulation.talk import ChatHistory
 from tests.simulation.test_seeds import ALL
 
@@ -16,22 +16,22 @@ LENGTH_S = 400.0 if ALL else 200.0  # longer for ``make seeds``
 class FoldingTests(SynchronousTestCase):
     def test_it_changes_nothing_of_a_run(self) -> None:
         for seed in (6, 7):  # two metagames on an engine, and one that dies with its board
-            wish = Wish(seed, 6, LENGTH_S, faults=True)
+            scenario = Scenario(seed, 6, LENGTH_S, faults=True)
             self.patch(run, "FOLD_S", 7200.0)
-            plain = simulate(wish)
+            plain = simulate(scenario)
             self.patch(run, "FOLD_S", LENGTH_S / 4)
-            folded = Run(wish)
+            folded = Run(scenario)
             result = folded.run()
             self.assertEqual((result.hash, result.violations), (plain.hash, []))
-            self.assertLess(len(folded.history.chat.said), folded.history.chat.spoken)
+            self.assertLess(len(folded.history.chat.sent_times), folded.history.chat.spoken)
 
-    def test_the_timeline_has_half_as_many_moments_and_their_events(self) -> None:
+    def test_thinning_halves_the_moments_and_merges_events(self) -> None:
         moments = [Moment(float(at), ("city",), (f"fault {at}",)) for at in range(5)]
-        found = thinned(moments)
-        self.assertEqual([one.at for one in found], [0.0, 2.0, 4.0])
-        self.assertEqual(found[1].events, ("fault 2", "fault 3"))
+        result = thinned(moments)
+        self.assertEqual([violation.at for violation in result], [0.0, 2.0, 4.0])
+        self.assertEqual(result[1].events, ("fault 2", "fault 3"))
 
-    def test_a_line_that_somebody_missed_is_found_when_it_is_forgotten(self) -> None:
+    def test_a_missed_line_is_reported_when_it_is_forgotten(self) -> None:
         chat = ChatHistory(Violations())
         for who in ("a", "b"):
             chat.entered("City-1", who, 0.0)
@@ -42,7 +42,7 @@ class FoldingTests(SynchronousTestCase):
             if at != 200.0:
                 chat.heard("City-1", "b", line, own=False, now=at + 1)
         chat.forget(3000.0, 5000.0)
-        self.assertEqual([one.rule for one in chat.wrong.found], ["all hear a line"])
-        self.assertEqual((list(chat.said), chat.spoken), (["line 2 of a"], 3))
+        self.assertEqual([violation.rule for violation in chat.wrong.listed], ["all hear a line"])
+        self.assertEqual((list(chat.sent_times), chat.spoken), (["line 2 of a"], 3))
         chat.settle(5000.0)
-        self.assertEqual(len(chat.wrong.found), 1)
+        self.assertEqual(len(chat.wrong.listed), 1)

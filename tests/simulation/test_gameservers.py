@@ -1,4 +1,4 @@
-"""Who is on which game server of the simulation: the one they were sent to, or none."""
+"""The players on each simulated game server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from simulation.clock import World
 from simulation.gameservers import FIRST_PID, GameServer, Servers
-from simulation.run import Run, Wish
+from simulation.run import Run, Scenario
 from simulation.script import Step
 from svcserver.deploy.simulator import CommandLine
 
@@ -16,9 +16,9 @@ PORT, IP = 8774, "198.51.100.7"
 
 
 def started(servers: Servers) -> GameServer:
-    """One more game server on the port, which listens."""
+    """Start another game server on the port, which listens."""
     line = CommandLine("key", PORT, "map", "behemoth", "hunt", "somebody", "127.0.0.1:1")
-    nobody: Any = None  # no deploy server hears of its end
+    nobody: Any = None  # no deploy server is notified
     pid = FIRST_PID + servers.launches
     server = GameServer(servers.world, servers, nobody, pid, line, servers.world.now)
     server.boot()
@@ -31,7 +31,7 @@ class GameServerTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.servers = Servers(World(1), lambda ip, port: True)
 
-    def test_who_was_on_an_earlier_one_of_its_port_is_no_player_of_a_later_one(self) -> None:
+    def test_players_of_an_earlier_server_on_the_port_do_not_count(self) -> None:
         first = started(self.servers)
         self.assertTrue(first.hear(IP, "somebody"))
         first.end()
@@ -44,7 +44,7 @@ class GameServerTests(SynchronousTestCase):
         self.assertTrue(second.hear(IP, "another", goodbye=True))
         self.assertEqual(second.players, {})
 
-    def test_a_hunt_that_stands_still_holds_up_who_is_counted_on_it_until_it_ends(self) -> None:
+    def test_a_frozen_hunt_holds_up_its_players_until_it_ends(self) -> None:
         server = started(self.servers)
         server.hear(IP, "somebody")
         self.assertFalse(self.servers.holds_up("somebody"))
@@ -54,7 +54,7 @@ class GameServerTests(SynchronousTestCase):
         server.end()
         self.assertFalse(self.servers.holds_up("somebody"))
 
-    def test_who_is_not_let_in_is_not_heard(self) -> None:
+    def test_a_blocked_player_is_not_admitted(self) -> None:
         self.servers.lets_in = lambda ip, port: False
         server = started(self.servers)
         self.assertFalse(server.hear(IP, "somebody"))
@@ -62,13 +62,15 @@ class GameServerTests(SynchronousTestCase):
 
 
 class StartedAnewTests(SynchronousTestCase):
-    def test_a_game_started_anew_is_on_no_game_server_and_holds_up_nobodys_next(self) -> None:
-        """The first starts the game anew in the midst of a hunt; the second gets its port."""
+    def test_a_restarted_game_is_on_no_game_server(self) -> None:
+        """The first restarts the game during a hunt; the second gets its port."""
         steps = [Step(5.0, who, "log_in", who) for who in range(2)]
         steps += [Step(30.0, 0, "hunt", 1), Step(60.0, 0, "log_in", 2)]
         steps += [Step(350.0, 1, "hunt", 3), Step(560.0, 1, "hunt", 4)]
         steps += [Step(390.0 + 15.0 * number, 0, "heartbeat", number) for number in range(35)]
-        run = Run(Wish(1, 2, 1000.0, steps=steps))
+        run = Run(Scenario(1, 2, 1000.0, steps=steps))
         self.assertEqual(run.run().violations, [])
-        hunts = [one.line.port for one in run.host.servers.started.values() if not one.stays]
+        hunts = [
+            server.line.port for server in run.host.servers.started.values() if not server.stays
+        ]
         self.assertEqual(hunts, hunts[:1] * 3)

@@ -1,4 +1,4 @@
-"""The checker by itself: what it must find, and what it must let pass."""
+"""The history by itself: violations it must find, and behaviour it must accept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HistoryTests(SynchronousTestCase):
         self.history = History()
 
     def rules(self) -> list[str]:
-        return [one.rule for one in self.history.wrong.found]
+        return [violation.rule for violation in self.history.wrong.listed]
 
     def test_an_acknowledged_save_must_be_there(self) -> None:
         saves = self.history.saves
@@ -64,7 +64,7 @@ class HistoryTests(SynchronousTestCase):
             grants.seen("a", wrong)
         self.assertEqual(self.rules(), ["a grant once"] * 4)
 
-    def test_a_grant_that_got_no_answer_counts_at_most_twice_and_holds_no_other_up(self) -> None:
+    def test_an_unanswered_grant_counts_at_most_twice(self) -> None:
         grants = self.history.grants
         grants.answered(grants.sent("a", 5, 0.0), UNKNOWN, 1.0)
         for right in (0, 5, 10):
@@ -76,12 +76,12 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), ["a grant once"])
 
     def test_two_grants_side_by_side_may_count_twice_each(self) -> None:
-        """Of equal ones the second is a repeat only where no other came between."""
+        """The second of equal grants is a repeat only if no other came between."""
         grants = self.history.grants
         first, second = grants.sent("a", 10, 0.0), grants.sent("a", 1, 3.0)
         third = grants.sent("b", 100, 3.0)
-        for one in (first, second, third):
-            grants.answered(one, ACKED, 4.0)
+        for grant in (first, second, third):
+            grants.answered(grant, ACKED, 4.0)
         for right in (11, 12, 21, 22):
             grants.seen("a", right)
         grants.seen("b", 100)
@@ -90,7 +90,7 @@ class HistoryTests(SynchronousTestCase):
         grants.seen("b", 200)
         self.assertEqual(self.rules(), ["a grant once"] * 2)
 
-    def test_so_may_one_that_takes_longer_than_a_repeat_may(self) -> None:
+    def test_a_slow_grant_may_count_twice(self) -> None:
         grants = self.history.grants
         grants.answered(grants.sent("a", 10, 0.0), ACKED, REPLAY_S)
         grants.answered(grants.sent("a", 10, 9.0), ACKED, 9.0)
@@ -104,59 +104,59 @@ class HistoryTests(SynchronousTestCase):
         for who in ("ada", "bo"):
             talk.entered("room", who, 0.0)
         for line in ("one", "two"):
-            talk.said[line] = 5.0
+            talk.sent_times[line] = 5.0
             for who in ("ada", "bo"):
                 talk.heard("room", who, line, own=who == "ada", now=5.1)
         talk.settle(100.0)
         self.assertEqual(self.rules(), [])
-        talk.said["three"] = talk.said["four"] = 110.0
+        talk.sent_times["three"] = talk.sent_times["four"] = 110.0
         for who, lines in (("ada", ("three", "four")), ("bo", ("four", "three", "three"))):
             for line in lines:
                 talk.heard("room", who, line, own=who == "ada", now=110.1)
-        talk.said["five"] = 120.0
+        talk.sent_times["five"] = 120.0
         talk.heard("room", "ada", "five", own=True, now=120.1)
         talk.settle(200.0)
         self.assertEqual(self.rules(), ["each line once", "chat in one order", "all hear a line"])
 
-    def test_who_left_need_not_hear(self) -> None:
+    def test_lines_need_not_reach_those_who_left(self) -> None:
         talk = self.history.chat
         talk.entered("room", "ada", 0.0)
         talk.entered("room", "bo", 0.0)
         talk.left("room", "bo", 12.0)
-        talk.said["one"] = 5.0
+        talk.sent_times["one"] = 5.0
         talk.heard("room", "ada", "one", own=True, now=5.1)
         talk.settle(100.0)
         self.assertEqual(self.rules(), [])
 
-    def test_a_line_that_came_late_is_for_those_who_were_there_then(self) -> None:
+    def test_a_late_line_must_reach_those_present_then(self) -> None:
         talk = self.history.chat
         for who in ("ada", "bo", "cleo", "dag"):
             talk.entered("room", who, 0.0)
-        talk.said["one"] = 5.0  # while the packets of ada's machine were lost
+        talk.sent_times["one"] = 5.0  # while the packets of ada's machine were lost
         talk.left("room", "bo", 30.0)
         talk.heard("room", "cleo", "one", own=False, now=35.0)
         talk.heard("room", "ada", "one", own=True, now=36.0)
         talk.left("room", "dag", 55.0)  # 20 s after somebody heard it
         talk.settle(100.0)
-        wrong = [one.what for one in self.history.wrong.found]
+        wrong = [violation.what for violation in self.history.wrong.listed]
         self.assertEqual(wrong, ["dag in room never heard 'one'"])
 
-    def test_a_line_may_reach_some_only_while_metagames_were_apart(self) -> None:
+    def test_a_line_may_reach_only_some_during_a_gap(self) -> None:
         talk = self.history.chat
         talk.gap(200.0, 210.0)
         for who in ("ada", "bo"):
             talk.entered("room", who, 0.0)
-        for line, said, heard in (("early", 100.0, 169.0), ("in it", 165.0, 171.0)):
-            talk.said[line] = said
-            talk.heard("room", "ada", line, own=True, now=heard)
+        for line, sent_at, received_at in (("early", 100.0, 169.0), ("in it", 165.0, 171.0)):
+            talk.sent_times[line] = sent_at
+            talk.heard("room", "ada", line, own=True, now=received_at)
         talk.settle(300.0)
-        wrong = [one.what for one in self.history.wrong.found]
+        wrong = [violation.what for violation in self.history.wrong.listed]
         self.assertEqual(wrong, ["bo in room never heard 'early'"])
 
-    def test_ones_own_line_comes_back(self) -> None:
+    def test_a_line_must_come_back_to_its_speaker(self) -> None:
         talk = self.history.chat
         for who, line in (("ada", "one"), ("ada", "two"), ("bo", "three")):
-            talk.said[line] = 5.0
+            talk.sent_times[line] = 5.0
             talk.spoke("room", who, line)
         talk.heard("room", "ada", "one", own=True, now=5.1)
         talk.left("room", "bo", 6.0)
@@ -168,20 +168,20 @@ class HistoryTests(SynchronousTestCase):
         talk.look(6.0 + ECHO_S, lambda since, who: since > 5.0)
         self.assertEqual(len(self.rules()), 1)
 
-    def test_what_is_broken_may_keep_a_line_back_but_not_without_a_word(self) -> None:
+    def test_during_a_fault_a_line_may_be_late_but_not_lost(self) -> None:
         talk = self.history.chat
         for line in ("lost", "refused", "late"):
-            talk.said[line] = 5.0
+            talk.sent_times[line] = 5.0
             talk.spoke("room", "ada", line)
         talk.refuses("refused")
         talk.look(4.0 + LATE_S, lambda since, who: False)
         talk.heard("room", "ada", "late", own=True, now=4.0 + LATE_S)
         self.assertEqual(self.rules(), [])
         talk.settle(5.0 + LATE_S)
-        wrong = [one.what for one in self.history.wrong.found]
+        wrong = [violation.what for violation in self.history.wrong.listed]
         self.assertEqual(wrong, ["ada in room never heard 'lost'"])
 
-    def test_a_host_that_nothing_breaks_answers_and_refuses_nothing_without_need(self) -> None:
+    def test_an_unbroken_host_must_not_refuse_without_reason(self) -> None:
         answers = self.history.answers
         answers.heard("ada", "POST", "/character", 200, 1.0)
         answers.heard("ada", "PUT", "/party/invite", 409, 1.0)
@@ -190,20 +190,20 @@ class HistoryTests(SynchronousTestCase):
         answers.heard("ada", "POST", "/account/api/oauth/token", 400, 1.0)
         answers.heard("ada", "GET", "/character", 503, 1.0)
         answers.heard("ada", "PUT", "/party/invite/accept/p/q", 404, 1.0)
-        answers.given_up("ada", "GET /character", 1.0)
+        answers.unanswered("ada", "GET /character", 1.0)
         self.assertEqual(self.rules(), ["refused for nothing"] * 3 + ["nobody waits for ever"])
 
-    def test_for_a_minute_after_a_fault_it_may(self) -> None:
+    def test_refusals_are_allowed_for_a_minute_after_a_fault(self) -> None:
         answers = self.history.answers
         answers.trouble(100.0)
         answers.trouble(50.0)
         answers.heard("ada", "GET", "/character", 503, 100.0 + SETTLES_S)
-        answers.given_up("ada", "GET /character", 90.0)
+        answers.unanswered("ada", "GET /character", 90.0)
         self.assertEqual(self.rules(), [])
-        answers.given_up("ada", "GET /character", 101.0 + SETTLES_S)
+        answers.unanswered("ada", "GET /character", 101.0 + SETTLES_S)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
 
-    def test_a_fault_of_one_line_silences_the_rules_for_its_player_alone(self) -> None:
+    def test_a_fault_of_one_line_excuses_only_its_player(self) -> None:
         answers = self.history.answers
         answers.trouble(100.0, "ada__2")
         answers.heard("ada", "GET", "/character", 503, 90.0)
@@ -212,7 +212,7 @@ class HistoryTests(SynchronousTestCase):
         answers.heard("bo", "GET", "/character", 503, 90.0)
         self.assertEqual(self.rules(), ["refused for nothing"])
 
-    def test_what_rarely_happens_silences_the_rules_for_no_longer_than_it_is_seen(self) -> None:
+    def test_a_rare_event_excuses_only_while_it_is_noticeable(self) -> None:
         self.assertIsNone(traces_s("tokens: not kept in the cache"))
         self.assertEqual(traces_s("web: an answer of /party is lost"), 0.0)
         answers = self.history.answers
@@ -222,7 +222,7 @@ class HistoryTests(SynchronousTestCase):
         answers.heard("ada", "GET", "/character", 503, 100.1)
         self.assertEqual(self.rules(), ["refused for nothing"])
 
-    def test_an_answer_comes_soon_while_nothing_is_broken(self) -> None:
+    def test_replies_must_be_prompt_while_nothing_is_broken(self) -> None:
         answers = self.history.answers
         answers.took("ada", "GET /character", 1.0, 1.0 + PROMPT_S)
         answers.trouble(5.0, settles_s=0.0)
@@ -231,7 +231,7 @@ class HistoryTests(SynchronousTestCase):
         answers.took("ada", "GET /character", 6.0, 6.1 + PROMPT_S)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
 
-    def test_a_save_is_refused_for_another_alone(self) -> None:
+    def test_a_save_may_be_refused_only_for_another(self) -> None:
         saves = self.history.saves
         saves.sent("c", 1, "a")
         self.assertFalse(saves.rivalled("c", 1, "a"))
@@ -252,7 +252,7 @@ class HistoryTests(SynchronousTestCase):
             self.rules(), ["old saves are thinned", *["acknowledged means present"] * 2]
         )
 
-    def test_who_is_invited_is_shown_it(self) -> None:
+    def test_an_invite_must_be_shown(self) -> None:
         invites, stays = self.history.invites, [True]
 
         def sent(at: float) -> None:
@@ -278,27 +278,27 @@ class HistoryTests(SynchronousTestCase):
         shown(2.0, "q")
         self.assertEqual(self.rules(), ["acknowledged means present"])
 
-    def test_who_is_there_hears_a_whisper(self) -> None:
+    def test_a_whisper_must_reach_a_present_session(self) -> None:
         talk = self.history.chat
         talk.entered("room", "ada", 0.0)
         self.assertFalse(talk.is_there("ada", THERE_S))
         self.assertTrue(talk.is_there("ada", THERE_S + 1.0))
         for line in ("heard", "refused", "troubled", "lost"):
-            talk.said[line] = 10.0
+            talk.sent_times[line] = 10.0
             talk.owes(line, "ada", "cy" if line == "troubled" else "bo")
         talk.whispered("heard", "ada")
         talk.refuses("refused")
         talk.look_at_whispers(10.0 + ECHO_S, lambda since, who: who != "cy")
         self.assertEqual(self.rules(), [])
         talk.look_at_whispers(11.0 + ECHO_S, lambda since, who: who != "cy")
-        self.assertEqual([one.what for one in self.history.wrong.found], [LOST])
+        self.assertEqual([violation.what for violation in self.history.wrong.listed], [LOST])
         talk.owes("late", "ada", "bo")
-        talk.said["late"] = 20.0
+        talk.sent_times["late"] = 20.0
         talk.left("room", "ada", 21.0)
         talk.look_at_whispers(99.0, lambda since, who: True)
         self.assertEqual(self.rules(), ["a whisper is heard"])
 
-    def test_parties(self) -> None:
+    def test_parties_need_seats_and_one_leader(self) -> None:
         parties = self.history.parties
         parties.seen("a", "p", ["a", "b"], "a")
         parties.compared({"a": ("p", ("a", "b"), "a"), "b": ("p", ("a", "b"), "a")})
@@ -320,7 +320,7 @@ class HistoryTests(SynchronousTestCase):
         waiting.look(61.0)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
 
-    def test_who_is_held_up_rightly_waits_anew(self) -> None:
+    def test_a_legitimate_delay_restarts_the_patience(self) -> None:
         waiting = self.history.waiting
         number = waiting.began("behind a hunt that stands still", 0.0, 200.0)
         waiting.restart(number, 150.0, 200.0)

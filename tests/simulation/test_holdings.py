@@ -1,11 +1,11 @@
-"""The checker of what players hold: what it must find, and what it must let pass."""
+"""The history of holdings: violations it must find, and behaviour it must accept."""
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation.history import History
-from simulation.holdings import Change, LinkRow
+from simulation.holdings import ItemChange, LinkRow
 from simulation.outcomes import ACKED, REFUSED, UNKNOWN, outcome
 
 
@@ -14,20 +14,20 @@ class HoldingsTests(SynchronousTestCase):
         self.history = History()
 
     def rules(self) -> list[str]:
-        found = [one.rule for one in self.history.wrong.found]
-        self.history.wrong.found.clear()
-        return found
+        rules = [violation.rule for violation in self.history.wrong.listed]
+        self.history.wrong.listed.clear()
+        return rules
 
-    def test_an_answer_that_tells_nothing_is_none(self) -> None:
+    def test_a_5xx_reply_counts_as_no_reply(self) -> None:
         self.assertEqual(
-            [outcome(one) for one in (200, 204, 409, 429, 500, 503)],
+            [outcome(status) for status in (200, 204, 409, 429, 500, 503)],
             [ACKED, ACKED, REFUSED, REFUSED, UNKNOWN, UNKNOWN],
         )
 
     def test_an_item_and_its_price_change_together(self) -> None:
         things = self.history.things
-        things.sent("c", "sword", Change(1, "new", "made"))
-        things.sent("c", "sword", Change(2, "better", "paid"))
+        things.sent("c", "sword", ItemChange(1, "new", "made"))
+        things.sent("c", "sword", ItemChange(2, "better", "paid"))
         things.seen("c", {}, {})
         things.seen("c", {"sword": (1, "new")}, {"made": 1})
         things.seen("c", {"sword": (2, "better")}, {"made": 1, "paid": 1})
@@ -38,19 +38,19 @@ class HoldingsTests(SynchronousTestCase):
 
     def test_a_price_alone_or_an_item_alone_is_wrong(self) -> None:
         things = self.history.things
-        things.sent("c", "sword", Change(1, "new", "made"))
-        things.sent("c", "sword", Change(2, "better", "paid"))
+        things.sent("c", "sword", ItemChange(1, "new", "made"))
+        things.sent("c", "sword", ItemChange(2, "better", "paid"))
         things.seen("c", {"sword": (2, "better")}, {"made": 1})
         self.assertEqual(self.rules(), ["whole or not at all"])
-        things.sent("d", "bow", Change(1, "new", "made"))
-        things.sent("d", "bow", Change(2, "better", "paid"))
+        things.sent("d", "bow", ItemChange(1, "new", "made"))
+        things.sent("d", "bow", ItemChange(2, "better", "paid"))
         things.seen("d", {"bow": (1, "new")}, {"made": 1, "paid": 1})
         self.assertEqual(self.rules(), ["versions only rise"])
 
     def test_an_item_that_was_given_away_stays_away(self) -> None:
         things = self.history.things
-        things.sent("c", "sword", Change(1, "new", "made", ACKED))
-        gone = things.sent("c", "sword", Change(None, marker="gone"))
+        things.sent("c", "sword", ItemChange(1, "new", "made", ACKED))
+        gone = things.sent("c", "sword", ItemChange(None, marker="gone"))
         self.assertFalse(things.settled("c", "sword"))
         gone.state = ACKED
         self.assertTrue(things.settled("c", "sword"))
@@ -74,20 +74,20 @@ class HoldingsTests(SynchronousTestCase):
         store.entitled(set())
         self.assertEqual(self.rules(), ["a purchase once"] * 2 + ["acknowledged means present"] * 2)
 
-    def test_who_reads_gets_the_last_value_or_one_that_raced_it(self) -> None:
+    def test_a_read_gives_the_last_value_or_one_that_raced_it(self) -> None:
         chosen = self.history.chosen
         first = chosen.sent("slot", "one", 1.0)
         chosen.read("slot", "the game's own", 1.5)
         chosen.read("slot", "one", 1.5)
         chosen.answered(first, ACKED, 2.0)
-        lost, second = chosen.sent("slot", "lost", 3.0), chosen.sent("slot", "two", 3.0)
+        late, second = chosen.sent("slot", "lost", 3.0), chosen.sent("slot", "two", 3.0)
         chosen.answered(second, ACKED, 4.0)
         for value in ("two", "lost"):  # it may have come late
             chosen.read("slot", value, 5.0)
         self.assertEqual(self.rules(), [])
         for value in ("one", None, "nobody's"):
             chosen.read("slot", value, 5.0)
-        chosen.answered(lost, REFUSED, 6.0)
+        chosen.answered(late, REFUSED, 6.0)
         chosen.read("slot", "lost", 7.0)
         self.assertEqual(self.rules(), ["acknowledged means present"] * 4)
 
@@ -131,7 +131,7 @@ class HoldingsTests(SynchronousTestCase):
         links.settled(both, 10.0)
         self.assertEqual(self.rules(), ["what was ended is ended"])
 
-    def test_who_has_joined_a_party_is_shown_it_but_for_what_lost_live_state(self) -> None:
+    def test_a_joined_party_is_shown_unless_live_state_was_lost(self) -> None:
         parties = self.history.parties
         parties.joined("a", "p", "p", 100.0)
         parties.shake(100.0)

@@ -1,4 +1,4 @@
-"""What the audit finds on a board that nobody is on any more."""
+"""The final audit of an abandoned board."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from simulation import livestate
 from simulation.livestate import wrong
-from simulation.run import Run, Wish
+from simulation.run import Run, Scenario
 from simulation.script import Step
 
 MATCH = {"asking_until": 0.0, "known_as": {"ada": "c"}, "queued": True, "players": ["ada"]}
@@ -17,8 +17,8 @@ PLACE = {"match_id": "m", "candidate_id": "c"}
 
 
 class BoardTests(SynchronousTestCase):
-    def rules(self, **found: Any) -> list[str]:
-        board: dict[str, dict[str, Any]] = defaultdict(dict, found)
+    def rules(self, **entries: Any) -> list[str]:
+        board: dict[str, dict[str, Any]] = defaultdict(dict, entries)
         return [rule for rule, _ in wrong(board, 1000.0)]
 
     def test_parties_agree_with_their_members(self) -> None:
@@ -35,7 +35,7 @@ class BoardTests(SynchronousTestCase):
         seats = dict.fromkeys("abcde", "p")
         self.assertEqual(self.rules(parties={"p": many}, party_of=seats), ["seats within limits"])
 
-    def test_queues_and_matches(self) -> None:
+    def test_queues_agree_with_matches(self) -> None:
         sound = {"matches": {"m": MATCH}, "candidates": {"ada": PLACE}, "queues": {"hunt": "m"}}
         self.assertEqual(self.rules(**sound), [])
         for changed in (
@@ -46,12 +46,12 @@ class BoardTests(SynchronousTestCase):
         ):
             self.assertEqual(self.rules(**{**sound, **changed}), ["live state agrees"], changed)
 
-    def test_what_ends_by_itself_has_ended(self) -> None:
+    def test_expiring_entries_have_expired(self) -> None:
         self.assertEqual(self.rules(online={"ada": 1}), ["live state agrees"])
 
     def test_all_three_boards_are_read(self) -> None:
         for seed in (1, 2, 3):
-            run = Run(Wish(seed, 2, 60.0, steps=[Step(1.0, 0, "log_in", 1)]))
+            run = Run(Scenario(seed, 2, 60.0, steps=[Step(1.0, 0, "log_in", 1)]))
             self.assertEqual(run.run().violations, [])
             board = livestate.entries(run.host)
             (party,) = board["parties"].values()

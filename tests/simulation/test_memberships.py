@@ -1,4 +1,4 @@
-"""The checker of guilds by itself: what it must find, and what it must let pass."""
+"""The history of guilds: violations it must find, and behaviour it must accept."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class MembershipTests(SynchronousTestCase):
         self.guilds.answered(writes, state, now + 1)
 
     def rules(self) -> list[str]:
-        return [one.rule for one in self.wrong.found]
+        return [violation.rule for violation in self.wrong.listed]
 
     def roll(self, **ranks: str) -> Roll:
         return Roll("guild", "ada", tuple(ranks.items()))
 
-    def test_what_was_answered_is_so(self) -> None:
+    def test_acknowledged_acts_hold(self) -> None:
         roll = self.roll(ada=LEADER, bo=MEMBER)
         self.guilds.shown("ada", roll, 20.0)
         self.guilds.shown("bo", roll, 20.0)
@@ -33,25 +33,25 @@ class MembershipTests(SynchronousTestCase):
         self.guilds.settled([roll], 30.0)
         self.assertEqual(self.rules(), [])
 
-    def test_who_joined_is_in_it(self) -> None:
+    def test_a_member_who_joined_must_be_shown(self) -> None:
         self.guilds.shown("bo", None, 20.0)
         self.guilds.settled([self.roll(ada=LEADER)], 30.0)
         self.assertEqual(self.rules(), ["acknowledged means present"] * 2)
 
-    def test_who_left_is_not(self) -> None:
+    def test_a_member_who_left_must_not_be_stored(self) -> None:
         self.guilds.answered(self.guilds.leaving("bo", 20.0), ACKED, 21.0)
         self.guilds.shown("bo", None, 22.0)
         self.assertEqual(self.rules(), [])
         self.guilds.settled([self.roll(ada=LEADER, bo=MEMBER)], 30.0)
         self.assertEqual(self.rules(), ["acknowledged means present"])
 
-    def test_what_got_no_answer_may_be_either(self) -> None:
+    def test_an_unanswered_act_may_hold_or_not(self) -> None:
         self.join("cleo", MEMBER, 20.0, UNKNOWN)
         self.guilds.settled([self.roll(ada=LEADER, bo=MEMBER)], 30.0)
         self.guilds.settled([self.roll(ada=LEADER, bo=MEMBER, cleo=MEMBER)], 30.0)
         self.assertEqual(self.rules(), [])
 
-    def test_nobody_is_in_it_who_never_joined(self) -> None:
+    def test_a_refused_member_must_not_be_stored(self) -> None:
         self.join("cleo", MEMBER, 20.0, REFUSED)
         self.guilds.settled([self.roll(ada=LEADER, bo=MEMBER, cleo=MEMBER)], 30.0)
         self.assertIn("nothing from nowhere", self.rules())
@@ -63,7 +63,7 @@ class MembershipTests(SynchronousTestCase):
             self.rules(), ["one leader", "acknowledged means present", "one guild each"]
         )
 
-    def test_a_rank_that_was_given_is_held(self) -> None:
+    def test_a_given_rank_holds(self) -> None:
         writes = self.guilds.ranking("guild", "ada", "bo", LEADER, 20.0)
         self.guilds.answered(writes, ACKED, 21.0)
         led = Roll("guild", "bo", (("ada", OFFICER), ("bo", LEADER)))
@@ -72,7 +72,7 @@ class MembershipTests(SynchronousTestCase):
         self.guilds.shown("bo", self.roll(ada=LEADER, bo=MEMBER), 22.0)
         self.assertEqual(self.rules(), ["acknowledged means present"] * 2)
 
-    def test_a_guild_that_was_disbanded_is_gone_until_it_is_founded_anew(self) -> None:
+    def test_a_disbanded_guild_is_gone_until_founded_again(self) -> None:
         self.guilds.disbanding("guild", 20.0)
         self.guilds.shown("bo", None, 20.5)
         self.guilds.disbanded("guild", 21.0)

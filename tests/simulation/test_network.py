@@ -1,4 +1,4 @@
-"""The simulated network: bytes in order, ends that are told, and machines that fall silent."""
+"""The simulated network: ordered bytes, notified ends, and silent machines."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from simulation.network import Network
 from simulation.process import Process
 
 
-class Listener(Protocol):
+class Recorder(Protocol):
     def __init__(self) -> None:
-        self.heard, self.ended = b"", ""
+        self.received, self.ended = b"", ""
 
     def dataReceived(self, data: bytes) -> None:
-        self.heard += data
+        self.received += data
 
     def connectionLost(self, reason: Failure | None = None) -> None:
         self.ended = "" if reason is None else type(reason.value).__name__
@@ -34,7 +34,7 @@ class NetworkTests(SynchronousTestCase):
         self.network.name("203.0.113.1", "host")
         self.host = Process(self.world, self.network, "server", "host", "203.0.113.1")
         self.pc = Process(self.world, self.network, "client", "pc", "198.51.100.1")
-        self.far, self.near = Listener(), Listener()
+        self.far, self.near = Recorder(), Recorder()
         factory = Factory.forProtocol(lambda: self.far)  # type: ignore[arg-type,return-value]
         self.host.listenTCP(443, factory)
         self.failed: list[str] = []
@@ -45,7 +45,7 @@ class NetworkTests(SynchronousTestCase):
         class Connecting(ClientFactory):
             noisy = False
 
-            def buildProtocol(self, addr: object) -> Listener:
+            def buildProtocol(self, addr: object) -> Recorder:
                 return near
 
             def clientConnectionFailed(self, connector: object, reason: Failure) -> None:
@@ -54,18 +54,18 @@ class NetworkTests(SynchronousTestCase):
         self.pc.connectTCP("203.0.113.1", port, Connecting(), timeout=10)
         self.world.run_until(self.world.now + 1)
 
-    def test_bytes_come_in_order_and_both_ends_hear_of_the_end(self) -> None:
+    def test_bytes_arrive_in_order_and_both_ends_are_notified(self) -> None:
         self.connect()
         for number in range(20):
             self.near.transport.write(b"%d," % number)
             self.world.run_until(self.world.now + 0.001)
         self.near.transport.loseConnection()
         self.world.run_until(self.world.now + 1)
-        self.assertEqual(self.far.heard, b"".join(b"%d," % one for one in range(20)))
+        self.assertEqual(self.far.received, b"".join(b"%d," % number for number in range(20)))
         self.assertEqual((self.near.ended, self.far.ended), ("ConnectionDone", "ConnectionDone"))
         self.assertEqual(self.network.ends, {})
 
-    def test_what_a_dead_process_held_is_let_go_while_the_other_end_lives_on(self) -> None:
+    def test_parts_of_a_dead_process_are_released(self) -> None:
         self.connect()
         self.host.callLater(3600, self.far.dataReceived, b"much later")
         held = weakref.ref(self.far)
@@ -79,7 +79,7 @@ class NetworkTests(SynchronousTestCase):
         self.assertEqual(self.near.ended, "ConnectionLost")
         self.world.run_until(self.world.now + 7200)
 
-    def test_steps_in_reserved_places_come_before_others_of_their_instant(self) -> None:
+    def test_reserved_steps_run_before_others_of_their_instant(self) -> None:
         done: list[str] = []
         first = self.world.reserve(2)
         self.world.at(START + 9, lambda: done.append("asked for"))
@@ -88,21 +88,21 @@ class NetworkTests(SynchronousTestCase):
         self.world.run_until(START + 10)
         self.assertEqual(done, ["first", "second", "asked for"])
 
-    def test_nobody_listens(self) -> None:
+    def test_a_port_without_listener_refuses(self) -> None:
         self.connect(444)
         self.assertEqual(self.failed, ["ConnectionRefusedError"])
 
-    def test_a_silent_machine_is_heard_later(self) -> None:
+    def test_bytes_of_a_silent_machine_arrive_later(self) -> None:
         self.connect()
         self.network.silent.add("pc")
         self.near.transport.write(b"hello")
         self.world.run_until(self.world.now + 5)
-        self.assertEqual(self.far.heard, b"")
+        self.assertEqual(self.far.received, b"")
         self.network.silent.clear()
         self.world.run_until(self.world.now + 2)
-        self.assertEqual(self.far.heard, b"hello")
+        self.assertEqual(self.far.received, b"hello")
 
-    def test_a_process_that_dies_tells_nobody_but_its_peers(self) -> None:
+    def test_a_dying_process_notifies_only_its_peers(self) -> None:
         self.connect()
         called: list[int] = []
         self.host.callLater(1, called.append, 1)
@@ -125,12 +125,12 @@ class NetworkTests(SynchronousTestCase):
         self.far.transport.pauseProducing()
         self.near.transport.write(b"x" * 100_000)
         self.world.run_until(self.world.now + 1)
-        self.assertEqual((calls, self.far.heard), (["pause"], b""))
+        self.assertEqual((calls, self.far.received), (["pause"], b""))
         self.far.transport.resumeProducing()
         self.world.run_until(self.world.now + 1)
-        self.assertEqual((calls, len(self.far.heard)), (["pause", "resume"], 100_000))
+        self.assertEqual((calls, len(self.far.received)), (["pause", "resume"], 100_000))
 
-    def test_timers_of_one_instant_come_in_the_order_of_the_asking(self) -> None:
+    def test_timers_of_one_instant_run_in_order(self) -> None:
         called: list[str] = []
         moved = self.world.later(5, lambda: called.append("moved"))
         for name in ("a", "b", "c"):
@@ -140,45 +140,48 @@ class NetworkTests(SynchronousTestCase):
         self.world.run_until(START + 2)
         self.assertEqual(called, ["a", "b", "c", "moved"])
 
-    def test_a_slow_reader_takes_bit_by_bit_and_its_writer_waits(self) -> None:
+    def test_a_slow_reader_delays_its_writer(self) -> None:
         self.connect()
         self.network.slow.add("pc")
         transport: Any = self.far.transport
         transport.write(b"x" * 2_000)
         self.world.run_until(self.world.now + 0.35)
-        self.assertTrue(0 < len(self.near.heard) < 2_000)
+        self.assertTrue(0 < len(self.near.received) < 2_000)
         self.world.run_until(self.world.now + 1)
-        self.assertEqual(self.near.heard, b"x" * 2_000)
+        self.assertEqual(self.near.received, b"x" * 2_000)
 
     def test_one_connection_overtakes_another_on_the_same_machine(self) -> None:
         waits = {self.network.latency("host", "host") for _ in range(10)}
         self.assertEqual(len(waits), 10)
 
-    def test_one_process_is_cut_off_a_machine_and_others_are_not(self) -> None:
+    def test_isolation_cuts_only_one_process_off(self) -> None:
         self.connect()
         self.network.isolate(self.pc, "host")
         self.world.run_until(self.world.now + 1)
         self.assertEqual((self.near.ended, self.far.ended), ("ConnectionLost",) * 2)
-        self.near = Listener()
+        self.near = Recorder()
         self.connect()
         self.assertEqual(self.near.transport, None)
-        other, self.pc = self.pc, Process(self.world, self.network, "other", "pc", "198.51.100.1")
+        first_pc, self.pc = (
+            self.pc,
+            Process(self.world, self.network, "other", "pc", "198.51.100.1"),
+        )
         self.connect()
         self.assertIsNot(self.near.transport, None)
-        self.network.join(other, "host")
-        self.near, self.pc = Listener(), other
+        self.network.join(first_pc, "host")
+        self.near, self.pc = Recorder(), first_pc
         self.connect()
         self.assertIsNot(self.near.transport, None)
 
     def test_a_connection_is_spared(self) -> None:
         self.connect()
-        first, self.near = self.near, Listener()
+        first, self.near = self.near, Recorder()
         self.connect()
         self.network.isolate(self.pc, "host", spared=1)
         self.world.run_until(self.world.now + 1)
         self.assertEqual((first.ended, self.near.ended), ("ConnectionLost", ""))
 
-    def test_who_loses_power_says_nothing_and_answers_nothing(self) -> None:
+    def test_a_machine_without_power_neither_sends_nor_answers(self) -> None:
         self.connect()
         self.pc.vanish()
         self.world.run_until(self.world.now + 100)
@@ -189,9 +192,9 @@ class NetworkTests(SynchronousTestCase):
         self.assertEqual(self.far.ended, "")
         self.network.off.discard("pc")  # on again, it knows no such connection
         self.world.run_until(self.world.now + 2)
-        self.assertEqual((self.near.heard, self.far.ended), (b"", "ConnectionLost"))
+        self.assertEqual((self.near.received, self.far.ended), (b"", "ConnectionLost"))
 
-    def test_bytes_that_nobody_takes_are_given_up_in_the_end(self) -> None:
+    def test_undeliverable_bytes_end_the_connection(self) -> None:
         self.connect()
         self.pc.vanish()
         transport: Any = self.far.transport
@@ -201,12 +204,12 @@ class NetworkTests(SynchronousTestCase):
         self.world.run_until(self.world.now + 20)
         self.assertEqual(self.far.ended, "ConnectionLost")
 
-    def test_a_reader_that_stalls_reads_on_later(self) -> None:
+    def test_a_stalled_reader_resumes(self) -> None:
         self.connect()
         transport: Any = self.far.transport
         transport.stall(5)
         self.near.transport.write(b"hello")
         self.world.run_until(self.world.now + 4)
-        self.assertEqual(self.far.heard, b"")
+        self.assertEqual(self.far.received, b"")
         self.world.run_until(self.world.now + 2)
-        self.assertEqual(self.far.heard, b"hello")
+        self.assertEqual(self.far.received, b"hello")

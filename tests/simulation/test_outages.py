@@ -1,18 +1,20 @@
-"""Outages of a whole host: what the deploy server, the stack and the engine's clients do then."""
+"""Outages of a whole host, and the reactions of its services."""
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from simulation.run import Result, Run, Wish
+from simulation.run import Result, Run, Scenario
 from simulation.script import HOST, Step, script
 from simulation.valkey import MACHINE
 
 
 def ran(seed: int, players: int, seconds: float, *steps: Step) -> tuple[Run, Result]:
-    """A run of these steps beside those of the seed."""
+    """Return a run of these steps beside those of the seed."""
     own = script(seed, players, seconds)
-    run = Run(Wish(seed, players, seconds, steps=sorted([*own, *steps], key=lambda one: one.at)))
+    run = Run(
+        Scenario(seed, players, seconds, steps=sorted([*own, *steps], key=lambda step: step.at))
+    )
     return run, run.run()
 
 
@@ -22,7 +24,7 @@ class OutageTests(SynchronousTestCase):
             run, result = ran(seed, 8, 300.0, Step(120.0, HOST, "rolling-restart", 1))
             self.assertEqual(run.host.metagames, names)
             self.assertEqual(result.violations, [])
-            self.assertEqual([one for one in result.statuses if one >= 500], [])
+            self.assertEqual([status for status in result.statuses if status >= 500], [])
             self.assertEqual(run.host.stops, len(names))
             self.assertEqual(result.deaths, 0)
 
@@ -39,23 +41,23 @@ class OutageTests(SynchronousTestCase):
         self.assertNotIn(MACHINE, run.network.off)
         self.assertEqual(run.host.valkey.outages if run.host.valkey else 0, 3)
 
-    def test_a_game_server_that_stands_still_is_ended(self) -> None:
+    def test_a_frozen_game_server_is_ended(self) -> None:
         run, result = ran(1, 1, 400.0, Step(20.0, HOST, "frozen-game-server", 1))
         self.assertEqual(result.violations, [])
-        still = [one for one in run.host.servers.started.values() if one.still]
-        self.assertEqual([(one.stays, one.over) for one in still], [(True, True)])
-        [city] = [one for one in run.host.servers.running() if one.stays]
+        still = [server for server in run.host.servers.started.values() if server.still]
+        self.assertEqual([(server.stays, server.over) for server in still], [(True, True)])
+        [city] = [server for server in run.host.servers.running() if server.stays]
         self.assertTrue(city.plays)
 
-    def test_a_launch_that_hangs_is_ended_though_it_heeds_kill_alone(self) -> None:
+    def test_a_hanging_launch_is_killed(self) -> None:
         steps = [Step(20.0, HOST, "hanging-launch", 1), Step(25.0, 0, "log_in", 1)]
         steps += [Step(60.0, 0, "hunt", 5)]
-        run = Run(Wish(1, 1, 400.0, steps=steps))
+        run = Run(Scenario(1, 1, 400.0, steps=steps))
         self.assertEqual(run.run().violations, [])
-        [hung] = [one for one in run.host.servers.started.values() if one.deaf]
+        [hung] = [server for server in run.host.servers.started.values() if server.deaf]
         self.assertEqual((hung.listens, hung.over), (False, True))
 
-    def test_a_broken_firewall_is_tried_again(self) -> None:
+    def test_a_broken_firewall_is_retried(self) -> None:
         steps = [Step(20.0, HOST, "broken-firewall", 1), Step(21.0, 0, "log_in", 1)]
         run, result = ran(1, 1, 240.0, *steps, Step(100.0, 0, "heartbeat", 2))
         self.assertEqual(result.violations, [])

@@ -1,4 +1,4 @@
-"""The bugs that ``bench.planted`` plants: each is still there to be planted."""
+"""The bugs that ``bench.planted`` plants can still be planted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bench.planted import PLANTS, Planting
 
 
 class PlantsTests(SynchronousTestCase):
-    def test_each_fits_the_code_of_today(self) -> None:
+    def test_each_plant_fits_the_current_code(self) -> None:
         for plant in PLANTS:
-            found = find_spec(plant.module)
-            assert found is not None and found.origin is not None
-            text = Path(found.origin).read_text()
+            spec = find_spec(plant.module)
+            assert spec is not None and spec.origin is not None
+            text = Path(spec.origin).read_text()
             self.assertEqual(text.count(plant.old), 1, plant.name)
-            compile(Planting(plant).get_data(found.origin), found.origin, "exec")
+            compile(Planting(plant).get_data(spec.origin), spec.origin, "exec")
 
-    def test_names_tell_them_apart(self) -> None:
-        self.assertEqual(len({one.name for one in PLANTS}), len(PLANTS))
+    def test_names_of_plants_are_unique(self) -> None:
+        self.assertEqual(len({plant.name for plant in PLANTS}), len(PLANTS))

@@ -1,4 +1,4 @@
-"""What a simulated player takes from a host, and what it does not: statuses, and long waits."""
+"""The refusals and delays that a simulated player accepts or reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulation.gameservers import FIRST_PID, GameServer, Servers
 from simulation.history import MATCH_S, History
 from simulation.player import POLL_S, SimPlayer
 from simulation.players import matched
-from simulation.run import Run, Wish
+from simulation.run import Run, Scenario
 from simulation.script import HOST, Step
 from svcserver.deploy.simulator import CommandLine
 from svcserver.players.http import Reply
@@ -35,7 +35,7 @@ class Pc:
 
 @define
 class Web:
-    """Answers everything with one status; ``headers``: with a token or without."""
+    """A client that answers everything with one status."""
 
     status: int
     headers: dict[str, str] = field(factory=dict)
@@ -55,26 +55,26 @@ class PlayerCase(SynchronousTestCase):
         )
 
     def answers(self, status: int, *, signed_in: bool) -> None:
-        """From now on every request of the player is answered so."""
+        """Answer every request of the player with this status from now on."""
         web: Any = Web(status, {"Authorization": "Bearer x"} if signed_in else {})
         self.player.web = web
         if signed_in:
             self.player.issued = self.world.now
 
     def rules(self) -> list[str]:
-        return [one.rule for one in self.history.wrong.found]
+        return [violation.rule for violation in self.history.wrong.listed]
 
 
 class StatusTests(PlayerCase):
     def ask(self, method: str, path: str) -> None:
         self.successResultOf(Deferred.fromCoroutine(self.player.ask(method, path)))
 
-    def test_who_is_not_signed_in_yet_is_refused(self) -> None:
+    def test_a_signed_out_player_may_be_refused(self) -> None:
         self.answers(401, signed_in=False)
         self.ask("GET", "/character")
         self.assertEqual(self.rules(), [])
 
-    def test_a_log_in_and_a_registration_are_never_refused_for_want_of_a_token(self) -> None:
+    def test_log_in_and_registration_need_no_token(self) -> None:
         for path in (LOG_IN, "/svc/api/Register"):
             self.answers(401, signed_in=False)
             self.ask("POST", path)
@@ -91,19 +91,19 @@ class StatusTests(PlayerCase):
 
 class WaitingTests(PlayerCase):
     def begin(self, status: int) -> None:
-        """Begin to ask for a game server; every answer has this status, and names none."""
+        """Request a game server; every reply has this status and names none."""
         self.answers(status, signed_in=True)
         Deferred.fromCoroutine(matched(self.player, "hunt"))
 
     def wait(self, seconds: float) -> None:
-        """So much time passes, in which it is looked whether it was too much."""
+        """Let this time pass, checking for long waits."""
         until = self.world.now + seconds
         while self.world.now < until:
             self.world.run_until(self.world.now + POLL_S)
             self.history.waiting.look(self.world.now)
 
     def frozen(self) -> GameServer:
-        """A hunt that the player has not left, and that stands still."""
+        """Return a frozen hunt that the player has not left."""
         line = CommandLine("key", 8770, "map", "behemoth", "hunt", "x", "127.0.0.1:1")
         nobody: Any = None
         server = GameServer(self.world, self.servers, nobody, FIRST_PID, line, self.world.now)
@@ -119,7 +119,7 @@ class WaitingTests(PlayerCase):
         self.wait(3 * POLL_S)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
 
-    def test_a_hunt_that_stands_still_puts_it_off_while_it_may_still_run(self) -> None:
+    def test_a_frozen_hunt_extends_the_patience(self) -> None:
         self.frozen()
         self.begin(200)
         self.wait(MATCH_S + 100.0)
@@ -127,7 +127,7 @@ class WaitingTests(PlayerCase):
         self.wait(100.0)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
 
-    def test_who_is_signed_out_waits_for_nothing(self) -> None:
+    def test_a_signed_out_player_may_wait(self) -> None:
         self.player.shut_out_at = self.world.now
         self.begin(401)
         self.wait(2 * MATCH_S)
@@ -135,34 +135,34 @@ class WaitingTests(PlayerCase):
 
 
 class TroubleTests(SynchronousTestCase):
-    """For whom a fault silences the rules: seed 811 was cut off before the fault had told."""
+    """The players whom a fault excuses; seed 811 was cut off before the fault was known."""
 
     def after(self, fault: str) -> tuple[float, list[str]]:
         steps = [Step(5.0, who, "log_in", who) for who in range(2)]
-        run = Run(Wish(1, 2, 30.0, steps=[*steps, Step(20.0, HOST, fault, 1)]))
+        run = Run(Scenario(1, 2, 30.0, steps=[*steps, Step(20.0, HOST, fault, 1)]))
         run.run()
         answers = run.history.answers
         return answers.troubled_until, [who for who in answers._of if answers._of[who] > -inf]
 
-    def test_a_fault_of_one_line_is_that_players_alone(self) -> None:
+    def test_a_fault_of_one_line_excuses_only_its_player(self) -> None:
         for fault in ("cut-line", "pulled-plug", "silent-line", "slow-reader"):
             until, who = self.after(fault)
             self.assertEqual((until, len(who)), (-inf, 1), fault)
 
-    def test_a_fault_of_the_host_is_everybodys(self) -> None:
+    def test_a_fault_of_the_host_excuses_everybody(self) -> None:
         until, who = self.after("kill-content")
         self.assertGreater(until, 0.0)
         self.assertEqual(who, [])
 
-    def test_it_is_known_before_it_cuts_anybody_off(self) -> None:
-        told: list[str] = []
-        run = Run(Wish(1, 1, 10.0, steps=[Step(5.0, HOST, "cut-line", 1)]))
+    def test_a_fault_is_known_before_it_cuts_anybody_off(self) -> None:
+        calls: list[str] = []
+        run = Run(Scenario(1, 1, 10.0, steps=[Step(5.0, HOST, "cut-line", 1)]))
         begins = run.history.answers.trouble
 
         def trouble(until: float, who: str = "", settles_s: float = 60.0) -> None:
-            told.append(f"{who} {settles_s:.0f}")
+            calls.append(f"{who} {settles_s:.0f}")
             begins(until, who, settles_s)
 
         self.patch(type(run.history.answers), "trouble", lambda self, *a, **k: trouble(*a, **k))
         run.run()
-        self.assertEqual([one.split()[1] for one in told], ["0", "60"])
+        self.assertEqual([call.split()[1] for call in calls], ["0", "60"])

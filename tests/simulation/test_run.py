@@ -1,58 +1,58 @@
-"""A simulated host: the same seed gives the same run, and today's code breaks no rule."""
+"""A simulated host: equal seeds give equal runs, and the current code breaks no rule."""
 
 from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from simulation.run import Run, Wish, simulate
+from simulation.run import Run, Scenario, simulate
 from simulation.script import HOST, Step, script
 
 
 class RunTests(SynchronousTestCase):
-    def test_another_run_in_the_same_process_and_another_seed(self) -> None:
-        first, again, other = (simulate(Wish(seed, 3, 120.0)) for seed in (7, 7, 8))
+    def test_equal_seeds_give_equal_runs(self) -> None:
+        first, again, different = (simulate(Scenario(seed, 3, 120.0)) for seed in (7, 7, 8))
         self.assertEqual(first.hash, again.hash)
-        self.assertNotEqual(first.hash, other.hash)
-        self.assertEqual([*first.violations, *other.violations], [])
+        self.assertNotEqual(first.hash, different.hash)
+        self.assertEqual([*first.violations, *different.violations], [])
 
-    def test_a_run_that_is_stopped_is_judged_as_far_as_it_went(self) -> None:
-        asked: list[float] = []
+    def test_a_stopped_run_is_checked_until_its_end(self) -> None:
+        parts: list[float] = []
 
         def turn(part: float) -> bool:
-            asked.append(part)
+            parts.append(part)
             return part > 0.5
 
-        found = simulate(Wish(7, 4, 600.0), turn)
-        whole = simulate(Wish(7, 4, 600.0))
-        self.assertTrue(found.stopped)
+        result = simulate(Scenario(7, 4, 600.0), turn)
+        whole = simulate(Scenario(7, 4, 600.0))
+        self.assertTrue(result.stopped)
         self.assertFalse(whole.stopped)
-        self.assertEqual(len([part for part in asked if part > 0.5]), 1)
-        self.assertLess(found.simulated_s, whole.simulated_s - 200.0)
-        self.assertLess(found.steps, whole.steps)
-        self.assertEqual(found.violations, [])
+        self.assertEqual(len([part for part in parts if part > 0.5]), 1)
+        self.assertLess(result.simulated_s, whole.simulated_s - 200.0)
+        self.assertLess(result.steps, whole.steps)
+        self.assertEqual(result.violations, [])
 
     def test_two_metagames_on_the_model_of_valkey_and_a_failover(self) -> None:
         steps = [
             *script(6, 4, 300.0),
             *(Step(60.0 * number, HOST, "failover", number) for number in (1, 2, 3)),
         ]
-        wish = Wish(6, 4, 300.0, steps=steps)
-        first, again = simulate(wish), simulate(wish)
+        scenario = Scenario(6, 4, 300.0, steps=steps)
+        first, again = simulate(scenario), simulate(scenario)
         self.assertEqual(first.hash, again.hash)
         self.assertEqual(first.violations, [])
 
     def test_two_metagames_with_a_slow_engine_that_one_of_them_loses(self) -> None:
         faults = ((60.0, "slow-engine"), (90.0, "cut-engine"), (150.0, "cut-engine"))
         steps = [*script(10, 4, 300.0), *(Step(at, HOST, name, 1) for at, name in faults)]
-        self.assertEqual(simulate(Wish(10, 4, 300.0, steps=steps)).violations, [])
+        self.assertEqual(simulate(Scenario(10, 4, 300.0, steps=steps)).violations, [])
 
-    def test_what_all_do_besides(self) -> None:
+    def test_every_act_reaches_the_history(self) -> None:
         acts = ("craft", "repair", "hone", "salvage", "arm", "shop", "link", "download", "look")
         hunting = ("loot", "bounty", "choose_pass", "unlock", "granted", "earned", "armed")
         steps = [Step(5.0, who, "log_in", who) for who in range(2)]
         steps += [Step(20.0, 0, "befriend", 1), Step(40.0, 0, "hunt", 5)]
         steps += [Step(45.0 + 3 * at, 0, name, at) for at, name in enumerate((*acts, *hunting) * 4)]
-        run = Run(Wish(1, 2, 300.0, steps=steps))
+        run = Run(Scenario(1, 2, 300.0, steps=steps))
         self.assertEqual(run.run().violations, [])
         history = run.history
         for part in (history.things, history.purchases, history.chosen):
@@ -61,27 +61,27 @@ class RunTests(SynchronousTestCase):
         self.assertTrue(history.slots.most)
         self.assertTrue(history.links.known)
 
-    def test_a_commit_that_fails_at_last_is_not_there(self) -> None:
+    def test_a_failed_commit_is_not_stored(self) -> None:
         steps = [Step(5.0, 0, "log_in", 1), Step(60.0, HOST, "failing-syncs", 2)]
         steps += [Step(61.0 + at, 0, "save", at) for at in range(8)]
-        run = Run(Wish(1, 1, 120.0, steps=steps))
+        run = Run(Scenario(1, 1, 120.0, steps=steps))
         result = run.run()
         self.assertEqual(result.violations, [])
         self.assertIn(503, result.statuses)
 
     def test_game_servers_outlive_their_deploy_server(self) -> None:
         steps = [Step(30.0, 0, "hunt", 1), Step(60.0, HOST, "kill-deploy", 1)]
-        run = Run(Wish(1, 1, 120.0, steps=steps))
+        run = Run(Scenario(1, 1, 120.0, steps=steps))
         self.assertEqual(run.run().violations, [])
         started = run.host.servers.started.values()
-        self.assertEqual([one.adopted for one in started], [True] * len(started))
+        self.assertEqual([server.adopted for server in started], [True] * len(started))
         self.assertGreater(len(started), 1)
 
 
 class StepTests(SynchronousTestCase):
     def test_a_step_is_read_as_it_was_written(self) -> None:
         steps = script(3, 4, 600.0, faults=True)
-        self.assertEqual([Step.read(one.line()) for one in steps], steps)
+        self.assertEqual([Step.read(step.line()) for step in steps], steps)
 
     def test_the_script_follows_from_the_seed(self) -> None:
         self.assertEqual(script(3, 4, 600.0), script(3, 4, 600.0))

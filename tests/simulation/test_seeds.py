@@ -1,7 +1,7 @@
-"""The kept seeds, and fresh ones for as long as SVC_SIM_SECONDS says (60 in CI).
+"""The kept seeds, and fresh ones for SVC_SIM_SECONDS (60 in CI).
 
-All kept seeds are half a minute of work: ``make seeds``, which CI runs, plays them, and fresh
-ones for three seconds. Everybody else's runs of the tests play the small ones, and one second.
+All kept seeds take half a minute: ``make seeds``, which CI runs, plays them and three seconds of
+fresh ones. Other test runs play the small ones and one second.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 
 import svcserver
-from simulation.run import Wish, simulate
-from simulation.shrink import shrunk, told
+from simulation.run import Scenario, simulate
+from simulation.shrink import failure_report, shrunk
 from tests.kernel.test_buggify import points
 
 KEPT = Path(__file__).with_name("seeds.txt")
@@ -30,29 +30,31 @@ LOST_ANSWER = "mounted.lost"  # of which there is one for each family of paths
 FAMILIES = 6  # of paths whose answers are lost in some kept seed
 
 
-def kept() -> Iterator[tuple[Wish, float]]:
+def kept_seeds() -> Iterator[tuple[Scenario, float]]:
     """The seeds of the file, and how many seconds of each are played."""
     for line in KEPT.read_text().splitlines():
         if line and not line.startswith("#"):
             seed, players, seconds, faults, *_ = line.split()
             first, _, whole = seconds.partition("/")
             yield (
-                Wish(int(seed), int(players), float(whole or first), faults == "faults"),
+                Scenario(int(seed), int(players), float(whole or first), faults == "faults"),
                 float(first),
             )
 
 
-def beginning(wish: Wish, seconds: float) -> Wish:
-    """The first seconds of it."""
+def beginning(scenario: Scenario, seconds: float) -> Scenario:
+    """Return the first seconds of a scenario."""
     return evolve(
-        wish, seconds=seconds, steps=[one for one in wish.script().steps if one.at < seconds]
+        scenario,
+        seconds=seconds,
+        steps=[step for step in scenario.script().steps if step.at < seconds],
     )
 
 
 def drawing() -> random.Random:
-    """Draws other seeds for every state of the code, and for one state always the same.
+    """Return dice that depend only on the state of the code.
 
-    So a seed that breaks a rule does so wherever that state is tested.
+    A seed that breaks a rule then does so wherever that code is tested.
     """
     code = hashlib.sha256()
     folder = Path(svcserver.__file__).parent
@@ -62,34 +64,34 @@ def drawing() -> random.Random:
 
 
 class SeedTests(SynchronousTestCase):
-    def hold(self, wish: Wish) -> None:
-        result = simulate(wish)
+    def hold(self, scenario: Scenario) -> None:
+        result = simulate(scenario)
         if result.violations:
-            self.fail(told(result, shrunk(result, SHRINK_S)))
+            self.fail(failure_report(result, shrunk(result, SHRINK_S)))
 
     # slow: a simulation for each seed that once broke a rule
-    def test_the_kept_seeds(self) -> None:
-        played = [one for one in kept() if ALL or one[0].players * one[1] <= SMALL]
+    def test_kept_seeds_break_no_rule(self) -> None:
+        played = [name for name in kept_seeds() if ALL or name[0].players * name[1] <= SMALL]
         self.assertGreater(len(played), 2)
         rare: dict[str, None] = {}
-        for wish, seconds in played:
-            print(f"seed {wish.seed}, kept")
-            result = simulate(beginning(wish, seconds))
+        for scenario, seconds in played:
+            print(f"seed {scenario.seed}, kept")
+            result = simulate(beginning(scenario, seconds))
             rare.update(dict.fromkeys(result.rare))
             if result.violations:
-                self.hold(wish)
-                self.fail(f"seed {wish.seed} breaks a rule in its first {seconds:.0f} s alone")
+                self.hold(scenario)
+                self.fail(f"seed {scenario.seed} breaks a rule in its first {seconds:.0f} s alone")
         if not ALL:
             return
-        never = [one for one in points() if one not in rare and one != LOST_ANSWER]
+        never = [name for name in points() if name not in rare and name != LOST_ANSWER]
         self.assertEqual(never, [], "rare things that happen in no kept seed")
-        families = [one for one in rare if one.startswith("web: an answer of ")]
+        families = [name for name in rare if name.startswith("web: an answer of ")]
         self.assertGreaterEqual(len(families), FAMILIES)
 
     # slow: seconds of fresh seeds
-    def test_fresh_seeds(self) -> None:
+    def test_fresh_seeds_break_no_rule(self) -> None:
         draw, deadline = drawing(), time.process_time() + FRESH_S
         while time.process_time() < deadline:
             seed = draw.randrange(1_000, 10**9)
             print(f"seed {seed}")
-            self.hold(Wish(seed, 8, 300.0, faults=seed % 3 != 0))
+            self.hold(Scenario(seed, 8, 300.0, faults=seed % 3 != 0))

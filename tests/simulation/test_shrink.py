@@ -1,4 +1,4 @@
-"""Shrinking keeps what matters and little else, and what a failure prints shows it again."""
+"""Shrinking keeps the steps that matter, and a printed failure can be repeated."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation import __main__ as program
-from simulation.run import Wish, simulate
+from simulation.run import Scenario, simulate
 from simulation.script import Step, script
-from simulation.shrink import fewest, shrunk, told
+from simulation.shrink import failure_report, fewest, shrunk
 from svcserver.metagame.social.parties import rules
 
 
@@ -23,47 +23,47 @@ class ShrinkTests(SynchronousTestCase):
     def test_two_steps_that_matter_remain(self) -> None:
         steps = script(1, 4, 1800.0)
         wanted = {steps[10], steps[-7]}
-        found = fewest(steps, lambda some: wanted <= set(some), lambda: True)
-        self.assertEqual(set(found), wanted)
+        remaining = fewest(steps, lambda some: wanted <= set(some), lambda: True)
+        self.assertEqual(set(remaining), wanted)
 
-    def test_it_ends_when_the_time_is_over(self) -> None:
+    def test_it_ends_at_the_deadline(self) -> None:
         steps = script(1, 4, 1800.0)
         self.assertEqual(fewest(steps, lambda some: True, lambda: False), steps)
 
 
 class _NoLogging:
-    """In place of the beginner of logs, which the tests' runner has used already."""
+    """A replacement for the log beginner, which the test runner has used already."""
 
     def beginLoggingTo(self, *_: Any, **__: Any) -> None:
         """Begin nothing."""
 
 
 class FailureTests(SynchronousTestCase):
-    """A bug planted in the rules of parties, from the failure to its replay."""
+    """A bug planted in the rules of parties, from the failure to its repetition."""
 
     def replayed(self, line: str) -> dict[str, Any]:
-        """What the printed command says, as one object."""
+        """Return the output of the printed command as one object."""
         python, option, module, *words = shlex.split(line)
         self.assertEqual((python, option, module), ("python", "-m", "simulation"))
         ran = CliRunner().invoke(program.main, [*words, "--json"])
         self.assertEqual(ran.exit_code, 1, ran.output)
-        said: dict[str, Any] = json.loads(ran.output.splitlines()[0])
-        return said
+        output: dict[str, Any] = json.loads(ran.output.splitlines()[0])
+        return output
 
     # slow: ten simulations of four minutes
-    def test_what_a_failure_prints_shows_it_again(self) -> None:
+    def test_a_printed_failure_can_be_repeated(self) -> None:
         self.patch(rules, "MAX_MEMBERS", rules.MAX_MEMBERS + 1)
         self.patch(program, "globalLogBeginner", _NoLogging())
-        result = simulate(Wish(5, 6, 240.0))
+        result = simulate(Scenario(5, 6, 240.0))
         rule = result.violations[0].rule
         self.assertEqual(rule, "seats within limits")
         looks = count()
-        text = told(result, shrunk(result, 7, clock=lambda: float(next(looks))))
+        text = failure_report(result, shrunk(result, 7, clock=lambda: float(next(looks))))
         self.assertTrue(text.startswith("seed 5:\n"), text)
         lines = text.splitlines()
         at = lines.index("steps:")
-        again, alone = (one.partition(": ")[2] for one in lines[-2:])
-        steps = [Step.read(one) for one in lines[at + 1 : -2]]
+        again, alone = (step.partition(": ")[2] for step in lines[-2:])
+        steps = [Step.read(step) for step in lines[at + 1 : -2]]
         self.assertLess(len(steps), result.steps / 2)
 
         whole = self.replayed(again)
@@ -72,12 +72,12 @@ class FailureTests(SynchronousTestCase):
         words, file = alone.rsplit(" ", 1)
         folder = TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        kept = Path(folder.name) / "kept.steps"
-        kept.write_text("".join(f"{one.line()}\n" for one in steps))
+        saved = Path(folder.name) / "kept.steps"
+        saved.write_text("".join(f"{step.line()}\n" for step in steps))
         self.assertEqual(file, "seed-5.steps")
-        short = self.replayed(f"{words} {kept}")
-        self.assertIn(rule, [one["rule"] for one in short["wrong"]])
+        short = self.replayed(f"{words} {saved}")
+        self.assertIn(rule, [step["rule"] for step in short["wrong"]])
         self.assertEqual(short["steps"], len(steps))
 
-    def test_without_the_bug_the_same_seed_is_sound(self) -> None:
-        self.assertEqual(simulate(Wish(5, 6, 240.0)).violations, [])
+    def test_without_the_bug_the_seed_breaks_no_rule(self) -> None:
+        self.assertEqual(simulate(Scenario(5, 6, 240.0)).violations, [])

@@ -1,4 +1,4 @@
-"""The model of Valkey answers as the real one, and loses at a failover what was written last."""
+"""The model of Valkey answers like the real one and loses the newest writes at a failover."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIFE = re.compile(rb"^(0 life )\d+\.\d+$")
 
 
 class Model:
-    """The model, asked without a network."""
+    """The model, used without a network."""
 
     def __init__(self) -> None:
         self.world = World(1)
@@ -32,18 +32,18 @@ class Model:
             self.command("SCRIPT", "LOAD", script.text)
 
     def command(self, *command: Argument) -> Any:
-        words = [one if isinstance(one, bytes) else str(one).encode() for one in command]
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
         wire: Any = None
         reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
         reader.feed(self.engine.answer(wire, words))
         return reader.gets()
 
 
-def commit(*given: tuple[bytes, bytes, bytes, bytes, bytes], news: int = 0) -> list[Argument]:
-    """COMMIT with (key, expected stamp, value, life, list) for each, and so many pieces of news."""
-    words: list[Argument] = ["EVALSHA", COMMIT.sha, len(given), *(one[0] for one in given)]
-    for one in given:
-        words += one[1:]
+def commit(*writes: tuple[bytes, bytes, bytes, bytes, bytes], news: int = 0) -> list[Argument]:
+    """Return COMMIT with (key, expected stamp, value, life, list) for each write, and news."""
+    words: list[Argument] = ["EVALSHA", COMMIT.sha, len(writes), *(write[0] for write in writes)]
+    for write in writes:
+        words += write[1:]
     for number in range(news):
         words += [b"svc:0:news", b"name %d" % number]
     return words
@@ -85,40 +85,40 @@ COMMANDS: tuple[list[Argument], ...] = (
 
 
 def nameless(reply: Any) -> Any:
-    """A reply without the time of which an engine makes the name of its life."""
+    """Return a reply without the engine's own life name."""
     if isinstance(reply, list):
-        return [nameless(one) for one in reply]
+        return [nameless(element) for element in reply]
     return LIFE.sub(rb"\1", reply) if isinstance(reply, bytes) else reply
 
 
 @pytest.mark.live
 class AsTheRealOneTests(SynchronousTestCase):
-    def test_the_same_replies(self) -> None:
+    def test_model_and_engine_reply_alike(self) -> None:
         model, real = Model(), BlockingEngine(shared().port, 999)
         self.addCleanup(real.close)
         real.command("FLUSHDB")
         for command in COMMANDS:
-            said, told = model.command(*command), real.command(*command)
-            self.assertEqual(nameless(said), nameless(told), command)
+            model_reply, real_reply = model.command(*command), real.command(*command)
+            self.assertEqual(nameless(model_reply), nameless(real_reply), command)
 
 
 class ModelTests(SynchronousTestCase):
-    def test_load_gives_the_time_and_makes_entries_live_on(self) -> None:
+    def test_load_returns_the_time_and_renews_entries(self) -> None:
         model = Model()
         model.command(*commit((b"a", b"*", STAMPS[0], b"10000", b"")))
         load = ["EVALSHA", LOAD.sha, 2, b"a", b"none"]
         model.world.run_until(model.world.now + 8)
         self.assertEqual(model.command(*load, b"10000", b"")[2:], [STAMPS[0], b""])
         model.world.run_until(model.world.now + 8)
-        seconds, micros, *found = model.command(*load, b"", b"")
+        seconds, micros, *values = model.command(*load, b"", b"")
         self.assertEqual(int(seconds) + int(micros) / 1e6, model.world.now)
-        self.assertEqual(found, [STAMPS[0], b""])
+        self.assertEqual(values, [STAMPS[0], b""])
         model.world.run_until(model.world.now + 3)
         self.assertEqual(model.command(*load, b"", b"")[2:], [b"", b""])
 
 
 class FailoverTests(SynchronousTestCase):
-    def test_the_newest_writes_are_lost_and_the_scripts(self) -> None:
+    def test_a_failover_loses_the_newest_writes_and_scripts(self) -> None:
         model = Model()
         model.command(*commit((b"a", b"*", STAMPS[0], b"", b""), news=1))
         model.world.run_until(model.world.now + 5)

@@ -165,7 +165,7 @@ def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
     """Return online players and, with BACKEND_HEALTH=1, requests and event-loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
-            "Players heard in the last 90 seconds.", PlayersOnline(online)
+            "Players seen in the last 90 seconds.", PlayersOnline(online)
         )
     }
     return known | _health(health) if health is not None else known

@@ -1,4 +1,4 @@
-// One account: who it is, its saves, its progression.
+// One account: its details, saves and progression.
 
 import { Refused, inTurn, read, send } from "./api.js";
 import { REASON, ask, copy } from "./dialog.js";
@@ -64,7 +64,7 @@ function facts(one, live) {
 function sanction(kind, word, undo, one, live) {
   const held = one[kind];
   if (!held) return [];
-  const until = held.until ? `until ${exactly(held.until)}` : "without an end";
+  const until = held.until ? `until ${exactly(held.until)}` : "no end";
   return [el("dt", { "data-key": word }, word), el("dd", { "data-key": undo }, `${until}, by `, linked(held.by), held.reason ? `: ${held.reason} ` : " ",
     held.note ? el("p", { class: "muted small" }, held.note) : null,
     held.networks.length ? el("p", { class: "muted small mono" }, `with ${held.networks.join(", ")}`) : null,
@@ -85,7 +85,7 @@ async function rename(one) {
       return `${said.OldUsername} is now ${said.Username}`;
     },
     again: () => {
-      history.replaceState(null, "", `#/accounts/${encodeURIComponent(one.id)}`); // the old name leads nowhere
+      history.replaceState(null, "", `#/accounts/${encodeURIComponent(one.id)}`); // the old name is no longer valid
       dispatchEvent(new HashChangeEvent("hashchange"));
     },
   });

@@ -1,4 +1,4 @@
-// Everybody who has an account: search, order and pages. They stand in the address, for Back.
+// All accounts: search, order and pages. Search and order are in the address, for Back.
 
 import { inTurn, read } from "./api.js";
 import { act } from "./dialog.js";
@@ -13,7 +13,7 @@ export async function accounts(root, live) {
   const search = el("input", { type: "search", id: "search", class: "search", placeholder: "Name or account id", maxlength: 64, autocomplete: "off", "aria-label": "Search accounts" });
   search.value = wanted.text;
   const order = el("div", {}), list = el("div", {});
-  let least = 1; // so many are shown at least, where there are as many
+  let least = 1; // the minimum number of rows shown
   const noted = () => {
     live.keep({ text: wanted.text, sort: wanted.sort === "name" ? "" : wanted.sort });
     redraw(order, choice("Sorted by", SORTS, wanted.sort, (sort) => again({ sort })));
@@ -40,7 +40,7 @@ export async function accounts(root, live) {
       least = found.length + 1;
       return act(look);
     }))];
-    const none = wanted.text ? `No account’s name or id holds “${wanted.text}”.` : "There are no accounts yet.";
+    const none = wanted.text ? `No account name or id contains “${wanted.text}”.` : "There are no accounts yet.";
     redraw(list, card(null, [], found.length ? rows(found) : nothing(none), ...more));
   };
   let soon = 0;
@@ -48,7 +48,7 @@ export async function accounts(root, live) {
     clearTimeout(soon);
     soon = setTimeout(() => live.shown() && again({ text: search.value.trim() }), 250);
   });
-  root.replaceChildren(head("Accounts", "Choose one to see saves and progression."),
+  root.replaceChildren(head("Accounts", "Choose an account to see its saves and progression."),
     el("div", { class: "tools" }, search, order), list);
   noted();
   await look();

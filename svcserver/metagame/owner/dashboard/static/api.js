@@ -1,15 +1,15 @@
 // The admin routes. The key is sent once, to sign in; then the browser keeps a session that no
 // script can read.
 
-const PATIENCE_MS = 10_000; // a server that is frozen answers nothing
-const PATIENT_MS = { // until the answer begins, where that takes longer
-  DashboardGameServer: 35_000, // one that is deaf is killed after ten seconds, and another begins
-  DashboardExport: 35_000, DashboardDelete: 35_000, // all that is kept of an account
-  DashboardOwnKey: 35_000, DashboardNewKey: 35_000, CreateInvite: 35_000, // the only copy is in the answer
+const PATIENCE_MS = 10_000; // a frozen server does not answer
+const PATIENT_MS = { // until the reply begins, for slow routes
+  DashboardGameServer: 35_000, // an unresponsive one is killed after ten seconds and replaced
+  DashboardExport: 35_000, DashboardDelete: 35_000, // all data of an account
+  DashboardOwnKey: 35_000, DashboardNewKey: 35_000, CreateInvite: 35_000, // the reply holds the only copy
 };
-const SILENT_MS = 12_000; // a stream says something every five seconds
+const SILENT_MS = 12_000; // a stream sends something every five seconds
 const AGAIN_MS = 1_500;
-const NO_WAY = [400, 401, 403, 404]; // asking again would not help
+const NO_WAY = [400, 401, 403, 404]; // a retry would not help
 
 export class Refused extends Error {
   constructor(status, message, code = "") {
@@ -20,20 +20,20 @@ export class Refused extends Error {
 }
 
 const WORDS = {
-  400: "The server does not take one of these values.",
+  400: "The server rejected one of these values.",
   401: "The server does not know this key.",
   403: "Your role does not allow this.",
-  404: "The server has no such thing.",
-  409: "The server says this cannot be done now.",
-  429: "Too often; wait a moment.",
-  503: "The server cannot serve just now.",
+  404: "The server has nothing under this name.",
+  409: "This cannot be done now.",
+  429: "Too many requests. Wait a moment.",
+  503: "The server is not available right now.",
 };
 const AWAY = "The server does not answer.";
-const UNSURE = "No answer came: it may have been done, or not. Look at the page once the server is heard again.";
+const UNSURE = "No reply arrived, so it may or may not have been done. Check the page once the server answers again.";
 
 const WORD = "svc-dashboard-word";
 
-/** By which the server knows that this page asks: of no use without the cookie, nor it without this. */
+/** The header that proves that this page sends the request; it and the cookie work only together. */
 export function ours() {
   return { "x-svc-dashboard": localStorage.getItem(WORD) ?? "1" };
 }
@@ -67,7 +67,7 @@ async function call(method, route, body, more = {}) {
   }
 }
 
-/** All of a body, however long it takes while some of it still comes. */
+/** Read a whole body, however long it takes, as long as data keeps arriving. */
 async function whole(reply, heard) {
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   for (const parts = []; ;) {
@@ -84,8 +84,8 @@ export function read(route, wanted = {}) {
 }
 
 /**
- * What reads and then draws, one at a time: an answer that comes late never covers a newer one.
- * Whoever asks for one that is under way gets the next of it, and all who do so get the same.
+ * Run the works one at a time, so that a late reply never covers a newer one. Callers during a run
+ * share the next run.
  */
 export function inTurn(...works) {
   let last = Promise.resolve();
@@ -98,12 +98,12 @@ export function inTurn(...works) {
   });
 }
 
-/** What changes nothing, but does not fit an address. */
+/** A read whose parameters do not fit in an address. */
 export function gather(route, body) {
   return call("POST", route, body);
 }
 
-/** An act whose answer is lost may have been done. */
+/** Send an act; without a reply it may have been done. */
 function changing(method, route, body, more) {
   return call(method, route, body, more).catch((why) => {
     throw why.status ? why : new Refused(0, UNSURE);
@@ -114,7 +114,7 @@ export function send(route, body) {
   return changing("POST", route, body);
 }
 
-/** What a session alone may not do: the key goes with it, and the code of a second factor. */
+/** Send an act that needs the key and the code of a second factor besides the session. */
 export function prove(route, body, key, code) {
   const more = code ? { "x-svc-second-factor": code } : {};
   return changing("POST", route, body, { "x-svc-user-api-key": key, ...more });
@@ -141,8 +141,8 @@ export async function signOut() {
 }
 
 /**
- * What a page shows, told by the server whenever it changes: `hear(data)`. `alive()` at any sign
- * of life, `refused(why)` where asking again is in vain. Returns what ends it.
+ * Listen to a page's stream: `hear(data)` for each update, `alive()` at any data, `refused(why)` if
+ * a retry would not help. Returns a function that ends it.
  */
 export function listen(page, { hear, alive, refused }) {
   let over = false, cut = null;
@@ -199,7 +199,7 @@ async function follow(body, heard, hear) {
       try {
         hear(JSON.parse(event.slice(6)));
       } catch (why) {
-        console.error(why); // a fault of the page, not of the server
+        console.error(why); // a bug of the page, not of the server
       }
     }
   }

@@ -1,4 +1,4 @@
-// Signing in, the pages, and what the server tells them.
+// Signing in, the pages and their streams.
 
 import { ways } from "./access.js";
 import { Refused, listen, read, signIn as begin, signOut as leave } from "./api.js";
@@ -18,8 +18,8 @@ import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
 import { may, signedIn } from "./staff.js";
 
-// name, title, what draws it, what the server tells it, and who sees it; a page that is told gives back what hears
-// it: what to show at once, or only that its list is another now, which it reads in its turn
+// name, title, draw function, stream, and the role that sees it; a draw function returns the handler of stream
+// updates, which hold the data to show or only announce that the page must read its list again
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
   ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
@@ -27,9 +27,9 @@ const PAGES = [
 ];
 
 const at = (id) => document.getElementById(id);
-let turn = 0; // answers for a page that was left are thrown away
-let hush = () => {}; // ends what the page before listens to
-let lastList = "#/accounts"; // where "All accounts" leads: the search is kept
+let turn = 0; // replies for a page that was left are discarded
+let hush = () => {}; // ends the stream of the previous page
+let lastList = "#/accounts"; // the target of "All accounts", with its search
 
 async function signIn(event) {
   event.preventDefault();
@@ -42,11 +42,11 @@ async function signIn(event) {
   } catch (why) {
     if (why.code === "second_factor") {
       at("code-field").hidden = false;
-      at("sign-in-error").textContent = "This account has a second factor: write its code.";
+      at("sign-in-error").textContent = "Enter the code of your second factor.";
       at("code").focus();
       return;
     }
-    at("sign-in-error").textContent = why.status === 403 ? "This account is no owner, moderator or helper; see svcctl account promote." : why.message;
+    at("sign-in-error").textContent = why.status === 403 ? "This account is not an owner, moderator or helper. See svcctl account promote." : why.message;
     at("key").focus();
   }
 }
@@ -65,7 +65,7 @@ async function enter(me) {
   document.title = `${status.name} – dashboard`;
 }
 
-/** After a reload the browser's session may still hold. */
+/** After a reload the browser's session may still be valid. */
 async function resume() {
   let me = null;
   try {
@@ -101,9 +101,9 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
   at("content").replaceChildren(root);
   const shown = () => mine === turn;
   const live = {
-    query, shown, unfolded: new Set(), // of what is shown in part only
+    query, shown, unfolded: new Set(), // the lists that are shown in full
     again: () => shown() && start(title, page, told, query),
-    /** Keep this in the address, so that Back leads to it. */
+    /** Store this in the address, so that Back leads to it. */
     keep(wanted) {
       for (const [name, value] of Object.entries(wanted)) value ? query.set(name, value) : query.delete(name);
       const text = query.toString();
@@ -120,7 +120,7 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
   const begun = guarded(async () => {
     hear = await page(root, live) ?? hear;
   }, shown, () => {
-    root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page comes as soon as it does.")));
+    root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page loads as soon as it does.")));
     connection.away();
   }, (why) => root.replaceChildren(...refused(title, why)));
   hush = listen(told, {

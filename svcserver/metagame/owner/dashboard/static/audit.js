@@ -1,17 +1,17 @@
-// Who of the staff did what, and what was refused.
+// The audit log: acts of staff and refused attempts.
 
 import { inTurn, read } from "./api.js";
 import { badge, button, card, el, head, linked, nothing, redraw, table } from "./dom.js";
 import { act, show } from "./dialog.js";
 import { exactly } from "./words.js";
 
-const KEPT = 2000; // rows shown at once, of a page that is open for days
+const KEPT = 2000; // rows shown on a page that is open for days
 
 export async function audit(root, live) {
   const box = (name, label) => el("input", { type: "search", id: `audit-${name}`, class: "search", placeholder: label, maxlength: 64, autocomplete: "off", "aria-label": label });
-  const actor = box("actor", "Only by"), target = box("target", "Only on");
+  const actor = box("actor", "Filter by actor"), target = box("target", "Filter by target");
   const place = el("div", {});
-  root.replaceChildren(head("Audit", "Every act of staff and every refused try; nobody can change it."),
+  root.replaceChildren(head("Audit", "Every act of staff and every refused attempt. Nobody can change the log."),
     el("form", { class: "tools", submit: (event) => { event.preventDefault(); look().catch(failed); } }, actor, target,
       el("button", { type: "submit" }, "Show")), place);
   const failed = (why) => redraw(place, card(null, [], nothing(why.message)));
@@ -19,19 +19,19 @@ export async function audit(root, live) {
   const ask = (more) => read("DashboardAudit", { ...only, ...more });
   const draw = () => {
     const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", () => act(older)))];
-    if (live.shown()) redraw(place, card(null, [], shown.length ? rows(shown) : nothing("There is no such row."), ...more));
+    if (live.shown()) redraw(place, card(null, [], shown.length ? rows(shown) : nothing("No rows match."), ...more));
   };
   const [look, older, newer] = inTurn(async () => {
     only = { actor: actor.value.trim(), target: target.value.trim() };
     ({ rows: shown, next } = await ask({}));
     draw();
   }, async () => {
-    if (next === null) return; // all are shown meanwhile
+    if (next === null) return; // all are shown by now
     const said = await ask({ until: next });
     shown = [...shown, ...said.rows];
     next = said.next;
     draw();
-  }, async () => { // rows never change: only newer ones can be new
+  }, async () => { // rows never change: only newer ones can appear
     const said = await ask({});
     const fresh = said.rows.filter((one) => !shown.some((known) => known.id === one.id));
     if (fresh.length === said.rows.length) ({ rows: shown, next } = said);
@@ -53,11 +53,11 @@ function rows(found) {
     el("div", { class: "actions" }, button("Details", () => details(one)))]), found.map((one) => one.id));
 }
 
-/** Nothing where it was simply done. */
+/** The outcome of an act; empty for a success. */
 function cameOf(one) {
   if (one.refused) return badge("refused", "accent");
-  if (one.after?.begun) return badge("begun");
-  const outcome = one.after?.outcome; // "no answer: it may have been done", or what else is not known
+  if (one.after?.begun) return badge("started");
+  const outcome = one.after?.outcome; // such as "no answer: it may have been done"
   return outcome ? badge(outcome.split(":")[0], "accent") : "";
 }
 

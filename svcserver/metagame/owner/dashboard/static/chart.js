@@ -1,4 +1,4 @@
-// Lines over time, drawn by uPlot (uplot.js, MIT). A reader hears the newest values in words.
+// Lines over time, drawn by uPlot (uplot.js, MIT). Screen readers get the newest values as text.
 
 import { el } from "./dom.js";
 import { clock, short } from "./words.js";
@@ -6,10 +6,10 @@ import { clock, short } from "./words.js";
 const HIGH = 190;
 const COLOURS = ["--one", "--two", "--three"];
 
-const plots = new Map(); // by their figures, of those that stand on the page
+const plots = new Map(); // by figure element, of those on the page
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach((plot) => plot.redraw()));
 
-/** `plot`, to be drawn anew where the colours change; those whose page has gone are forgotten. */
+/** Remember `plot`, to redraw it when the colours change; drop plots that left the page. */
 function kept(node, plot) {
   for (const one of [...plots.keys()]) if (!one.isConnected) plots.delete(one);
   plots.set(node, plot);
@@ -20,7 +20,7 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** A figure, and `draw(times, values, from, to)`: epoch seconds, and a list of numbers or null a series. */
+/** A figure and `draw(times, values, from, to)`: epoch seconds, and a list of numbers or nulls per series. */
 export function chart(title, unit, names) {
   const moment = el("span", {});
   const shown = names.map(() => el("b", {}));
@@ -67,7 +67,7 @@ function axis(more) {
   return { stroke: muted, font: "11.5px system-ui, sans-serif", grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false }, ...more };
 }
 
-/** Where values stand between gaps: no line leads there, so they are drawn as points. */
+/** The positions of values between gaps, which no line reaches, so they are drawn as points. */
 function alone(values) {
   const none = (at) => (values[at] ?? null) === null;
   const found = values.flatMap((_, at) => !none(at) && none(at - 1) && none(at + 1) ? [at] : []);
@@ -78,7 +78,7 @@ function day(seconds) {
   return new Date(seconds * 1000).toLocaleDateString(undefined, { day: "numeric", month: "short" });
 }
 
-/** A moment below the chart: the time, and at a new day the day. */
+/** A label of the time axis: the time, or the day where a new day begins. */
 function named(at, all, index) {
   const far = all.length > 1 && all[1] - all[0] >= 86_400;
   if (far) return day(at);

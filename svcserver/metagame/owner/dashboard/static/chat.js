@@ -1,16 +1,16 @@
-// Who is in which chat room. What is said there is nobody's business.
+// The chat rooms and who is in them, without what is written there.
 
 import { badge, card, el, head, nothing, person, redraw } from "./dom.js";
 import { count } from "./words.js";
 
 export function chat(root) {
-  root.replaceChildren(head("Chat", "Asking the server…"));
+  root.replaceChildren(head("Chat", "Loading…"));
   return (said) => redraw(root, ...drawn(said));
 }
 
 function drawn(said) {
   if (!said.on) {
-    return [head("Chat"), card(null, [], nothing("The chat is not running. Set CHAT=1 in metagame.env and start it again; the log says why when it cannot start."))];
+    return [head("Chat"), card(null, [], nothing("The chat is not running. Set CHAT=1 in metagame.env and restart the metagame. If it still does not run, see the log."))];
   }
   const fullest = Math.max(1, ...said.rooms.map((one) => one.count));
   const rooms = said.rooms.map((one) => el("li", { class: "room" },

@@ -1,11 +1,11 @@
-// Says so when nothing is heard of the server, and how old what is shown has become.
+// Shows when the server does not answer, and how old the page's data is.
 
 const SILENT_MS = 7_000;
 
 let heardAt = Date.now();
 let watched = false;
-let waiting = false; // to look again as soon as the server is heard
-let look = () => {}; // shows the page of now anew
+let waiting = false; // reload as soon as the server answers
+let look = () => {}; // reloads the current page
 
 const at = (id) => document.getElementById(id);
 
@@ -17,16 +17,16 @@ export function heard() {
   look();
 }
 
-/** The server did not answer: say it at once, and show the page anew when it does. */
+/** The server did not answer: show it at once, and reload the page when it does. */
 export function away() {
   waiting = true;
   at("away").hidden = !watched;
   say();
 }
 
-/** The page could not be drawn anew: what is shown stays, and the banner says how old it is. */
+/** The page could not be reloaded: it stays, and the banner shows how old it is. */
 export function unread(why) {
-  if (why.status === undefined) console.error(why); // a fault of the page, not of the server
+  if (why.status === undefined) console.error(why); // a bug of the page, not of the server
   else if (why.status === 0) away();
 }
 
@@ -37,7 +37,7 @@ export function watch(on) {
   at("away").hidden = true;
 }
 
-/** Another page is shown, which `again` shows anew. */
+/** Another page is shown, which `again` reloads. */
 export function shows(again) {
   waiting = false;
   look = again;

@@ -1,10 +1,10 @@
-// Every act asks once and says what it did.
+// Dialogs: every act asks once and reports its result.
 
 import { away, unread } from "./connection.js";
 import { button, el } from "./dom.js";
 
-/** The field by which every act of staff may say why. */
-export const REASON = { name: "reason", label: "Reason (stands in the audit log)", optional: true, longest: 256 };
+/** The reason field of every act of staff. */
+export const REASON = { name: "reason", label: "Reason (shown in the audit log)", optional: true, longest: 256 };
 
 function open(title, wide, ...inside) {
   const heading = el("h2", { id: "dialog-title" }, title);
@@ -16,15 +16,15 @@ function open(title, wide, ...inside) {
   return made;
 }
 
-const CAN_BE_MENDED = [400, 404, 409, 429]; // with other words, or a little later
+const CAN_BE_MENDED = [400, 404, 409, 429]; // by other input, or a little later
 
 /**
- * fields: {name, label, type?, value?, min?, max?, options?, optional?}. Null when called off.
- * run: does it with what is given, and returns what to say once `again` has drawn the page anew;
- * while it is refused for what was typed the dialog stays open with the reason. Null too where it
- * failed otherwise, which is said.
- * What is under way cannot be called off: the dialog stays, and where the browser closes it all
- * the same, what came of it is answered.
+ * fields: {name, label, type?, value?, min?, max?, options?, optional?}. Returns the input, or null
+ * if it was cancelled or failed.
+ * run: does the act with the input and returns the message to show once `again` has reloaded the
+ * page. If it is refused because of the input, the dialog stays open with the reason.
+ * A running act cannot be cancelled: the dialog stays, and if the browser closes it anyway, the
+ * result is still returned.
  */
 export function ask({ title, text, picture = null, fields = [], confirm, danger = false, run = null, again = null }) {
   return new Promise((answer) => {
@@ -36,7 +36,7 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
     const does = el("button", { type: "submit", class: danger ? "primary danger" : "primary" }, confirm);
     const runs = (on) => {
       busy = cancel.disabled = does.disabled = on;
-      if (!on && document.activeElement === document.body) does.focus(); // what is disabled loses it
+      if (!on && document.activeElement === document.body) does.focus(); // a disabled button loses the focus
     };
     const form = el("form", {},
       text ? el("p", { class: "muted" }, text) : null,
@@ -64,12 +64,12 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
         }
       }
       runs(false);
-      if (!box.isConnected) answer(given); // it was closed meanwhile
+      if (!box.isConnected) answer(given); // the browser closed it meanwhile
     });
     const box = open(title, false, form);
     box.addEventListener("cancel", (event) => busy && event.preventDefault()); // which does not stop a second Escape
     box.addEventListener("close", () => busy || answer(given));
-    // Enter in a field confirms: where nothing need be typed, what is dangerous is not one key away
+    // Enter in a field confirms, so a dangerous act without required input focuses Cancel
     (danger && fields[0]?.optional ? cancel : inputs[0])?.focus();
   });
 }
@@ -99,26 +99,26 @@ export function say(text, bad = false) {
   const says = document.getElementById("says");
   if (says.matches(":popover-open")) says.hidePopover();
   says.append(line);
-  says.showPopover(); // last shown lies on top, of an open dialog too
+  says.showPopover(); // shown last, it is on top of an open dialog as well
   setTimeout(() => {
     line.remove();
     if (!says.children.length) says.hidePopover();
   }, bad ? 9000 : 6000);
 }
 
-/** What was done is said when the page shows it: whoever reads it acts on what is shown. */
+/** Report a result once the page shows it. */
 async function told(text, again) {
   try {
     await again?.();
   } catch (why) {
-    unread(why); // it was done all the same
+    unread(why); // the act itself has succeeded
   }
   say(text);
 }
 
 /**
- * Do it, let `again` draw the page anew, and say so (reading says nothing); a refusal is said too.
- * True when it was done.
+ * Do it, reload the page with `again`, and show the message of `done`, or a refusal. Returns true on
+ * success.
  */
 export async function act(work, done = null, again = null) {
   try {
@@ -143,6 +143,6 @@ export async function copy(text, what) {
     await navigator.clipboard.writeText(text);
     say(`${what} copied`);
   } catch {
-    say("The browser does not let this page copy; select the text instead.", true);
+    say("The browser does not allow copying. Select the text instead.", true);
   }
 }

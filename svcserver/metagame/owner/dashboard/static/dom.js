@@ -1,4 +1,4 @@
-// Elements from data. Text only ever becomes text.
+// Builds elements from data. Text never becomes markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -20,7 +20,7 @@ function fill(node, props, children) {
   return node;
 }
 
-/** Call `act` on such an event; `redraw` may put another in its place. */
+/** Call `act` on an event; `redraw` may replace it. */
 function hears(node, name, act) {
   node.acts ??= {};
   if (!node.acts[name]) node.addEventListener(name, (event) => node.acts[name](event));
@@ -32,9 +32,8 @@ function present(children) {
 }
 
 /**
- * Make `place` show `children`. Nodes that are there already are kept and only changed, and with
- * them the keyboard's focus, what is selected, and how far they are scrolled. One with a `data-key`
- * only ever shows the thing of that key.
+ * Make `place` show `children`. Existing nodes are changed in place, so that focus, selection and
+ * scroll position stay. A node with a `data-key` only ever shows the item of that key.
  */
 export function redraw(place, ...children) {
   const held = place.contains(document.activeElement) ? document.activeElement : null;
@@ -71,14 +70,14 @@ function adopt(old, fresh) {
   for (const { name } of [...old.attributes]) if (name !== "disabled" && !fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) {
     if (old.getAttribute(name) === value) continue;
-    if (name === "style") old.style.cssText = fresh.style.cssText; // an attribute would not be let through
+    if (name === "style") old.style.cssText = fresh.style.cssText; // the content policy forbids the attribute
     else old.setAttribute(name, value);
   }
   changed(old, [...fresh.childNodes]);
   return true;
 }
 
-/** What gives the focus to the row after the one that `node` is in (or before it), else to the heading. */
+/** Return a function that focuses the row after (or before) the one of `node`, else the heading. */
 function near(node) {
   const rows = [];
   const row = node.closest("tbody tr, li");
@@ -98,20 +97,20 @@ function near(node) {
 export function button(text, act, kind = "") {
   const made = el("button", { type: "button", class: kind || null });
   made.append(text);
-  hears(made, "click", async ({ currentTarget: pressed }) => { // not `made`, where `redraw` kept an older one
+  hears(made, "click", async ({ currentTarget: pressed }) => { // not `made`: `redraw` may have kept an older one
     const then = near(pressed);
     pressed.disabled = true;
     try {
       await act();
     } finally {
       pressed.disabled = false;
-      if (document.activeElement === document.body) (pressed.isConnected ? () => pressed.focus() : then)(); // what is disabled loses it
+      if (document.activeElement === document.body) (pressed.isConnected ? () => pressed.focus() : then)(); // a disabled button loses the focus
     }
   });
   return made;
 }
 
-const HOLDS = { tabindex: "-1" }; // the focus, when what had it is gone
+const HOLDS = { tabindex: "-1" }; // can take the focus when its owner is removed
 
 export function card(title, actions, ...inside) {
   const head = title ? [el("header", {}, el("h2", HOLDS, title), el("div", { class: "actions" }, ...actions))] : [];
@@ -122,7 +121,7 @@ export function nothing(text) {
   return el("p", { class: "nothing" }, text);
 }
 
-/** columns: [heading, class]; rows: arrays of text or nodes; keys: what each row is of, where it is drawn again. */
+/** columns: [heading, class]; rows: arrays of text or nodes; keys: the identity of each row for `redraw`. */
 export function table(caption, columns, rows, keys = []) {
   const heads = columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name || el("span", { class: "unseen" }, "More")));
   const lines = rows.map((row, number) =>
@@ -135,17 +134,17 @@ export function badge(text, kind = "") {
   return el("span", { class: `badge ${kind}` }, text);
 }
 
-/** A player's name, which leads to the account. */
+/** A player's name with a link to the account. */
 export function person(name, id = name) {
   return el("a", { href: `#/accounts/${encodeURIComponent(id)}` }, el("strong", {}, name));
 }
 
-/** A name leads to its account; the user of the machine, a stranger, an invite or a mode has none. */
+/** A name, with a link if it can be an account's; machine users, strangers, invites and modes have none. */
 export function linked(name) {
   return /^[A-Za-z0-9_]{3,16}$/.test(name) ? person(name) : name || "–";
 }
 
-/** One of several, as a row of buttons. */
+/** A choice as a row of buttons. */
 export function choice(label, options, chosen, choose) {
   return el("div", { class: "segmented", role: "group", "aria-label": label }, options.map(([value, words]) =>
     el("button", { type: "button", "aria-pressed": String(value === chosen), click: () => choose(value) }, words)));

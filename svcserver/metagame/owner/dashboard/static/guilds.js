@@ -1,4 +1,4 @@
-// Guilds, and disbanding one.
+// Guilds: list and disband.
 
 import { Refused, inTurn, read, send } from "./api.js";
 import { REASON, act, ask } from "./dialog.js";
@@ -30,10 +30,10 @@ function drawn(found, again) {
 async function disband(one, again) {
   const given = await ask({
     title: `Disband ${one.name}?`, danger: true, confirm: "Disband",
-    text: `${count(one.members, "member")} will be without a guild. This cannot be undone.`, fields: [REASON],
+    text: `${count(one.members, "member")} will lose their guild. This cannot be undone.`, fields: [REASON],
   });
   if (given) {
     await act(() => send("DisbandGuild", { Guild: one.guildId, Reason: given.reason }),
-      (said) => `${said.Guild} disbanded; ${count(said.Members, "member")} told`, again);
+      (said) => `${said.Guild} disbanded; ${count(said.Members, "member")} notified`, again);
   }
 }

@@ -1,25 +1,25 @@
-// Health over time: a sample every five seconds of the last half hour, and weeks of figures that
-// the database keeps by minutes, hours and days.
+// Health over time: a sample every five seconds for the last half hour, and weeks of figures from
+// the database by minute, hour and day.
 
 import { read } from "./api.js";
 import { chart } from "./chart.js";
 import { card, choice, el, head, nothing, redraw } from "./dom.js";
 
-// seconds that are seen, what is said of them, and the range that is asked for; none: as it happens
+// seconds, label, and the range requested from the database; without a range: live samples
 const SPANS = [[600, "10 min"], [1800, "30 min"], [3600, "1 hour", "hour"], [86_400, "1 day", "day"], [604_800, "1 week", "week"], [4_838_400, "8 weeks", "weeks"]];
-const STEPS = { 60: "A point every minute.", 3600: "A point every hour.", 86400: "A point every day." };
+const STEPS = { 60: "One point per minute.", 3600: "One point per hour.", 86400: "One point per day." };
 const SLOWEST = 10000;
 const KEPT = 720;
 const AGAIN_MS = 30_000;
 
-// title, unit, and of each series its name and where it stands, as it happens and over time
+// title, unit, each series' name and its field live and over time, and the offset to subtract
 const CHARTS = [
   ["Requests", "/s", [["answered", "requestsPerSecond", "requestsPerSecond"]]],
-  ["Answer time", " ms", [["half within", "latencyP50UpperMs", "latencyP50UpperMs"], ["95 % within", "latencyP95UpperMs", "latencyP95UpperMs"]]],
-  ["Errors", "", [["refused (4xx)", "clientErrors", "clientErrors"], ["broken off", "aborted", "aborted"], ["our fault (5xx)", "serverErrors", "serverErrors"]]],
-  ["Event loop", " ms", [["half", "loopP50Ms", null], ["95 %", "loopP95Ms", "loopP95Ms"], ["worst", "loopMaxMs", "loopMaxMs"]]],
+  ["Latency", " ms", [["p50", "latencyP50UpperMs", "latencyP50UpperMs"], ["p95", "latencyP95UpperMs", "latencyP95UpperMs"]]],
+  ["Errors", "", [["client errors (4xx)", "clientErrors", "clientErrors"], ["aborted", "aborted", "aborted"], ["server errors (5xx)", "serverErrors", "serverErrors"]]],
+  ["Event-loop lag", " ms", [["p50", "loopP50Ms", null], ["p95", "loopP95Ms", "loopP95Ms"], ["max", "loopMaxMs", "loopMaxMs"]], 20],
   ["Memory", " MB", [["resident", "rssMB", "rssMB"]]],
-  ["Players online", "", [["players", "players", "players"], ["most", null, "playersMost"]]],
+  ["Players online", "", [["players", "players", "players"], ["peak", null, "playersMost"]]],
 ];
 
 export function health(root, live) {
@@ -28,18 +28,18 @@ export function health(root, live) {
   const charts = CHARTS.map(([title, unit, series]) => chart(title, unit, series.map(([name]) => name)));
 
   const draw = () => {
-    redraw(choices, choice("How long back", SPANS.map((one) => [one, one[1]]), chosen, choose));
+    redraw(choices, choice("Time range", SPANS.map((one) => [one, one[1]]), chosen, choose));
     const [seconds, , range] = chosen;
     if (range) {
-      about.textContent = past ? STEPS[past.stepSeconds] : "Asking the server…";
-      if (past) charts.forEach((one, at) => one.draw(past.at, CHARTS[at][2].map(([, , name]) => past[name] ?? blank(past.at)), past.now - seconds, past.now));
+      about.textContent = past ? STEPS[past.stepSeconds] : "Loading…";
+      if (past) charts.forEach((one, at) => one.draw(past.at, CHARTS[at][2].map(([, , name]) => above(past[name] ?? blank(past.at), CHARTS[at][3])), past.now - seconds, past.now));
       return;
     }
-    about.textContent = "A point every five seconds.";
+    about.textContent = "One point every five seconds.";
     const from = said.now - seconds;
     const shown = samples.filter((one) => one.at > from);
     charts.forEach((one, at) => one.draw(shown.map((sample) => sample.at),
-      CHARTS[at][2].map(([, name]) => shown.map((sample) => number(sample[name]))), from, said.now));
+      CHARTS[at][2].map(([, name]) => above(shown.map((sample) => number(sample[name])), CHARTS[at][3])), from, said.now));
   };
   const look = async () => {
     const [, , range] = chosen;
@@ -57,14 +57,14 @@ export function health(root, live) {
   };
   const round = setInterval(() => {
     if (!live.shown()) return clearInterval(round);
-    look().catch(() => {}); // the banner says that the server does not answer
+    look().catch(() => {}); // the banner shows that the server does not answer
   }, AGAIN_MS);
 
-  root.replaceChildren(head("Health", "How the metagame feels.", choices), about, place);
+  root.replaceChildren(head("Health", "Load and errors of the metagame.", choices), about, place);
   place.append(...charts.map((one) => one.node));
   return (told) => {
     if (told.off) {
-      place.replaceChildren(card(null, [], nothing("Health is not watched on this server. Set BACKEND_HEALTH=1 in metagame.env and start it again.")));
+      place.replaceChildren(card(null, [], nothing("Health is not measured on this server. Set BACKEND_HEALTH=1 in metagame.env and restart the metagame.")));
       choices.hidden = about.hidden = true;
       clearInterval(round);
       return;
@@ -76,7 +76,7 @@ export function health(root, live) {
   };
 }
 
-/** The figures with a gap wherever a time is missing: then no metagame ran, and no line is drawn. */
+/** The figures with a gap for each missing time, when no metagame ran. */
 function spread(found) {
   const step = found.stepSeconds, there = new Map(found.at.map((at, index) => [at, index]));
   const at = [];
@@ -88,11 +88,15 @@ function spread(found) {
   return spaced;
 }
 
+/** The values less `offset`: the event loop is measured by a timer of 20 ms, whose excess is the lag. */
+function above(values, offset = 0) {
+  return offset ? values.map((value) => value === null ? null : Math.max(0, value - offset)) : values;
+}
 function blank(times) {
   return times.map(() => null);
 }
 
-/** A bound above which nothing is counted is sent as a text; what is not known is not drawn. */
+/** The number to draw: a text stands for a value above the highest bound, null for an unknown one. */
 function number(value) {
   return typeof value === "string" ? SLOWEST : value ?? null;
 }

@@ -1,4 +1,4 @@
-// Invite codes: make, send, take back.
+// Invite codes: create, share, revoke.
 
 import { inTurn, read, remove, send } from "./api.js";
 import { REASON, act, ask, copy, show } from "./dialog.js";
@@ -10,8 +10,8 @@ export async function invites(root, live) {
     const { InviteCodes: codes } = await read("InviteCodes");
     if (!live.shown()) return;
     redraw(root,
-      head("Invites", "A code makes accounts; send it to one friend, privately.", button("New invite", () => create(again), "primary")),
-      card(null, [], codes.length ? listed(codes, again) : nothing("There are no codes. Make one to let a friend in.")));
+      head("Invites", "A code creates accounts. Send it to one friend, privately.", button("New invite", () => create(again), "primary")),
+      card(null, [], codes.length ? listed(codes, again) : nothing("There are no codes. Create one to invite a friend.")));
   });
   await again();
   return again;
@@ -32,12 +32,12 @@ function left(one) {
 async function create(again) {
   let code = "";
   const given = await ask({
-    title: "New invite", confirm: "Make it", text: "Each use makes one account.",
+    title: "New invite", confirm: "Create", text: "Each use creates one account.",
     fields: [{ name: "uses", label: "Uses", type: "number", min: 1, max: 1000, value: "1" },
       { name: "name", label: "Note for the log (optional)", optional: true }, REASON],
     run: async ({ uses, name, reason }) => {
       ({ code } = await send("CreateInvite", { uses: Number(uses), name, Reason: reason }));
-      return `Invite for ${count(Number(uses), "account")} made`;
+      return `Invite for ${count(Number(uses), "account")} created`;
     },
     again,
   });
@@ -52,13 +52,13 @@ async function share(code) {
       button("Copy code", () => copy(code, "Code")));
     return;
   }
-  show("Invite", false, qr(said.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string holds the code: whoever has it can join. The launcher takes it as it is."),
+  show("Invite", false, qr(said.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string contains the code: anybody who has it can join. Paste it into the launcher."),
     el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")), el("div", { class: "tools" },
-      button("Copy all for a friend", () => copy([...said.letter, "", said.join].join("\n"), "Invite")),
+      button("Copy message and join string", () => copy([...said.letter, "", said.join].join("\n"), "Invite")),
       button("Copy join string", () => copy(said.join, "Join string")), button("Copy code", () => copy(code, "Code"))));
 }
 
 async function revoke(one, again) {
-  const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "Nobody can use it any more. Accounts made with it stay.", fields: [REASON], danger: true, confirm: "Revoke" });
+  const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "The code stops working. Accounts created with it stay.", fields: [REASON], danger: true, confirm: "Revoke" });
   if (given) await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`, { Reason: given.reason }), () => `Invite ${one.inviteCode} revoked`, again);
 }

@@ -1,22 +1,22 @@
-// The end of the log, as it grows: of every service that the stack runs.
+// The end of the log of all services that the stack runs, as it grows.
 
 import { read } from "./api.js";
 import { card, el, head, nothing, redraw } from "./dom.js";
 
 const KEPT = 1000;
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
-const BY_PAGE = /^GET .* page=([0-9a-f]+)( omitted=\d+)?$/; // what a dashboard's session reads
+const BY_PAGE = /^GET .* page=([0-9a-f]+)( omitted=\d+)?$/; // a read by a dashboard session
 const OF = /^\[([a-z0-9-]+)\] /;
 const READABLE = /^(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)$/;
 
 export function log(root, live) {
   const field = (label) => el("input", { type: "search", placeholder: label, "aria-label": label, autocomplete: "off", input: () => draw() });
-  const text = field("Only lines with"), actor = field("Only of this player");
-  const level = select("From which level", [["debug", "Everything"], ["info", "From info"], ["warn", "Warnings and errors"], ["error", "Errors"]]);
-  const service = select("Of which service", [["", "Every service"]]);
+  const text = field("Filter by text"), actor = field("Filter by player");
+  const level = select("Minimum level", [["debug", "Everything"], ["info", "From info"], ["warn", "Warnings and errors"], ["error", "Errors"]]);
+  const service = select("Service", [["", "All services"]]);
   const place = el("div", { class: "log", role: "log", tabindex: "0", "aria-label": "Log lines" });
   const alone = el("p", { class: "muted", hidden: true },
-    "Only the metagame's own lines: no svc-stack writes down those of the other services. Under systemd see journalctl -u 'svc-*'.");
+    "Only the metagame's own log: without svc-stack the other logs are not collected. Under systemd use journalctl -u 'svc-*'.");
   let lines = [], ids = [];
 
   function select(label, options) {
@@ -28,7 +28,7 @@ export function log(root, live) {
     const of = (one) => !who || [who, ...ids].some((id) => one.text.toLowerCase().includes(id));
     const shown = lines.filter((one) => LEVELS.indexOf(one.level) >= LEVELS.indexOf(level.value)
       && (!service.value || one.service === service.value) && one.text.toLowerCase().includes(wanted) && of(one));
-    place.replaceChildren(...(shown.length ? shown.map(row) : [nothing("No line like that.")]));
+    place.replaceChildren(...(shown.length ? shown.map(row) : [nothing("No lines match.")]));
     place.scrollTop = low ? place.scrollHeight : top;
   }
   function known() {
@@ -37,7 +37,7 @@ export function log(root, live) {
       if (name && !there.has(name)) service.append(el("option", { value: name }, name));
     }
   }
-  // a line names a player by the account's id more often than by the name
+  // lines name players by account id more often than by name
   actor.addEventListener("change", async () => {
     const who = actor.value.trim();
     ids = [];
@@ -45,17 +45,17 @@ export function log(root, live) {
     if (live.shown()) draw();
   });
   const top = el("div", {});
-  const title = (whose) => redraw(top, head("Log", `The last lines of ${whose}; keys, tokens and codes are left out.`));
-  title("every service");
+  const title = (whose) => redraw(top, head("Log", `The last lines of ${whose}. Keys, tokens and codes are removed.`));
+  title("all services");
   root.replaceChildren(top,
     el("div", { class: "tools" }, text, actor, service, level), alone, card(null, [], place));
   return (said) => {
     if (said.fresh) lines = [];
     alone.hidden = !said.alone;
-    title(said.alone ? "the metagame alone" : "every service");
+    title(said.alone ? "the metagame" : "all services");
     for (const line of said.lines) {
       const one = understood(line, lines[lines.length - 1]);
-      if (!one.page || one.page !== said.mine) lines.push(one); // not this session looking at itself; what it changes is shown
+      if (!one.page || one.page !== said.mine) lines.push(one); // hide this session's own reads, not its changes
     }
     lines.splice(0, Math.max(0, lines.length - KEPT));
     known();
@@ -70,7 +70,7 @@ function understood(whole, before) {
     try {
       const { time, level, namespace, message, method, page } = JSON.parse(line);
       return { service, time, level, from: namespace, text: message, page: method === "GET" ? page : "" };
-    } catch { /* cut short: shown as it is */ }
+    } catch { /* truncated: shown as it is */ }
   }
   const found = READABLE.exec(line);
   if (found) {

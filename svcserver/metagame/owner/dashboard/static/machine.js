@@ -1,5 +1,4 @@
-// What runs: maintenance mode, game servers, and who is told when something is wrong.
-// `again` shows what is the case now.
+// Maintenance mode, game servers and alert channels. `again` reloads the page.
 
 import { inTurn, read, send } from "./api.js";
 import { REASON, act, ask, show } from "./dialog.js";
@@ -15,7 +14,7 @@ export async function machine(root, live) {
       return null;
     });
     if (!live.shown()) return;
-    redraw(root, head("Machine", "Maintenance mode, game servers one by one, and who is told when something is wrong."),
+    redraw(root, head("Machine", "Maintenance mode, game servers and alert channels."),
       maintenance(said, again), gameServers(runs, again), alerts(told, again));
   });
   await again();
@@ -24,32 +23,32 @@ export async function machine(root, live) {
 
 function maintenance(said, again) {
   const one = said.drain;
-  const hunts = said.hunts === null ? "nobody says how many hunts run" : `${count(said.hunts, "hunt")} running`;
+  const hunts = said.hunts === null ? "number of hunts unknown" : `${count(said.hunts, "hunt")} running`;
   const there = `${hunts}, ${count(said.playersOnline, "player")} online`;
   if (!one) {
-    return card("Maintenance", [owners("Let no new hunt begin", () => begin(said.stack, again))],
-      el("p", { class: "muted" }, `New hunts may begin: ${there}.`));
+    return card("Maintenance", [owners("Pause new hunts", () => begin(said.stack, again))],
+      el("p", { class: "muted" }, `New hunts are allowed: ${there}.`));
   }
   const acting = { stopping: "the stack is stopping", restarting: "the stack is restarting" }[one.then];
-  const then = acting ?? { "": "nothing more", stop: "the stack stops", restart: "the stack restarts" }[one.then];
+  const then = acting ?? { "": "nothing", stop: "the stack stops", restart: "the stack restarts" }[one.then];
   return card("Maintenance", acting ? [] : [owners("End it", () => end(again))],
     el("dl", { class: "facts inside" },
-      el("dt", {}, "No new hunt since"), el("dd", {}, `${exactly(one.since)}, by `, linked(one.by)),
+      el("dt", {}, "New hunts paused since"), el("dd", {}, `${exactly(one.since)}, by `, linked(one.by)),
       one.reason ? [el("dt", {}, "Reason"), el("dd", {}, one.reason)] : null,
       el("dt", {}, "Waits until"), el("dd", {}, one.until === "nobody" ? "nobody is online" : "no hunt runs"),
       el("dt", {}, "Then"), el("dd", {}, then),
       el("dt", {}, "Now"), el("dd", {}, said.empty ? "empty" : there)));
 }
 
-/** Who is told when something is wrong; each can be tried, and shows how its last alert went. */
+/** The alert channels; each can be tested and shows the result of its last alert. */
 function alerts({ on, channels, wrong }, again) {
-  if (!on) return card("Alerts", [], nothing("Nobody sends alerts here: neither svc-stack nor svc-watch runs."));
+  if (!on) return card("Alerts", [], nothing("No service sends alerts: neither svc-stack nor svc-watch runs."));
   const rows = channels.map((one) => [
     el("span", {}, el("strong", {}, one.name), " ", badge(one.form)), one.about.join(", ") || "everything", one.quiet ?? "–", last(one),
     el("div", { class: "actions" }, owners("Test", () => test(one, again)))]);
   return card("Alerts", [], wrong.map((why) => el("p", { class: "bad" }, why)), rows.length
     ? table("Alerts", [["Channel"], ["About", "wide-only"], ["Quiet", "wide-only"], ["Last alert"], ["", "end"]], rows, channels.map((one) => one.name))
-    : nothing("Nobody is told when something is wrong; svcctl alerts add makes a channel."));
+    : nothing("No alert channel yet. Add one with svcctl alerts add to be notified when something breaks."));
 }
 
 function last({ last: one }) {
@@ -59,33 +58,33 @@ function last({ last: one }) {
 }
 
 async function test(one, again) {
-  await act(() => send("DashboardAlertTest", { Name: one.name }), () => `A test goes to ${one.name}; how it went stands here in a moment`, again);
+  await act(() => send("DashboardAlertTest", { Name: one.name }), () => `Test sent to ${one.name}. The result appears here in a moment`, again);
 }
 
 const ACTS = [["restart", "restart the stack"], ["stop", "stop the stack"]];
-const UNITS = "No svc-stack runs this host, so nothing here can stop or restart it: under systemd do so once it is empty (systemctl restart svcserver.target).";
+const UNITS = "No svc-stack runs this host, so the dashboard cannot stop or restart it. Under systemd run systemctl restart svcserver.target once it is empty.";
 
 async function begin(stack, again) {
   const given = await ask({
-    title: "Let no new hunt begin?", confirm: "Begin",
-    text: "Hunts under way end by themselves; whoever asks for a new one is refused until you end this." + (stack ? "" : ` ${UNITS}`),
+    title: "Pause new hunts?", confirm: "Pause",
+    text: "Running hunts continue to their end. New ones are refused until you end this." + (stack ? "" : ` ${UNITS}`),
     fields: [
-      { name: "then", label: "Once it is empty", options: [["", "do nothing more"], ...(stack ? ACTS : [])] },
+      { name: "then", label: "When the server is empty", options: [["", "do nothing"], ...(stack ? ACTS : [])] },
       { name: "until", label: "Empty means", options: [["no hunt", "no hunt runs"], ["nobody", "nobody is online"]] },
       REASON],
   });
   if (given) {
     await act(() => send("DashboardDrain", { On: true, Then: given.then, Until: given.until, Reason: given.reason }),
-      () => "No new hunt begins", again);
+      () => "New hunts are paused", again);
   }
 }
 
 async function end(again) {
-  const given = await ask({ title: "Let hunts begin again?", fields: [REASON], confirm: "Let them" });
-  if (given) await act(() => send("DashboardDrain", { On: false, Reason: given.reason }), () => "New hunts may begin", again);
+  const given = await ask({ title: "Allow new hunts again?", fields: [REASON], confirm: "Allow" });
+  if (given) await act(() => send("DashboardDrain", { On: false, Reason: given.reason }), () => "New hunts are allowed", again);
 }
 
-/** Game servers, each with its acts; `said` is null where the deploy server does not answer. */
+/** Game servers, each with its acts; `said` is null if the deploy server does not answer. */
 function gameServers(said, again) {
   if (!said) return card("Game servers", [], nothing("The deploy server does not answer."));
   const missing = ["city", "dojo"].filter((kind) => !said.servers.some((one) => one.kind === kind));
@@ -98,28 +97,28 @@ function gameServers(said, again) {
       owners("Stop", () => handle(one, "stop", again)))]);
   return card("Game servers", missing.map((kind) => owners(`Start the ${kind}`, () => start(kind, again))), rows.length
     ? table("Game servers", [["Kind"], ["Port"], ["Map", "wide-only"], ["Since", "wide-only"], ["", "end"]], rows, servers.map((one) => one.port))
-    : nothing("No game server runs."));
+    : nothing("No game server is running."));
 }
 
 async function start(kind, again) {
-  await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} runs`, again);
+  await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} is started`, again);
 }
 
 async function handle(one, what, again) {
   const given = await ask({
     title: `${what === "stop" ? "Stop" : "Restart"} the ${one.kind} on port ${one.port}?`, confirm: what === "stop" ? "Stop" : "Restart",
-    text: "Whoever is on it loses the connection.", danger: true, fields: [REASON],
+    text: "Players on it lose their connection.", danger: true, fields: [REASON],
   });
   if (given) {
     await act(() => send("DashboardGameServer", { Act: what, Id: one.id, Reason: given.reason }),
-      () => `The ${one.kind} ${what === "stop" ? "is stopped" : "begins anew"}`, again);
+      () => `The ${one.kind} ${what === "stop" ? "is stopped" : "is restarted"}`, again);
   }
 }
 
 async function printed(one) {
   await act(async () => {
     const said = await read("DashboardConsole", { Id: one.id });
-    const lines = said.lines.length ? said.lines.join("\n") : "It has printed nothing.";
+    const lines = said.lines.length ? said.lines.join("\n") : "No output yet.";
     show(`${one.kind} on port ${one.port}`, true, el("pre", { class: "log", tabindex: "0" }, lines));
   });
 }

@@ -1,4 +1,4 @@
-// Bans and mutes that hold, and what is announced.
+// Bans and mutes in force, and the announcement.
 
 import { inTurn, read, send } from "./api.js";
 import { REASON, act, ask } from "./dialog.js";
@@ -14,7 +14,7 @@ export async function moderation(root, live) {
     const shown = held.sanctions.length;
     const more = held.count > shown ? ` The newest ${shown} are shown; svcctl sanctions lists all.` : "";
     redraw(root,
-      head("Moderation", `${count(held.count, "ban or mute", "bans and mutes")}.${more} Ban, mute and kick on the account’s page.`),
+      head("Moderation", `${count(held.count, "ban or mute", "bans and mutes")}.${more} To ban, mute or kick, open the account’s page.`),
       announced(told.announcement, again), card("Bans and mutes", [], listed(held.sanctions, again)));
   });
   await again();
@@ -40,16 +40,16 @@ function announced(one, again) {
   return card("Announcement", acts, one
     ? el("dl", { class: "facts inside" }, el("dt", {}, "Text"), el("dd", {}, one.text),
       el("dt", {}, one.restartAt ? "Restart" : "Until"), el("dd", {}, exactly(one.restartAt ?? one.until)), el("dt", {}, "By"), el("dd", {}, linked(one.by)))
-    : nothing("Nothing is announced."));
+    : nothing("There is no announcement."));
 }
 
 async function announce(again) {
   await ask({
     title: "Announce to everybody", confirm: "Announce",
-    text: "It stands in the status banner and is said in every chat room. Nothing restarts by itself.",
+    text: "The text is shown in the status banner and sent to every chat room. The server does not restart by itself.",
     fields: [{ name: "text", label: "Text", longest: 256 },
-      { name: "restart", label: "Restart in (like 10m; empty: no restart)", optional: true, longest: 16 },
-      { name: "lasts", label: "Shown for (like 2h; empty: an hour)", optional: true, longest: 16 }, REASON],
+      { name: "restart", label: "Restart in (such as 10m; empty for no restart)", optional: true, longest: 16 },
+      { name: "lasts", label: "Shown for (such as 2h; empty for an hour)", optional: true, longest: 16 }, REASON],
     run: async (asked) => {
       const sent = { Text: asked.text, RestartIn: asked.restart, For: asked.lasts, Reason: asked.reason };
       const said = await send("DashboardAnnouncement", sent);
@@ -61,5 +61,5 @@ async function announce(again) {
 
 async function end(again) {
   const given = await ask({ title: "End the announcement?", fields: [REASON], confirm: "End it" });
-  if (given) await act(() => send("DashboardAnnouncement", { Text: "", Reason: given.reason }), () => "Nothing is announced", again);
+  if (given) await act(() => send("DashboardAnnouncement", { Text: "", Reason: given.reason }), () => "The announcement has ended", again);
 }

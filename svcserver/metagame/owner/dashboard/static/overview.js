@@ -1,4 +1,4 @@
-// At a glance: who is where, what happened this evening, which instances run, how the server feels.
+// The overview: players and places, recent activity, instances and health.
 
 import { send } from "./api.js";
 import { REASON, act, ask } from "./dialog.js";
@@ -6,7 +6,7 @@ import { badge, button, card, el, head, nothing, person, redraw, table } from ".
 import { owners } from "./staff.js";
 import { ago, count, exactly, short, span } from "./words.js";
 
-const PLACES = { city: "In the city", hunt: "Hunting", menu: "In the menu", dojo: "In the dojo", tutorial: "In the tutorial", unknown: "Somewhere" };
+const PLACES = { city: "In the city", hunt: "Hunting", menu: "In the menu", dojo: "In the dojo", tutorial: "In the tutorial", unknown: "Unknown place" };
 const MODES = [["OPEN", "Open: anyone may register"], ["INVITECODE", "Invite code: only with a code"], ["NONE", "Closed: nobody may register"]];
 
 export function place(where) {
@@ -14,7 +14,7 @@ export function place(where) {
 }
 
 export function overview(root) {
-  root.replaceChildren(head("Overview", "Asking the server…"));
+  root.replaceChildren(head("Overview", "Loading…"));
   let said;
   const changed = ({ RegistrationMode: registration }) => draw({ ...said, status: { ...said.status, registration } });
   const draw = (told) => {
@@ -34,7 +34,7 @@ function top(status, startedAt, changed) {
 
 async function registration(status, changed) {
   const given = await ask({
-    title: "Who may register?", text: "This lasts until the metagame starts again; REGISTRATION_MODE in metagame.env makes it permanent.",
+    title: "Who may register?", text: "This lasts until the metagame restarts. Set REGISTRATION_MODE in metagame.env to make it permanent.",
     fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }, REASON], confirm: "Change",
   });
   if (given) {
@@ -49,9 +49,9 @@ function tile(name, value, note, bad = false) {
 }
 
 function backedUp({ madeAt, provenAt, wrong }) {
-  if (wrong) return tile("Backup", "Look at it", wrong, true);
-  if (provenAt) return tile("Backup", `Proven ${hour(provenAt)}`, `by an evening played on it, ${exactly(provenAt)}`);
-  return madeAt ? tile("Backup", `Made ${hour(madeAt)}`, "not yet proven") : tile("Backup", "–", "none yet");
+  if (wrong) return tile("Backup", "Needs attention", wrong, true);
+  if (provenAt) return tile("Backup", `Tested ${hour(provenAt)}`, `by a simulated session, ${exactly(provenAt)}`);
+  return madeAt ? tile("Backup", `Made ${hour(madeAt)}`, "not tested yet") : tile("Backup", "–", "none yet");
 }
 
 function hour(iso) {
@@ -60,19 +60,19 @@ function hour(iso) {
 
 function tiles(status, health, backup, down) {
   const shown = [
-    tile("Players online", String(status.playersOnline), "heard in the last 90 s"),
+    tile("Players online", String(status.playersOnline), "seen in the last 90 s"),
     tile("Instances", String(status.instances.length), count(status.instances.filter((one) => one.kind === "hunt").length, "hunt")),
-    tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–", "who may join"),
+    tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–", "who may register"),
   ];
-  for (const one of down) shown.push(tile("Service", `${one.name} is down`, `answers nothing since ${exactly(one.since)}`, true));
+  for (const one of down) shown.push(tile("Service", `${one.name} is down`, `no answer since ${exactly(one.since)}`, true));
   if (backup) shown.push(backedUp(backup));
   if (health) {
     const seen = health.requests;
     shown.push(
       tile("Requests", `${short(seen.requestsPerSecond)}/s`, "last minute"),
-      tile("Slow answers", seen.latencyP95UpperMs === null ? "–" : `≤ ${seen.latencyP95UpperMs} ms`, "95 of 100 answers"),
+      tile("p95 latency", seen.latencyP95UpperMs === null ? "–" : `${seen.latencyP95UpperMs} ms`, "last minute"),
       tile("Server errors", String(seen.serverErrors), "last minute", seen.serverErrors > 0),
-      tile("Event loop", health.eventLoop === null ? "–" : `${short(health.eventLoop.p95Ms)} ms`, "a 20 ms timer, 95 of 100"),
+      tile("Event-loop lag", health.eventLoop === null ? "–" : `${short(Math.max(0, health.eventLoop.p95Ms - 20))} ms`, "p95"),
       tile("Memory", health.memoryMB.rss === null ? "–" : `${health.memoryMB.rss} MB`, "of the metagame"),
     );
   }
@@ -87,7 +87,7 @@ function players(status) {
     person(one.name), place(one.where), one.instance ? titles.get(one.instance) : "–"].slice(0, columns.length));
   return card("Who is where", [], rows.length
     ? table("Players online", columns, rows, status.players.map((one) => one.name))
-    : nothing("Nobody is online just now."));
+    : nothing("Nobody is online."));
 }
 
 function instances(status) {
@@ -100,10 +100,10 @@ function instances(status) {
 function evening(feed) {
   const items = feed.map((one) => el("li", {}, el("p", {}, names(one.who, one.count), " ", one.what),
     el("time", { datetime: one.at, title: exactly(one.at), class: "muted small" }, ago(one.at))));
-  return card("This evening", [], items.length ? el("ul", { class: "list feed", tabindex: "0", "aria-label": "This evening" }, items) : nothing("Nothing has happened yet."));
+  return card("Recent activity", [], items.length ? el("ul", { class: "list feed", tabindex: "0", "aria-label": "Recent activity" }, items) : nothing("Nothing has happened yet."));
 }
 
-/** The first of so many who did it. */
+/** The names of the first players of an event. */
 function names(who, many) {
   const shown = who.slice(0, many > 4 ? 3 : 4);
   const linked = shown.flatMap((name, at) => [at === 0 ? "" : at === many - 1 ? " and " : ", ", person(name)]);

@@ -1,4 +1,4 @@
-// What staff does to a player: ban, mute, kick, and the role.
+// The acts of staff on an account.
 
 import { Refused, gather, send } from "./api.js";
 import { unread } from "./connection.js";
@@ -7,14 +7,14 @@ import { button, el } from "./dom.js";
 import { moderators, owners } from "./staff.js";
 import { count } from "./words.js";
 
-const LASTS = { name: "lasts", label: "For how long (like 2h or 7d; empty: no end)", optional: true, longest: 16 };
+const LASTS = { name: "lasts", label: "For how long (such as 2h or 7d; empty for no end)", optional: true, longest: 16 };
 const NOTE = { name: "note", label: "Note for staff", optional: true, longest: 1024 };
 const ADDRESSES = { name: "addresses", label: "Its addresses", value: "" };
 const OUT = { ...ADDRESSES,
-  options: [["", "Only the account"], ["yes", "Keep out from where it has logged in, too (of IPv6 the /64); others there are out as well"]] };
+  options: [["", "Only the account"], ["yes", "Also ban its recent addresses (IPv6: the /64), which keeps out others there as well"]] };
 const SILENT = { ...ADDRESSES,
-  options: [["", "Only the account"], ["yes", "Whoever chats from where it has logged in, too (of IPv6 the /64)"]] };
-const ROLES = [["player", "Player"], ["helper", "Helper: reads"], ["moderator", "Moderator: looks after people"], ["owner", "Owner: everything"]];
+  options: [["", "Only the account"], ["yes", "Also mute its recent addresses (IPv6: the /64)"]] };
+const ROLES = [["player", "Player"], ["helper", "Helper: read only"], ["moderator", "Moderator: bans, mutes and kicks"], ["owner", "Owner: everything"]];
 
 export function handling(one, live) {
   return [
@@ -30,23 +30,23 @@ export function handling(one, live) {
 }
 
 async function newKey(one, live) {
-  const given = await ask({ title: `New key for ${one.name}?`, confirm: "Make it", fields: [REASON],
-    text: "The old key no longer works, and whoever is logged in by it is logged off now." });
+  const given = await ask({ title: `New key for ${one.name}?`, confirm: "Create", fields: [REASON],
+    text: "The old key stops working, and its sessions end now." });
   let made;
   if (!given || !await act(async () => { made = await send("DashboardNewKey", { Account: one.id, Reason: given.reason }); })) return;
-  live.again().catch(unread); // beneath the only copy of the key, which waits for nothing
+  live.again().catch(unread); // behind the dialog with the key, which does not wait
   show(`The key of ${made.Username}`, false, el("p", { class: "join" }, made.Key),
-    el("p", { class: "muted small" }, "Send it to the player, privately. This is the only copy; it is not shown again."),
+    el("p", { class: "muted small" }, "Send it to the player, privately. It is not shown again."),
     button("Copy key", () => copy(made.Key, "Key")));
 }
 
 async function mergeNotes(one, live) {
-  await ask({ title: `Give the notes of ${one.name} to another account`, confirm: "Give",
-    text: `${one.name} has ${one.notes.toLocaleString()} notes; all of them are moved. For a player who had to begin anew.`,
+  await ask({ title: `Move the notes of ${one.name} to another account`, confirm: "Move",
+    text: `${one.name} has ${one.notes.toLocaleString()} notes. All of them are moved. Use this for a player who had to start over.`,
     fields: [{ name: "to", label: "Name of the account that gets them", longest: 64 }, REASON],
     run: async ({ to, reason }) => {
       const said = await send("DashboardMergeNotes", { Account: one.id, To: to.trim(), Reason: reason });
-      return `${said.Moved.toLocaleString()} notes of ${said.Username} now belong to ${said.To}`;
+      return `${said.Moved.toLocaleString()} notes of ${said.Username} moved to ${said.To}`;
     },
     again: live.again });
 }
@@ -55,43 +55,43 @@ async function exported(one) {
   await act(async () => {
     const found = await gather("DashboardExport", { Account: one.id });
     save(one.name, found);
-    say(`What is kept of ${one.name} was downloaded${without(found)}`);
+    say(`The data of ${one.name} was downloaded${without(found)}`);
   });
 }
 
 async function erase(one) {
   await ask({ title: `Delete ${one.name} for ever?`, danger: true, confirm: "Delete",
-    text: "The account, its characters, saves and friendships are removed, and cannot be brought back but from a backup. All that is kept is downloaded as a file first.",
-    fields: [{ name: "name", label: `Write ${one.name} to confirm` }, REASON],
+    text: "The account, its characters, saves and friendships are deleted and can only be restored from a backup. All data of the account is downloaded as a file first.",
+    fields: [{ name: "name", label: `Type ${one.name} to confirm` }, REASON],
     run: (typed) => erased(one, typed),
     again: () => {
-      history.pushState(null, "", "#/accounts"); // the account is no more
+      history.pushState(null, "", "#/accounts"); // the account no longer exists
       dispatchEvent(new HashChangeEvent("hashchange"));
     } });
 }
 
 async function erased(one, { name, reason }) {
-  if (name.trim() !== one.name) throw new Refused(400, "The name is not the same; nothing was deleted.");
+  if (name.trim() !== one.name) throw new Refused(400, "The name does not match. Nothing was deleted.");
   const what = { Account: one.id, Reason: reason };
   let found;
-  try { // an answer that is lost must not be the only copy
+  try { // a lost reply must not be the only copy
     found = await gather("DashboardExport", what);
     save(one.name, found);
   } catch (why) {
-    say(`What is kept of ${one.name} was not downloaded, so nothing was deleted.`, true);
+    say(`The data of ${one.name} was not downloaded, so nothing was deleted.`, true);
     throw why;
   }
   const gone = await send("DashboardDelete", { ...what, Export: false }); // not a second time
-  return `${gone.Username} is deleted; what was kept was downloaded${without(found)}`;
+  return `${gone.Username} is deleted; its data was downloaded${without(found)}`;
 }
 
-/** What was too much to be handed out. */
+/** The rows left out of an export, in words. */
 function without(found) {
   const left = Object.entries(found.leftOut).map(([table, rows]) => `${rows} of ${table}`);
   return left.length ? `, without the oldest rows: ${left.join(", ")}` : "";
 }
 
-/** Let the browser keep it as a file. */
+/** Download the data as a file. */
 function save(name, what) {
   const address = URL.createObjectURL(new Blob([JSON.stringify(what, null, 1)], { type: "application/json" }));
   el("a", { href: address, download: `${name}.json` }).click();
@@ -102,7 +102,7 @@ async function impose(word, past, one, live) {
   const ban = word === "Ban";
   await ask({
     title: `${ban ? "Ban" : "Mute"} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
-    text: ban ? "The player is out of the game within a second and cannot log in." : "The player hears everything and can write nothing.",
+    text: ban ? "The player leaves the game within a second and cannot log in." : "The player can read the chat but not write in it.",
     run: async (typed) => {
       const sent = { Account: one.id, For: typed.lasts, Reason: typed.reason, Note: typed.note, Addresses: typed.addresses === "yes" };
       const said = await send(`Dashboard${word}`, sent);
@@ -112,14 +112,14 @@ async function impose(word, past, one, live) {
   });
 }
 
-/** How many addresses a ban or a mute goes for, in words; empty for none. */
+/** The number of addresses of a ban or mute, in words; empty for none. */
 export function withIt(sanction) {
   return sanction?.networks.length ? `, with ${count(sanction.networks.length, "address", "addresses")}` : "";
 }
 
 async function kick(one, live) {
-  const given = await ask({ title: `Kick ${one.name}?`, text: "The player is logged off now, and may log in again.", fields: [REASON], confirm: "Kick" });
-  if (given) await act(() => send("DashboardKick", { Account: one.id, Reason: given.reason }), (said) => `${said.Username} is logged off`, live.again);
+  const given = await ask({ title: `Kick ${one.name}?`, text: "The player is logged out now and may log in again.", fields: [REASON], confirm: "Kick" });
+  if (given) await act(() => send("DashboardKick", { Account: one.id, Reason: given.reason }), (said) => `${said.Username} is logged out`, live.again);
 }
 
 async function role(one, live) {

@@ -27,12 +27,12 @@ function rank(confirmed, earned) {
 async function seed(account, live) {
   const given = await ask({
     title: `Seed the progression of ${account.name}?`, danger: true, confirm: "Seed",
-    text: "Every track is written anew. What the player had earned on the tracks is replaced.",
-    fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Grandfather: every track at its end"]] }, REASON],
+    text: "Every track is overwritten. The player's progress on the tracks is lost.",
+    fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Grandfather: every track complete"]] }, REASON],
   });
   if (given) {
     await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode, Reason: given.reason }),
-      (said) => `${count(said.Tracks.length, "track")} of ${account.name} written (${said.Mode})`, live.again);
+      (said) => `${count(said.Tracks.length, "track")} of ${account.name} set (${said.Mode})`, live.again);
   }
 }
 
@@ -41,7 +41,7 @@ function entitlements(report, account, live) {
     one.duration ? `${one.duration} hours` : "for ever", exactly(one.activatedDate),
     el("div", { class: "actions" }, owners("Revoke", () => revoke(one, account, live), "danger"))]);
   return card("Entitlements", [owners("Grant", () => grant(account, live), "primary")], rows.length
-    ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows, report.Entitlements.map((one) => one.name)) : nothing("None."));
+    ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows, report.Entitlements.map((one) => one.name)) : nothing("No entitlements."));
 }
 
 async function grant(account, live) {
@@ -49,8 +49,8 @@ async function grant(account, live) {
   if (!await act(async () => { ({ names } = await read("DashboardEntitlements")); })) return;
   await ask({
     title: `Grant ${account.name} an entitlement`, confirm: "Grant",
-    fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Another, written below"]] },
-      { name: "other", label: "Its name, if it is another", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }, REASON],
+    fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Another, entered below"]] },
+      { name: "other", label: "Name of another entitlement", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }, REASON],
     run: async (typed) => {
       const name = typed.name || typed.other.trim();
       await send("GrantEntitlement", { UserId: account.id, Entitlement: name, Duration: Number(typed.hours), Reason: typed.reason });

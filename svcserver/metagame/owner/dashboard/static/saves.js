@@ -1,4 +1,4 @@
-// Saves of characters and loadouts: what changed between two, and going back.
+// Saves of characters and loadouts: compare and roll back.
 
 import { read, send } from "./api.js";
 import { REASON, act, ask, show } from "./dialog.js";
@@ -22,7 +22,7 @@ export function saves(history, account, live) {
   });
 }
 
-/** The first of them and a button for all; what was unfolded stays so when the page is drawn again. */
+/** The first entries and a button for all; an unfolded list stays unfolded. */
 function folded(live, name, all, draw) {
   if (all.length <= FIRST || live.unfolded.has(name)) return [el("div", {}, draw(all))];
   return [el("div", {}, draw(all.slice(0, FIRST))), el("p", { class: "foot" }, button(`Show all ${all.length}`, () => {
@@ -41,7 +41,7 @@ function versions(one, shown, account, live) {
       const changes = (older, newer) => compare("DashboardSaveDiff", one, one.Name, older, newer);
       if (before) acts.push(button("Changes", () => changes(before, version)));
       if (version !== newest) {
-        acts.push(button("Against newest", () => changes(version, newest)), owners("Roll back", () => back(one, version, account, live), "danger"));
+        acts.push(button("Compare with newest", () => changes(version, newest)), owners("Roll back", () => back(one, version, account, live), "danger"));
       }
       return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null), exactly(version.SavedDate),
         reason(version.Reason), size(version.Size), el("div", { class: "actions" }, acts)];
@@ -56,7 +56,7 @@ function loadouts(one, shown, account, live) {
     const changes = (older, newer) => compare("DashboardLoadoutDiff", one, `Loadouts of ${one.Name}`, older, newer);
     if (before) acts.push(button("Changes", () => changes(before, version)));
     if (version !== newest) {
-      acts.push(button("Against newest", () => changes(version, newest)), owners("Roll back", () => backLoadout(one, version, account, live), "danger"));
+      acts.push(button("Compare with newest", () => changes(version, newest)), owners("Roll back", () => backLoadout(one, version, account, live), "danger"));
     }
     return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null),
       exactly(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, acts)];
@@ -75,7 +75,7 @@ async function compare(route, one, name, older, newer) {
   if (!await act(async () => { said = await read(route, versions); })) return;
   const title = `${name}: version ${older.Version} to ${newer.Version}`;
   if (said.tooLarge) return show(title, false, el("p", {}, "These saves are too large to compare."));
-  if (!said.changes.length) return show(title, false, el("p", {}, "Nothing differs between the two."));
+  if (!said.changes.length) return show(title, false, el("p", {}, "The two versions are equal."));
   const rows = said.changes.map((change) => [change.path || "(whole document)",
     change.before === null ? null : el("span", { class: "gone" }, `− ${change.before}`),
     change.after === null ? null : el("span", { class: "new" }, `+ ${change.after}`)]);
@@ -84,11 +84,11 @@ async function compare(route, one, name, older, newer) {
   show(title, true, lines, ...more);
 }
 
-/** Whoever plays would save over it: said, and cured by logging the player off first. */
+/** Ask before a roll-back; an online player would save over it, so offer to log the player out. */
 async function question(title, text, account) {
   const now = await read("DashboardPerson", { Account: account.id }).catch(() => account);
-  const online = now.where ? [{ name: "kick", label: `${account.name} is online now (${place(now.where).toLowerCase()}), and the next save would replace this`,
-    options: [["yes", "Log the player off first"], ["", "Leave the player online"]], value: "yes" }] : [];
+  const online = now.where ? [{ name: "kick", label: `${account.name} is online now (${place(now.where).toLowerCase()}). The next save would replace this version`,
+    options: [["yes", "Log the player out first"], ["", "Leave the player online"]], value: "yes" }] : [];
   return ask({ title, danger: true, confirm: "Roll back", fields: [...online, REASON],
     text: `${text} ${now.where ? "" : `${account.name} is not online.`}` });
 }
@@ -100,7 +100,7 @@ async function rolled(route, one, version, given, account) {
 
 async function back(one, version, account, live) {
   const given = await question(`Roll ${one.Name} back to version ${version.Version}?`,
-    `The save of ${exactly(version.SavedDate)} becomes the newest. Nothing is lost: you can go forward again the same way.`, account);
+    `The save of ${exactly(version.SavedDate)} becomes the newest. No version is lost: you can go forward the same way.`, account);
   if (!given) return;
   await act(() => rolled("RollbackCharacter", one, version, given, account), (said) =>
     `${one.Name} is back at version ${said.RolledBackTo}, saved as version ${said.UpdateVersion}${off(given)}`, live.again);
@@ -115,5 +115,5 @@ async function backLoadout(one, version, account, live) {
 }
 
 function off(given) {
-  return given.kick ? "; the player is logged off" : "";
+  return given.kick ? "; the player is logged out" : "";
 }

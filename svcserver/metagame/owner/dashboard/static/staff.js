@@ -1,8 +1,8 @@
-// Who is signed in, and what that role may do: what it may not is not shown. The server decides anew each time.
+// The signed-in role; controls that it may not use are hidden. The server checks every request.
 
 import { button } from "./dom.js";
 
-const ROLES = ["player", "helper", "moderator", "owner"]; // each may do what those before it may
+const ROLES = ["player", "helper", "moderator", "owner"]; // in rising order
 let mine = "player";
 
 export function signedIn(role) {

@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Numbers and times for people.
 
 export function ago(iso) {
   const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);
@@ -13,7 +13,7 @@ export function span(seconds) {
   return `${Math.floor(hours / 24)} days`;
 }
 
-/** To the second, for what happens a minute apart. */
+/** A date and time to the second. */
 export function exactly(iso) {
   return new Date(iso).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
