@@ -51,8 +51,8 @@ PLANTS = (
         "nobody is let in",
         "refusal of everybody",
         M + "accounts.login",
-        "        if found is None:\n",
-        "        if found is not None:\n",
+        "        if login is None:\n",
+        "        if login is not None:\n",
     ),
     Plant(
         "the batch is rolled back and answered",
@@ -71,9 +71,9 @@ PLANTS = (
     Plant(
         "a repeated transaction counts again",
         "lost idempotence",
-        M + "belongings.inventory.rules",
-        "    if holder.answer is not None:",
-        "    if False:",
+        M + "belongings.inventory.store",
+        "        if holder.answer is not None:",
+        "        if False:",
     ),
     Plant(
         "an invite code is used for nothing",
@@ -177,14 +177,14 @@ PLANTS = (
     Plant(
         "who leaves a guild stays in it",
         "lost removal",
-        M + "social.guilds.rules",
+        M + "social.guilds.acts",
         "    guilds.remove(member.account_id)",
         "    pass",
     ),
     Plant(
         "a guild that is handed over has two leaders",
         "half of a change",
-        M + "social.guilds.rules",
+        M + "social.guilds.acts",
         "        guilds.set_rank(mine, Rank.OFFICER)\n",
         "",
     ),
@@ -206,8 +206,8 @@ PLANTS = (
         "the size of an inventory is not counted on",
         "counter that drifts",
         M + "belongings.inventory.rules",
-        "    _grow(inventory, owned, holder.size, stacks.growth() + instances.growth(), policy)",
-        "    _grow(inventory, owned, holder.size, instances.growth(), policy)",
+        "        result.growth = Size(items, size)",
+        "        result.growth = NOTHING",
     ),
     Plant(
         "a server that is ready is not told",
@@ -227,7 +227,7 @@ PLANTS = (
         "the board does not compare what it has read",
         "missing comparison of two workers",
         "svcserver.board.valkey",
-        "arguments.append(_stamp(loaded.entries[at]) if seen else ANY)",
+        "arguments.append(_stamp(loaded.entries[at]) if compared else ANY)",
         "arguments.append(ANY)",
     ),
     Plant(
@@ -275,16 +275,16 @@ PLANTS = (
     Plant(
         "a repair is paid for and not done",
         "half a transaction",
-        M + "belongings.inventory.rules",
-        "    instances.carry_out(inventory, owned)\n    items",
-        "    stacks.removed or instances.carry_out(inventory, owned)\n    items",
+        M + "belongings.inventory.store",
+        "        if result.instances:",
+        "        if result.instances and not deal.removed:",
     ),
     Plant(
         "an older bounty replaces a newer one",
         "missing comparison of versions",
         M + "achievements.bounties.rules",
-        "        if before is not None and sent.version < before.version:",
-        "        if before is not None and sent.version == before.version:",
+        "        if before is not None and bounty.version < before.version:",
+        "        if before is not None and bounty.version == before.version:",
     ),
     Plant(
         "a slayer link that was ended runs on for the other",
@@ -327,16 +327,16 @@ PLANTS = (
         "an invite into a party is acknowledged and not kept",
         "lost write",
         M + "social.parties.rules",
-        "        self._keep(Invite(party.id, sender, recipient, self.stored.now))",
+        "        self._keep(PartyInvitation(party.id, sender, recipient, self.stored.now))",
         "        if int(self.stored.now) % 3:\n"
-        "            self._keep(Invite(party.id, sender, recipient, self.stored.now))",
+        "            self._keep(PartyInvitation(party.id, sender, recipient, self.stored.now))",
     ),
     Plant(
         "who is asked for a friendship has one",
         "missing consent",
         M + "social.friends.rules",
-        "    asked = Friendship(me, friend, PENDING, at)",
-        "    asked = Friendship(me, friend, ACCEPTED, at)",
+        "    new = Friendship(me, friend, PENDING, at)",
+        "    new = Friendship(me, friend, ACCEPTED, at)",
     ),
     Plant(
         "old saves are never thinned",
@@ -349,15 +349,15 @@ PLANTS = (
         "new saves are thinned",
         "off by one",
         M + "belongings.savehistory.rules",
-        "    kept = {one.id for one in newest_first[: retention.keep]}",
-        "    kept = {one.id for one in newest_first[: retention.keep - 1]}",
+        "    spared = {save.id for save in newest_first[: retention.keep]}",
+        "    spared = {save.id for save in newest_first[: retention.keep - 1]}",
     ),
     Plant(
         "the item log forgets what was taken",
         "lost write to a log",
         M + "belongings.inventory.rules",
-        "        return StackChanges(self.added, self.removed,",
-        "        return StackChanges(self.added, {},",
+        '"taken": deal.removed, "totals"',
+        '"taken": {}, "totals"',
     ),
     Plant(
         "a repeated grant is recorded as one of its own",
@@ -381,8 +381,8 @@ PLANTS = (
         "who was logged off is told at each log-in to wait",
         "delay without an end",
         M + "accounts.login",
-        "        return Answer(200, show_login(*found))",
-        "        waits = self.acts.tokens.epochs.not_before(found[1])\n"
-        "        return Answer(202 if waits else 200, show_login(*found))",
+        "        return Answer(200, show_login(*login))",
+        "        waits = self.acts.tokens.epochs.not_before(login[1])\n"
+        "        return Answer(202 if waits else 200, show_login(*login))",
     ),
 )

@@ -20,15 +20,15 @@ from pathlib import Path
 
 from twisted.logger import globalLogBeginner
 
-from simulation.run import Result, Wish, simulate
+from simulation.run import Result, Scenario, simulate
 from simulation.shrink import command
 
 PLAYERS, SECONDS = 20, 3600.0
 
 
-def wish(seed: int) -> Wish:
+def scenario_of(seed: int) -> Scenario:
     """An hour of this seed; every third is without faults."""
-    return Wish(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)
+    return Scenario(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)
 
 
 def commit() -> str:
@@ -41,9 +41,9 @@ def commit() -> str:
 
 def line(result: Result, real_s: float, running: str) -> str:
     """What is kept of a run."""
-    seed, wrong = result.wish.seed, result.violations
+    seed, wrong = result.scenario.seed, result.violations
     cells = [f"{seed}", f"{len(wrong)}", f"{result.cpu_s:.2f}", f"{real_s:.2f}"]
-    cells += [f"{result.wish.seconds / real_s:.0f}", result.hash[:16], running]
+    cells += [f"{result.scenario.seconds / real_s:.0f}", result.hash[:16], running]
     return "\t".join([*cells, *(f"{one}".replace("\t", " ") for one in wrong[:1])])
 
 
@@ -76,13 +76,13 @@ def main() -> None:
         if str(seed) in done:
             continue
         began = time.monotonic()
-        result = simulate(wish(seed))
+        result = simulate(scenario_of(seed))
         known.append(line(result, time.monotonic() - began, running))
         with file.open("a") as out:
             out.write(known[-1] + "\n")
         if result.violations:
             print(f"{running} seed {seed}: {result.violations[0]}")
-            print(command(result.wish), flush=True)
+            print(command(result.scenario), flush=True)
     print(summary(known))
 
 

@@ -143,31 +143,31 @@ class RoomTests(SynchronousTestCase):
 
 class ReplayTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.wishes: list[Scenario] = []
+        self.scenarios: list[Scenario] = []
         self.patch(program, "globalLogBeginner", _NoLogging())
 
         def recorded(scenario: Scenario, *, quiet: bool) -> Result:
-            self.wishes.append(scenario)
+            self.scenarios.append(scenario)
             raise ledger.NoScratch("not run")
 
         self.patch(program, "with_bar", recorded)
 
-    def wished(self, line: str) -> Scenario:
+    def scenario_for(self, line: str) -> Scenario:
         """Return the scenario of a command line."""
         python, option, module, *words = shlex.split(line)
         self.assertEqual((python, option, module), ("python", "-m", "simulation"))
         CliRunner().invoke(program.main, words)
-        return self.wishes.pop()
+        return self.scenarios.pop()
 
     def test_short_days_are_whole_seconds(self) -> None:
         for days, seconds in (("0.04", 3456.0), ("0.041666666667", 3600.0), ("1", 86_400.0)):
-            scenario = self.wished(f"python -m simulation --days {days}")
+            scenario = self.scenario_for(f"python -m simulation --days {days}")
             self.assertEqual(scenario.seconds, seconds)
 
     def test_any_number_of_seconds_is_replayed(self) -> None:
         for seconds in (1.0, 7.0, 300.0, 3456.0, 3599.0, 3600.0, 100_000.0, 30 * 86_400.0):
             scenario = Scenario(117, 20, seconds, faults=seconds < 500.0)
-            self.assertEqual(self.wished(command(scenario)), scenario)
+            self.assertEqual(self.scenario_for(command(scenario)), scenario)
 
     def test_a_run_from_a_file_of_steps_is_replayed(self) -> None:
         folder = Path(self.enterContext(TemporaryDirectory()))
@@ -176,7 +176,7 @@ class ReplayTests(SynchronousTestCase):
         file.write_text("# a comment\n" + "".join(f"{step.line()}\n" for step in steps))
         for faults in ("", " --faults"):
             options = f"--seed 9 --players 2 --steps {shlex.quote(str(file))}{faults}"
-            scenario = self.wished(f"python -m simulation {options}")
+            scenario = self.scenario_for(f"python -m simulation {options}")
             self.assertEqual(scenario.steps, steps)
             self.assertEqual(scenario.faults, bool(faults))
-            self.assertEqual(self.wished(command(scenario)), scenario)
+            self.assertEqual(self.scenario_for(command(scenario)), scenario)
