@@ -1,1 +1,1 @@
-"""What every package uses: refusals, settings, secrets, ids, rates, signals. Pure."""
+"""The base of every package: refusals, settings, secrets, ids, rates, signals. Pure."""

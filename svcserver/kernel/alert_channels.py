@@ -1,7 +1,7 @@
-"""What whoever sends alerts says of its channels, and what the metagame asks it to try.
+"""The state of a host's alert channels, and the tests of them that the metagame requests.
 
-Files in the folder in which both run: the channels' own hold addresses that are secrets, and may
-lie where the metagame does not look.
+These are files in the folder where both run. The channels' own files hold secret addresses, and
+may be where the metagame cannot read them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from svcserver.kernel import json
 
 STATE_FILE = "alert-channels.json"
 FORM = 1  # of that file; another is ignored
-FRESH_S = 90.0  # it is touched every 15 s while somebody sends alerts
+FRESH_S = 90.0  # it is touched every 15 s while a program sends alerts
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
 MOST = 16  # channels
-TEST = "alert-test-"  # and the channel's name: a file for each test that is asked for
-ASKED_S = 60.0  # an older one is of another evening
+TEST = "alert-test-"  # and the channel's name: a file for each requested test
+ASKED_S = 60.0  # older requests are ignored
 MAX_WHY = 300  # characters
 
 
 @frozen
-class Told:
-    """The last try to tell somebody; ``why`` it did not arrive, empty where it did."""
+class Delivery:
+    """The last attempt to deliver an alert; ``why`` it failed, or empty."""
 
     at: float
     title: str
@@ -38,30 +38,30 @@ class Told:
 
 @frozen
 class AlertChannel:
-    """A way to tell somebody; ``about`` empty: everything, ``quiet`` like 23:00-07:00 or empty."""
+    """A way to notify somebody; empty ``about``: everything, ``quiet`` like 23:00-07:00 or ""."""
 
     name: str
     form: str
     about: tuple[str, ...] = ()
     quiet: str = ""
-    last: Told | None = None
+    last: Delivery | None = None
 
 
 @frozen
 class AlertChannels:
-    """All of a host, and what is wrong with files that are none."""
+    """All channels of a host, and the faults of files that hold none."""
 
     all: Sequence[AlertChannel] = ()
     wrong: Sequence[str] = ()
 
 
 def is_name(text: str) -> bool:
-    """Whether a channel can be called so: small letters, digits and -, at most 32."""
+    """Return whether it can name a channel: small letters, digits and -, at most 32."""
     return _NAME.match(text) is not None
 
 
 def read(folder: Path, now: float) -> AlertChannels | None:
-    """The channels; None where nobody sends alerts now."""
+    """Return the channels; None where no program sends alerts now."""
     path = folder / STATE_FILE
     try:
         if abs(now - path.stat().st_mtime) > FRESH_S:
@@ -71,14 +71,14 @@ def read(folder: Path, now: float) -> AlertChannels | None:
         return None
 
 
-def _read(said: Any) -> AlertChannels:
-    if said["form"] != FORM:
+def _read(state: Any) -> AlertChannels:
+    if state["form"] != FORM:
         raise ValueError("of another form")
-    found = []
-    for one in said["all"][:MOST]:
-        last = None if one["last"] is None else Told(**one["last"])
-        found.append(AlertChannel(**{**one, "about": tuple(one["about"]), "last": last}))
-    return AlertChannels(found, [str(one) for one in said["wrong"][:MOST]])
+    channels = []
+    for item in state["all"][:MOST]:
+        last = None if item["last"] is None else Delivery(**item["last"])
+        channels.append(AlertChannel(**{**item, "about": tuple(item["about"]), "last": last}))
+    return AlertChannels(channels, [str(text) for text in state["wrong"][:MOST]])
 
 
 def write(folder: Path, channels: AlertChannels) -> None:
@@ -92,22 +92,22 @@ def ask(folder: Path, name: str, now: float) -> None:
 
 
 def asked(folder: Path, now: float) -> list[str]:
-    """The names of the channels that are to be tried, once; raises OSError."""
-    found = []
+    """Return the channels to test, and forget the requests; raises OSError."""
+    names = []
     for path in sorted(folder.glob(f"{TEST}*"))[: 2 * MOST]:
         name = path.name.removeprefix(TEST)
         if not is_name(name):
             continue
         fresh = abs(now - path.stat().st_mtime) <= ASKED_S
-        path.unlink()  # what cannot be taken away would be done again and again
+        path.unlink()  # a file that stays would be acted on again and again
         if fresh:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
-def _put(path: Path, said: dict[str, object]) -> None:
+def _put(path: Path, content: dict[str, object]) -> None:
     fresh = path.with_name(f".{path.name}.new")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
-        file.write(json.dump(said))
+        file.write(json.dump(content))
     fresh.replace(path)

@@ -1,7 +1,7 @@
-"""What is known of a host's backups: one file in its folder, which ``svcctl backup`` writes.
+"""The state of a host's backups: one file in its folder, which ``svcctl backup`` writes.
 
-The overview of the owner's page and the stack's alerts read it. While a backup is being made its
-process holds a lock, which ends with it however it ends: so a run that died hard is known.
+The owner's overview and the stack's alerts read it. While a backup is in progress its process
+holds a lock, which ends with the process, so that a killed run is detected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from svcserver.kernel import json
 STATE_FILE = "backup-state.json"
 RUN_FILE = "backup-running"  # locked by the process that makes one
 FORM = 1  # of the file; another is ignored
-MOST = 400  # backups that are remembered
+MOST = 400  # backups in the file
 STALE_S = 50 * 3600.0  # two nights without a proven backup are a fault, or without any
 LONGEST_S = 4 * 3600.0  # then a nightly backup is ended
 MAX_FAULT = 500  # characters
@@ -32,7 +32,7 @@ NEVER = "no backup has ever been made of this host"
 
 @frozen
 class Backup:
-    """One backup file; ``proven`` is when a restore of it was played on, ``fault`` why not."""
+    """One backup file; ``proven`` is when a restore of it passed its test, ``fault`` why not."""
 
     file: str
     made: float
@@ -46,34 +46,35 @@ class Backup:
 
 @frozen
 class Backups:
-    """All backups that are kept, the newest first, and what the last run said."""
+    """All stored backups, the newest first, and the result of the last run."""
 
     kept: Sequence[Backup] = ()
     tried: float | None = None
     fault: str | None = None  # of the last run, where it made no backup
     drilled: bool = True  # each night's backup is proven (BACKUP_DRILL)
-    begun: float | None = None  # when the run began that is not over
-    cut_off: bool = False  # that run is no more; not written, but seen by ``read``
+    begun: float | None = None  # when the unfinished run began
+    cut_off: bool = False  # that run was killed; set by ``read``, not written
     since: float | None = None  # since then the host is to have backups; None: it is not
 
     @property
     def newest(self) -> Backup | None:
-        """The newest backup that is kept; None without any."""
         return self.kept[0] if self.kept else None
 
     @property
     def proven(self) -> float | None:
-        """When a backup was last proven."""
-        return max((one.proven for one in self.kept if one.proven is not None), default=None)
+        """The time of the last proven backup."""
+        return max(
+            (backup.proven for backup in self.kept if backup.proven is not None), default=None
+        )
 
     def wrong(self, now: float) -> str | None:
-        """What the owner must look at; None when all is well."""
+        """Return the fault that the owner must mend; None when all is well."""
         if self.fault is not None:
             return self.fault
         if self.begun is not None and (self.cut_off or now - self.begun > 2 * LONGEST_S):
             at = datetime.fromtimestamp(self.begun).strftime("%Y-%m-%d %H:%M")
             return f"the backup begun {at} ended in the middle: killed, or with the machine"
-        damaged = next((one for one in self.kept if one.fault is not None), None)
+        damaged = next((backup for backup in self.kept if backup.fault is not None), None)
         if damaged is not None:
             return f"{Path(damaged.file).name}: {damaged.fault}"
         if self.newest is None:
@@ -86,26 +87,26 @@ class Backups:
 
 
 def read(folder: Path) -> Backups | None:
-    """What is known of the backups of the host in ``folder``; None where nothing is."""
+    """Return the state of the backups of the host in ``folder``; None where there is none."""
     try:
-        said = json.parse((folder / STATE_FILE).read_bytes())
-        state = _read(said)
+        content = json.parse((folder / STATE_FILE).read_bytes())
+        state = _read(content)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return evolve(state, cut_off=state.begun is not None and not _runs(folder))
 
 
-def _read(said: Any) -> Backups:
-    if said["form"] != FORM:
+def _read(content: Any) -> Backups:
+    if content["form"] != FORM:
         raise ValueError("of another form")
-    kept = [Backup(**one) for one in said["kept"][:MOST]]
+    backups = [Backup(**backup) for backup in content["kept"][:MOST]]
     return Backups(
-        kept,
-        said["tried"],
-        said["fault"],
-        said.get("drilled", True),
-        said.get("begun"),
-        since=said.get("since"),
+        backups,
+        content["tried"],
+        content["fault"],
+        content.get("drilled", True),
+        content.get("begun"),
+        since=content.get("since"),
     )
 
 
@@ -113,9 +114,9 @@ def write(folder: Path, state: Backups) -> None:
     """Replace the file, which only its owner reads; raises OSError."""
     path = folder / STATE_FILE
     fresh = path.with_suffix(".new")
-    said = {
+    content = {
         "form": FORM,
-        "kept": [attrs.asdict(one) for one in state.kept[:MOST]],
+        "kept": [attrs.asdict(backup) for backup in state.kept[:MOST]],
         "tried": state.tried,
         "fault": state.fault[:MAX_FAULT] if state.fault else None,
         "drilled": state.drilled,
@@ -124,12 +125,12 @@ def write(folder: Path, state: Backups) -> None:
     }
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
-        file.write(json.dump(said))
+        file.write(json.dump(content))
     fresh.replace(path)
 
 
 def expect(folder: Path, now: float, *, wanted: bool) -> None:
-    """Note since when the host is to have backups, or that it is not; raises OSError."""
+    """Record since when the host is to have backups, or that it is not; raises OSError."""
     state = read(folder) or Backups()
     since = (state.since or now) if wanted else None
     if since != state.since or not (folder / STATE_FILE).exists():
@@ -141,7 +142,7 @@ def expect(folder: Path, now: float, *, wanted: bool) -> None:
 
 @contextmanager
 def running(folder: Path) -> Iterator[bool]:
-    """Hold the lock of who makes a backup; whether it was free. Raises OSError."""
+    """Hold the lock of a running backup; yield whether it was free. Raises OSError."""
     handle = os.open(folder / RUN_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         yield _lock(handle, alone=True)
@@ -150,7 +151,7 @@ def running(folder: Path) -> Iterator[bool]:
 
 
 def _runs(folder: Path) -> bool:
-    """Whether a process makes a backup; True where that cannot be known."""
+    """Return whether a process makes a backup; True where that cannot be known."""
     try:
         handle = os.open(folder / RUN_FILE, os.O_RDONLY)
     except FileNotFoundError:
@@ -164,10 +165,10 @@ def _runs(folder: Path) -> bool:
 
 
 def _lock(handle: int, *, alone: bool) -> bool:
-    """Take the lock if it is free; those who only look share it, and do so for an instant."""
+    """Take the lock if it is free; processes that only check share it for an instant."""
     try:
         import fcntl
-    except ImportError:  # Windows: a run is then known to have died by its age
+    except ImportError:  # Windows: there the age of a run shows that it was killed
         return alone
     how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
     try:

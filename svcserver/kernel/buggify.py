@@ -1,9 +1,9 @@
-"""Named points at which a simulation may make something rare happen.
+"""Named points at which a simulation may cause a rare event.
 
     if buggify("upstream: a kept connection is dead"):
         ...
 
-Outside of a simulation the answer is always no, and the question is one comparison.
+Outside of a simulation the answer is always no, and costs one comparison.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _happens: Happens | None = None
 
 
 def buggify(name: str) -> bool:
-    """Whether the rare thing of this name shall happen now."""
+    """Return whether the rare event of this name happens now."""
     return _happens is not None and _happens(name)
 
 
 @contextmanager
 def rare_things(happens: Happens) -> Iterator[None]:
-    """Ask ``happens`` at every point, for as long as the context lasts."""
+    """Let ``happens`` decide at every point, for as long as the context lasts."""
     global _happens
     before, _happens = _happens, happens
     try:

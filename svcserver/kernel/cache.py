@@ -1,4 +1,4 @@
-"""A bounded cache for what every request asks for.
+"""A bounded cache for values that every request needs.
 
 Where no request's time counts, use ``cachetools.LRUCache``: a look-up and a write of it take
 0.65 us where they take 0.15 here, 0.21 in an OrderedDict and 0.06 in a plain dict.
@@ -17,11 +17,11 @@ V = TypeVar("V")
 
 @define(eq=False)
 class BoundedCache(Generic[K, V]):
-    """Keeps at least what was used last, up to half of ``most``, and never more than ``most``.
+    """Keeps the latest used entries: at least half of ``most``, never more than ``most``.
 
-    Two generations stand for the order of use: what is used is in the younger, and the elder is
+    Two generations approximate the order of use: used entries are in the younger, and the elder is
     dropped whole when the younger has half of ``most``. Entries may count more than 1 each
-    (``weight``): then ``most`` bounds what they count together. None is no value.
+    (``weight``): then ``most`` bounds the sum. None cannot be a value.
     """
 
     most: int
@@ -33,16 +33,16 @@ class BoundedCache(Generic[K, V]):
         self._room = max(1, self.most // 2)
 
     def get(self, key: K) -> V | None:
-        """What is kept under ``key``, which counts as used."""
-        found = self._young.get(key)
-        if found is None and self._old:
-            found = self._old.pop(key, None)
-            if found is not None:
-                self.put(key, found)
-        return found
+        """Return the value of ``key``, which counts as used."""
+        value = self._young.get(key)
+        if value is None and self._old:
+            value = self._old.pop(key, None)
+            if value is not None:
+                self.put(key, value)
+        return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep ``value``, in place of what was there."""
+        """Store ``value``, in place of a previous one."""
         young = self._young
         if key not in young:
             weight = self.weight(key)
@@ -53,7 +53,7 @@ class BoundedCache(Generic[K, V]):
         young[key] = value
 
     def weight(self, key: K) -> int:
-        """How much of the bound an entry takes; 1 where entries are counted."""
+        """Return an entry's share of the bound; 1 where entries are counted."""
         return 1
 
     def __len__(self) -> int:

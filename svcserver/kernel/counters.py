@@ -11,12 +11,12 @@ from enum import StrEnum
 
 from attrs import define, field, frozen
 
-MOST_REASONS = 64  # of one kind; a reason is a word of ours, and never what a stranger sent
+MOST_REASONS = 64  # of one kind; a reason is a word of ours, never a client's text
 OTHER = "other"  # where the reasons beyond that are counted
 
 
 class Counted(StrEnum):
-    """What is counted; the value is the end of the figure's name."""
+    """The kinds of counts; the value is the end of the metric's name."""
 
     REFUSALS = "refusals"
     THROTTLED = "throttled"
@@ -40,7 +40,7 @@ MEANINGS: Mapping[Counted, str] = {
 
 @frozen
 class Figure:
-    """One metric: its help text and how to read it; ``counts``: a counter instead of a gauge."""
+    """One metric: its help text and its reader; ``counts``: a counter instead of a gauge."""
 
     meaning: str
     read: Callable[[], float]
@@ -72,7 +72,9 @@ class Counters:
         self._watched[kind, reason] = read
 
     def by_reason(self, kind: Counted) -> Mapping[str, int]:
-        read = {reason: read() for (one, reason), read in self._watched.items() if one is kind}
+        read = {
+            reason: read() for (watched, reason), read in self._watched.items() if watched is kind
+        }
         return self._counts[kind] | read
 
     def total(self, kind: Counted) -> int:

@@ -20,39 +20,39 @@ class BadData(ValueError):
 
 @contextmanager
 def needed_by(service: str) -> Iterator[None]:
-    """A bad data file ends the start of the service with one line."""
+    """End the start of the service with one line when a data file is bad."""
     try:
         yield
-    except BadData as why:
-        raise failed_start(f"{service}: {why}") from None
+    except BadData as error:
+        raise failed_start(f"{service}: {error}") from None
 
 
 def load(package: str, name: str, make: Callable[[dict[str, Any]], T]) -> T:
-    """What ``make`` makes of the JSON object in ``data/<name>``; raises BadData.
+    """Build an object from the JSON object in ``data/<name>`` with ``make``; raises BadData.
 
-    ``make`` raises ValueError with what is wrong; what is missing shows by itself.
+    ``make`` raises ValueError with the fault; missing keys are reported without its help.
     """
-    said = read(package, name)
+    content = read(package, name)
     try:
-        return make(said)
-    except KeyError as why:
-        raise BadData(fault(package, name, f"has no {why}")) from None
-    except (ValueError, TypeError, IndexError, AttributeError) as why:
-        raise BadData(fault(package, name, str(why))) from None
+        return make(content)
+    except KeyError as error:
+        raise BadData(fault(package, name, f"has no {error}")) from None
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
+        raise BadData(fault(package, name, str(error))) from None
 
 
 def read(package: str, name: str) -> dict[str, Any]:
-    """The JSON object in ``data/<name>`` of a package; raises BadData."""
+    """Return the JSON object in ``data/<name>`` of a package; raises BadData."""
     try:
         value = orjson.loads(files(package).joinpath("data", name).read_bytes())
-    except (OSError, ValueError) as why:
-        raise BadData(fault(package, name, f"cannot be read: {why}")) from None
+    except (OSError, ValueError) as error:
+        raise BadData(fault(package, name, f"cannot be read: {error}")) from None
     if not isinstance(value, dict):
         raise BadData(fault(package, name, "is not a JSON object"))
     return value
 
 
 def fault(package: str, name: str, what: str) -> str:
-    """The message of a BadData about ``data/<name>``: what is wrong, and the cure."""
+    """Return the message of a BadData about ``data/<name>``: the fault and the cure."""
     place = package.replace(".", "/")
     return f"{place}/data/{name}: {what}; correct the file or restore the shipped one"

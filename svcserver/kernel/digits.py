@@ -8,7 +8,7 @@ MAX_DIGITS = 16
 
 
 def whole_in(text: str, digits: int) -> int | None:
-    """The number that ``text`` writes with 1 to ``digits`` ASCII digits; None for all else.
+    """Return the number that ``text`` writes with 1 to ``digits`` ASCII digits, else None.
 
     The bound also keeps a long text from costing time, or from an error that ``int`` raises.
     """

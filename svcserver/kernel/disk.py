@@ -1,4 +1,4 @@
-"""What is written outlives a machine without power."""
+"""Durable writes, which survive a power cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk; a system that opens no folders has no such thing."""
+    """Write the names in a folder to the disk; does nothing where folders cannot be opened."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -18,16 +18,16 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_file(file: Path) -> None:
-    """Put what a file holds on the disk."""
+    """Write a file's content to the disk."""
     with file.open("rb") as opened:
         os.fsync(opened.fileno())
 
 
 def sync_tree(folder: Path) -> None:
-    """Put all that a folder holds on the disk, and the names."""
-    for one in folder.iterdir():
-        if one.is_dir():
-            sync_tree(one)
+    """Write a folder to the disk: all files and their names."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            sync_tree(entry)
         else:
-            sync_file(one)
+            sync_file(entry)
     sync_folder(folder)

@@ -1,4 +1,4 @@
-"""The envelope that many replies of the game come in."""
+"""The envelope of many replies of the game."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ P = TypeVar("P")
 
 
 class Envelope(TypedDict, Generic[P]):
-    """The envelope of many replies: what was asked for is the ``payload``. Nothing in the client
-    acts on ``code``.
-    """
+    """The envelope of many replies. Nothing in the client acts on ``code``."""
 
     code: str | int | None
     message: str
@@ -20,7 +18,7 @@ class Envelope(TypedDict, Generic[P]):
 
 
 class Empty(TypedDict):
-    """An object without members (``{}``): the client wants one where there is nothing to say."""
+    """An object without members (``{}``), which the client needs in an empty reply."""
 
 
 NOTHING = Envelope[Empty]
@@ -28,5 +26,5 @@ NOTHING = Envelope[Empty]
 
 
 def envelope(payload: Any, *, code: Json = None, message: str = "OK") -> dict[str, Any]:
-    """The reply with this payload. Spec: 1 §4 convention 5."""
+    """Return the reply with this payload. Spec: 1 §4 convention 5."""
     return {"code": code, "message": message, "payload": payload}

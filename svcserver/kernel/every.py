@@ -23,10 +23,9 @@ class Every(Service):
 
     With ``at_end`` also at the stop, which then waits for it.
 
-    A round that fails costs that round only: it is logged, at most once a minute, as ``what``
-    failed; ``Unavailable`` in one line, without a traceback. Where ``work`` returns a Deferred
-    the next round waits for it. Rounds that come too late are left out, and those after them
-    keep to the beat of the start.
+    A failed round is logged as "``what`` failed", at most once a minute; ``Unavailable`` in one
+    line, without a traceback. Where ``work`` returns a Deferred the next round waits for it. Late
+    rounds are skipped; the next ones keep the rhythm of the start.
     """
 
     clock: Any
@@ -87,11 +86,11 @@ class Every(Service):
         if self.running:
             self._wait()
 
-    def _failed(self, why: Failure) -> None:
+    def _failed(self, failure: Failure) -> None:
         if not self._failures.due("", self.clock.seconds()):
             return
-        if why.check(Unavailable):  # a full disk or a database that is away: no mistake of ours
-            reason = why.getErrorMessage() or "something it needs cannot serve now"
+        if failure.check(Unavailable):  # a full disk or a lost database: no defect of ours
+            reason = failure.getErrorMessage() or "something it needs cannot serve now"
             log.warn("{what} failed: {reason}; it is tried again", what=self.what, reason=reason)
             return
-        log.failure("{what} failed; it is tried again", why, what=self.what)
+        log.failure("{what} failed; it is tried again", failure, what=self.what)

@@ -1,9 +1,9 @@
-"""Root gives up its rights for those of the user whose host it acts on.
+"""Lets root take the identity of the user who owns a host's folder.
 
-A file that root left in a host of another user would stop that user's next backup or start, and a
-link that the user put there would lead root's writing elsewhere. Both end when root acts as that
-user from the first file on. As the systemd units do, it keeps the right to change the firewall
-and to listen on ports below 1024.
+A file that root left in another user's host would stop that user's next backup or start, and a
+link in it could redirect root's writes. Neither can happen when root acts as that user from the
+first file on. Like the systemd units, it keeps the right to change the firewall and to listen on
+ports below 1024.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class ForeignFolder(Exception):
 
 @frozen
 class Actor:
-    """The user that root has become, and the folder because of which."""
+    """The user that root has become, and the folder that this user owns."""
 
     name: str
     folder: Path
 
     def __str__(self) -> str:
-        return f"it runs as {self.name}, to whom {self.folder} belongs"
+        return f"it runs as {self.name}, who owns {self.folder}"
 
 
 def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
@@ -49,14 +49,14 @@ def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
         owner = folder.stat()
         _refuse_links(folder, owner.st_uid)
     except OSError:
-        return None  # the command itself says that it cannot be read
+        return None  # the command itself reports that it cannot be read
     if owner.st_uid == 0:
         return None
     try:
         name = _become(owner.st_uid, owner.st_gid, _KEPT if keep_rights else ())
-    except OSError as why:
+    except OSError as error:
         raise ForeignFolder(
-            f"root cannot become the user to whom {folder} belongs: {why.strerror}; "
+            f"root cannot become the user who owns {folder}: {error.strerror}; "
             "run this as that user"
         ) from None
     program = Path(__file__)
@@ -70,16 +70,16 @@ def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
 
 def _refuse_links(folder: Path, owner: int) -> None:
     for path in (folder, *folder.parents):
-        found = path.lstat()
-        if path.is_symlink() and found.st_uid not in (0, owner):
+        status = path.lstat()
+        if path.is_symlink() and status.st_uid not in (0, owner):
             raise ForeignFolder(
-                f"{path} is a link of another user ({_user(found.st_uid, 0)[0]}); "
+                f"{path} is a link of another user ({_user(status.st_uid, 0)[0]}); "
                 "give the folder that it leads to"
             )
 
 
 def _become(uid: int, gid: int, rights: Sequence[int]) -> str:
-    """Take that user's identity; returns the name."""
+    """Take that user's identity; return the name."""
     name, group, home = _user(uid, gid)
     keep_over_change_of_user()
     if home:
@@ -94,11 +94,11 @@ def _become(uid: int, gid: int, rights: Sequence[int]) -> str:
 
 
 def _user(uid: int, gid: int) -> tuple[str, int, str]:
-    """Name, group and home of a user; of one without a name the number, ``gid`` and no home."""
+    """Return name, group and home of a user; without a name: the number, ``gid`` and no home."""
     import pwd
 
     try:
-        found = pwd.getpwuid(uid)
+        user = pwd.getpwuid(uid)
     except KeyError:
         return str(uid), gid, ""
-    return found.pw_name, found.pw_gid, found.pw_dir
+    return user.pw_name, user.pw_gid, user.pw_dir

@@ -1,8 +1,8 @@
-r"""Text that players, staff, game servers, other hosts or files have written: how to show it.
+r"""Text from players, staff, game servers, other hosts or files, made safe to show.
 
 ``shown`` makes it safe for a terminal, a log or an export that people read. An escape is ``\x1b``,
 ``\u202e`` or ``\U000e0041``. A backslash that would look like the start of one becomes ``\x5c``, so
-nobody can write what looks like an escape. Names, reasons and titles must pass ``is_plain``.
+nobody can forge an escape. Names, reasons and titles must pass ``is_plain``.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ def is_plain(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """``text`` with a space for every character that ``is_plain`` refuses."""
+    """Replace every character that ``is_plain`` refuses with a space."""
     if is_plain(text):
         return text
     return "".join(char if is_plain(char) else " " for char in text)
 
 
 def shown(text: str, longest: int = LINE) -> str:
-    """``text`` in one line of about ``longest`` characters, with what cannot be seen escaped."""
+    """Return ``text`` in one line of about ``longest`` characters, invisible ones escaped."""
     return _bounded(_LIKE_AN_ESCAPE.sub(r"\\x5c", text[: longest + 1]), longest, len(text))
 
 
 def cell(text: str) -> str:
-    """``text`` for a table, whose columns are two spaces apart: further spaces are escaped."""
+    """Return ``text`` for a table with columns two spaces apart: further spaces are escaped."""
     return _SECOND_SPACE.sub(r"\\x20", shown(text, CELL))
 
 
 def visible(text: str, longest: int = LINE) -> str:
-    """As ``shown``, for text that may be shown already: repeating it changes nothing."""
+    """Do the same for text that may be escaped already: repeating it changes nothing."""
     return _bounded(text, longest, len(text))
 
 
 def failed_start(line: str) -> SystemExit:
-    """Return what ends a program with this one line; foreign text in it may be shown already."""
+    """Return the exception that ends a program with this line, made safe by ``visible``."""
     return SystemExit(visible(line))
 
 

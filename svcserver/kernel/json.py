@@ -1,4 +1,4 @@
-"""JSON: parsing what an untrusted client sends, and writing compact bytes."""
+"""JSON: parsing an untrusted client's text, and writing compact bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import orjson
 Json = Any
 Fragment = orjson.Fragment
 
-_SHORT = 8  # members; where there are more, counting brackets costs no more than a look at each
-MAX_DEPTH = 200  # orjson reads 1,024 levels but writes 254, and a reply wraps what was sent
+_SHORT = 8  # members; with more, counting brackets costs no more than checking each
+MAX_DEPTH = 200  # orjson reads 1,024 levels but writes 254, and a reply wraps a request's values
 
 
 class BadJson(ValueError):
@@ -19,11 +19,11 @@ class BadJson(ValueError):
 
 
 def parse(text: bytes | str) -> Json:
-    """The object or list in ``text``; empty text is ``{}``.
+    """Parse the object or list in ``text``; empty text is ``{}``.
 
-    Everything hostile is ``BadJson``: NaN, nesting that could not be written again, lone
-    surrogates, a bare scalar (which the original's parser refuses too). Spec: 1 §4
-    convention 3, convention 4.
+    Raises ``BadJson`` for everything hostile: NaN, nesting that could not be written again, lone
+    surrogates, a bare scalar (which the original's parser refuses too). Spec: 1 §4 convention 3,
+    convention 4.
     """
     value = read(text)
     if len(text) > MAX_DEPTH and not _is_flat(value) and _may_be_deep(text) and _is_deep(value):
@@ -32,7 +32,7 @@ def parse(text: bytes | str) -> Json:
 
 
 def read(text: bytes | str) -> Json:
-    """As ``parse``, however deep it nests: for text that only passes through."""
+    """Do the same at any depth: for text that is only passed on."""
     if not text.strip():
         return {}
     try:
@@ -45,13 +45,15 @@ def read(text: bytes | str) -> Json:
 
 
 def _is_flat(value: dict[str, Json] | list[Json]) -> bool:
-    """Whether it is short and holds no other: a save of 40 KB, whose brackets stand in a text."""
+    """Return whether it is short and holds no object or list, like a save with text in it."""
     inner = value.values() if type(value) is dict else value
-    return len(value) <= _SHORT and not any(type(one) in (dict, list) for one in inner)
+    return len(value) <= _SHORT and not any(
+        type(value_inside) in (dict, list) for value_inside in inner
+    )
 
 
 def _may_be_deep(text: bytes | str) -> bool:
-    """Whether it has enough brackets to nest too deep; counting is much cheaper than a walk."""
+    """Return whether it has many brackets; counting is much cheaper than a walk."""
     if isinstance(text, str):
         return text.count("{") + text.count("[") > MAX_DEPTH
     return text.count(b"{") + text.count(b"[") > MAX_DEPTH
@@ -62,8 +64,8 @@ def _is_deep(value: dict[str, Json] | list[Json]) -> bool:
     for _ in range(MAX_DEPTH):
         level = [
             inner
-            for one in level
-            for inner in (one.values() if type(one) is dict else one)
+            for container in level
+            for inner in (container.values() if type(container) is dict else container)
             if type(inner) is dict or type(inner) is list
         ]
         if not level:
@@ -72,15 +74,15 @@ def _is_deep(value: dict[str, Json] | list[Json]) -> bool:
 
 
 def quoted(text: str) -> str:
-    """``text`` as JSON, with its quotation marks."""
+    """Return ``text`` as JSON, with its quotation marks."""
     return orjson.dumps(text).decode()
 
 
 def dump(value: Json) -> bytes:
-    """Compact JSON bytes; ``Fragment`` passes stored JSON text through untouched."""
+    """Return compact JSON bytes; ``Fragment`` passes stored JSON text through untouched."""
     return orjson.dumps(value)
 
 
 def dump_ascii(value: Json) -> str:
-    """Compact JSON for a terminal: every character that is not printable ASCII is an escape."""
+    """Return compact JSON for a terminal: all but printable ASCII is escaped."""
     return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")

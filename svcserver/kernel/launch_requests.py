@@ -1,6 +1,4 @@
-"""Validation of a request to launch a game server: by the metagame and again by the deploy
-server, since each must be safe alone. Spec: 2 §4 Deploy server; 1 §4 Matchmaking.
-"""
+"""Validates requests to launch a game server, in the metagame and in the deploy server."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class LaunchRequest:
 
     @property
     def names_a_map(self) -> bool:
-        """Whether the map is named in the arguments, as only the tutorial's is."""
+        """True if the arguments name the map, as only the tutorial's do."""
         return self.game_mode == ISLAND and bool(self.game_args.strip())
 
     @property
@@ -47,7 +45,7 @@ class LaunchRequest:
 
     @property
     def behemoth(self) -> str:
-        """The value of part 2 of the arguments; may be empty."""
+        """The value of the arguments' third part; may be empty."""
         return self.game_args.split("?")[2].partition("=")[2]
 
 
@@ -57,24 +55,24 @@ def check(
     hunt_id: str | None,
     players: tuple[str, ...] = (),
 ) -> LaunchRequest:
-    """The validated request; raises Malformed, whose message is for the log."""
-    wish = LaunchRequest(game_mode or "", game_args or "", hunt_id or "", players)
-    if len(wish.game_mode) > MAX_MODE:
+    """Return the validated request; raises Malformed, whose message is for the log."""
+    request = LaunchRequest(game_mode or "", game_args or "", hunt_id or "", players)
+    if len(request.game_mode) > MAX_MODE:
         raise Malformed("GameMode is too long")
-    if wish.hunt_id and not HUNT_ID.match(wish.hunt_id):
+    if request.hunt_id and not HUNT_ID.match(request.hunt_id):
         raise Malformed("HuntId has 1 to 128 letters, digits, _ or +")
-    if wish.names_a_map:
-        _check_args(wish.game_args)
-    return wish
+    if request.names_a_map:
+        _check_args(request.game_args)
+    return request
 
 
 def is_player(text: str) -> bool:
-    """Whether ``text`` is safe as an account id on a game server's command line."""
+    """Return whether ``text`` is safe as an account id on a game server's command line."""
     return PLAYER_ID.match(text) is not None
 
 
 def is_match(text: str) -> bool:
-    """Whether ``text`` has the shape of a match's id."""
+    """Return whether ``text`` has the shape of a match's id."""
     return MATCH_ID.match(text) is not None
 
 

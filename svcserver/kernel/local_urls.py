@@ -18,7 +18,7 @@ class Address:
     port: int
 
     def url(self) -> str:
-        """``http://HOST:PORT`` to put a path behind; an IPv6 address gets its brackets."""
+        """Return ``http://HOST:PORT``; an IPv6 address gets its brackets."""
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self}"
 
     def __str__(self) -> str:
@@ -26,7 +26,7 @@ class Address:
 
 
 def local_url(text: str) -> Address:
-    """``http://`` a loopback address or localhost, with a port, without a path."""
+    """Read ``http://`` with a loopback address or localhost, a port, and no path."""
     wrong = ValueError("must be http:// with a loopback address and a port, and no path")
     try:
         parts = urlsplit(text.strip())
@@ -48,5 +48,5 @@ def local_url(text: str) -> Address:
 
 
 def local_urls(text: str) -> tuple[Address, ...]:
-    """A comma list of such URLs."""
+    """Read a comma list of such URLs."""
     return tuple(local_url(part) for part in comma_list(text))

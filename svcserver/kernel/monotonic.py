@@ -1,7 +1,7 @@
 """Clocks that never jump: epoch seconds for stored times, and the reactor's timers.
 
-When somebody sets the machine's clock, or NTP corrects it, invites, queues and limits must
-neither all end at once nor stand still for an hour.
+When the machine's clock is set, or NTP corrects it, invites, queues and limits must neither all
+expire at once nor stop for an hour.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ class MonotonicClock:
 
     wall: Callable[[], float] = field(factory=lambda: system().epoch)
     monotonic: Callable[[], float] = field(factory=lambda: system().monotonic)
-    _said: float = field(init=False)
+    _time: float = field(init=False)
     _at: float = field(init=False)
     _lock: Lock = field(factory=Lock, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        self._said, self._at = self.wall(), self.monotonic()
+        self._time, self._at = self.wall(), self.monotonic()
 
     def read(self) -> float:
-        """Epoch seconds, never fewer than at the call before."""
+        """Return epoch seconds, never fewer than at the previous call."""
         with self._lock:
             at = self.monotonic()
             passed = at - self._at
             self._at = at
-            said = self._said + passed
-            off, most = self.wall() - said, passed * SLEW
-            if off > most:  # no min and max: a request asks several times
+            time = self._time + passed
+            off, most = self.wall() - time, passed * SLEW
+            if off > most:  # no min and max: a request calls this several times
                 off = most
             elif off < -most:
                 off = -most
-            self._said = said = said + off
-            return said
+            self._time = time = time + off
+            return time
 
 
 def monotonic_reactor() -> Any:
-    """The reactor, with timers that setting the machine's clock does not move.
+    """Return the reactor, with timers that setting the machine's clock does not move.
 
     Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer
     for an hour. So here the reactor's ``seconds()`` are not epoch seconds. Call it before

@@ -1,4 +1,4 @@
-"""What tells a process from a later one with the same id."""
+"""The start time of a process, by which a later one with the same id differs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _START_FIELD = 19  # of those after the name, in clock ticks since the machine's
 
 
 def started_at(pid: int, processes: Path = PROCESSES) -> int | None:
-    """When a process started, in ticks of the kernel; None when it does not run, as a zombie."""
+    """Return when a process started, in kernel ticks; None for a dead process or a zombie."""
     try:
         fields = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
         return None if fields[0] in ("Z", "X") else int(fields[_START_FIELD])
@@ -18,7 +18,7 @@ def started_at(pid: int, processes: Path = PROCESSES) -> int | None:
 
 
 def boot_id(processes: Path = PROCESSES) -> str:
-    """Return what tells this start of the machine from all others; empty where nothing does."""
+    """Return the id of this start of the machine; empty where there is none."""
     try:
         return (processes / "sys/kernel/random/boot_id").read_text("ascii").strip()
     except (OSError, UnicodeDecodeError):

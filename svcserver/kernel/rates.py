@@ -35,7 +35,7 @@ class Rate:
 class TokenBuckets:
     """A token bucket per key.
 
-    When more than ``max_keys`` are known the longest unused are forgotten.
+    Beyond ``max_keys`` the longest unused keys are dropped.
     """
 
     rate: Rate
@@ -47,7 +47,7 @@ class TokenBuckets:
         return BoundedCache(self.max_keys)
 
     def take(self, key: str, now: float, amount: float = 1) -> float:
-        """Take ``amount`` tokens: 0.0 when there were enough, else the seconds until there are.
+        """Take ``amount`` tokens: return 0.0, or the seconds until there are enough.
 
         An amount above ``burst`` needs a full bucket.
         """
@@ -68,7 +68,7 @@ class TokenBuckets:
         return wait
 
     def owe(self, key: str, now: float, amount: float) -> None:
-        """Take ``amount`` tokens that somebody else gave out, at most ``burst`` below none."""
+        """Take ``amount`` tokens that another process gave out, at most ``burst`` below none."""
         burst = self.rate.burst
         bucket = self._bucket(key, now)
         tokens, since = bucket
@@ -76,11 +76,11 @@ class TokenBuckets:
         bucket[:] = max(-burst, min(burst, tokens) - amount), max(now, since)
 
     def _bucket(self, key: str, now: float) -> list[float]:
-        found = self._buckets.get(key)
-        if found is None:
-            found = [self.rate.burst, now]
-            self._buckets.put(key, found)
-        return found
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = [self.rate.burst, now]
+            self._buckets.put(key, bucket)
+        return bucket
 
     def __len__(self) -> int:
         return len(self._buckets)

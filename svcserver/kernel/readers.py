@@ -31,15 +31,15 @@ _NAMES = {str: "a text", int: "a whole number", bool: "true or false"}
 
 
 def reader(shape: Any) -> Callable[[Json], Any]:
-    """A function from parsed JSON to an instance of ``shape``; it raises Malformed."""
+    """Return a function from parsed JSON to an instance of ``shape``; it raises Malformed."""
     hook = _hook(shape)
-    if getattr(hook, "__defaults__", None):  # one of ours that needs no type: every body's
+    if getattr(hook, "__defaults__", None):  # one of our hooks, which need no type
         return cast(Callable[[Json], Any], hook)
     return lambda value: hook(value, shape)
 
 
 def _hook(kind: Any) -> Read:
-    if _is_choice(kind):  # cattrs would read a StrEnum as it reads any text
+    if _is_choice(kind):  # cattrs would read a StrEnum like any text
         return _chosen(kind)
     return _CONVERTER.get_structure_hook(kind)
 
@@ -73,7 +73,7 @@ def _anything(value: Json, _: Any) -> Any:
 
 def _annotated(kind: Any) -> Read:
     plain, *marks = get_args(kind)
-    own = [one for one in marks if isinstance(one, Mark)]
+    own = [mark for mark in marks if isinstance(mark, Mark)]
     # an As replaces the type's own hook, and the type may have none
     read = _anything if own and isinstance(own[0], As) else _hook(plain)
     for mark in own:
@@ -82,34 +82,44 @@ def _annotated(kind: Any) -> Read:
 
 
 def _listed(kind: Any) -> Read:
-    one_of, make = _hook(get_args(kind)[0]), get_origin(kind)
+    read_entry, make = _hook(get_args(kind)[0]), get_origin(kind)
 
     def read(value: Json, _: Any) -> Any:
         if type(value) is not list:
             raise Unfit("a list")
         try:
-            return make([one_of(one, _) for one in value])
-        except Unfit as why:
-            raise Unfit(f"a list in which each is {why.wanted}") from None
+            return make([read_entry(entry, _) for entry in value])
+        except Unfit as error:
+            raise Unfit(f"a list in which each is {error.wanted}") from None
 
     return read
 
 
 def _mapping(kind: Any) -> Read:
     held = get_args(kind)[1]
-    one_of = None if held is Any else _hook(held)
+    read_entry = None if held is Any else _hook(held)
 
     def read(value: Json, _: Any) -> Any:
         if type(value) is not dict:
             raise Unfit("an object")
-        return value if one_of is None else {key: one_of(one, _) for key, one in value.items()}
+        return (
+            value
+            if read_entry is None
+            else {key: read_entry(entry, _) for key, entry in value.items()}
+        )
 
     return read
 
 
 def _chosen(kind: Any) -> Read:
-    given = {one.value: one for one in kind} if get_origin(kind) is None else None
-    allowed = given if given is not None else {one: one for one in get_args(kind)}
+    members_by_value = (
+        {member.value: member for member in kind} if get_origin(kind) is None else None
+    )
+    allowed = (
+        members_by_value
+        if members_by_value is not None
+        else {member: member for member in get_args(kind)}
+    )
     wanted = "one of " + ", ".join(map(str, allowed))
 
     def read(value: Json, _: Any) -> Any:
@@ -121,8 +131,8 @@ def _chosen(kind: Any) -> Read:
 
 
 def _either(kind: Any) -> Read:
-    """The first of the alternatives that fits; null only where it is one of them."""
-    inner = [_hook(one) for one in get_args(kind) if one is not NoneType]
+    """Read the first alternative that fits; null only where it is one of them."""
+    inner = [_hook(option) for option in get_args(kind) if option is not NoneType]
     takes_null = len(inner) < len(get_args(kind))
     only = inner[0] if len(inner) == 1 else None
 
@@ -132,15 +142,15 @@ def _either(kind: Any) -> Read:
         if only is not None:
             return only(value, _)
         wanted = []
-        said: Malformed | None = None
-        for one in inner:
+        first_error: Malformed | None = None
+        for read_option in inner:
             try:
-                return one(value, _)
-            except Unfit as why:
-                wanted.append(why.wanted)
-            except Malformed as why:  # an object of which a member does not fit
-                said = said or why
-        raise said or Unfit(" or ".join(wanted))
+                return read_option(value, _)
+            except Unfit as error:
+                wanted.append(error.wanted)
+            except Malformed as error:  # a member of an object does not fit
+                first_error = first_error or error
+        raise first_error or Unfit(" or ".join(wanted))
 
     return read
 
@@ -151,18 +161,20 @@ def _late(kind: Any) -> Read:
 
 
 def _object(shape: type[Any]) -> Read:
-    """Reads each member in the order of the class, straight into its constructor.
+    """Read each member in the order of the class, straight into its constructor.
 
     One expression for each class, compiled as attrs compiles constructors: in a loop over
     the members an inventory transaction takes half as long again.
     """
     by_name = members(shape)
-    attributes = [(key, _member(key, one), _default(one)) for key, one in by_name.items()]
+    attributes = [
+        (key, _member(key, attribute), _default(attribute)) for key, attribute in by_name.items()
+    ]
     names: dict[str, Any] = {"shape": shape, "missing": MISSING}
     parts = []
     for at, (key, read_one, default) in enumerate(attributes):
         optional = _plain_of_optional(by_name[key].type)
-        if optional is not None and default is None:  # spares the commonest union its own call
+        if optional is not None and default is None:  # saves the most common union a call
             names |= {f"key{at}": key, f"read{at}": optional}
             sent = f"(sent := get(key{at}))"
             parts.append(f"None if {sent} is None else read{at}(sent, None)")
@@ -190,37 +202,38 @@ def _object(shape: type[Any]) -> Read:
 
 
 def _plain_of_optional(kind: Any) -> Read | None:
-    """How what may also be null is read when it is not, when nothing else is to be said of it."""
+    """Return the reader of the only alternative beside null, or None."""
     alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
-    plain = [one for one in alternatives if one is not NoneType]
+    plain = [option for option in alternatives if option is not NoneType]
     if len(plain) != 1 or len(alternatives) != 2 or get_origin(plain[0]) is Late:
         return None
     return _hook(plain[0])
 
 
-def _member(key: str, one: Attribute[Any]) -> Read:
+def _member(key: str, attribute: Attribute[Any]) -> Read:
     late = next(
-        (kind for kind in (one.type, *get_args(one.type)) if get_origin(kind) is Late), None
+        (kind for kind in (attribute.type, *get_args(attribute.type)) if get_origin(kind) is Late),
+        None,
     )
     if late is not None:
-        inner, takes_null = _hook(get_args(late)[0]), late is not one.type
+        inner, takes_null = _hook(get_args(late)[0]), late is not attribute.type
         return lambda value, _: None if value is None and takes_null else Late(value, inner, key)
-    if get_origin(one.type) is Annotated:
-        plain, *marks = get_args(one.type)
+    if get_origin(attribute.type) is Annotated:
+        plain, *marks = get_args(attribute.type)
         rest = [mark for mark in marks if not isinstance(mark, LenientMark)]
         if len(rest) < len(marks):
             strict = Annotated[(plain, *rest)] if rest else plain
-            default = _default(one)
-            if default is None or default is NOTHING:  # then null need not be looked for
+            default = _default(attribute)
+            if default is None or default is NOTHING:  # then null needs no check
                 return LenientMark.otherwise(_plain_of_optional(strict) or _hook(strict), None)
             return LenientMark.otherwise(_hook(strict), default)
-    return _hook(one.type)
+    return _hook(attribute.type)
 
 
-def _default(one: Attribute[Any]) -> Any:
-    if isinstance(one.default, Factory):  # type: ignore[arg-type]  # attrs types it as a function
-        raise TypeError(f"{one.name}: a default must be a value that cannot change")
-    return one.default
+def _default(attribute: Attribute[Any]) -> Any:
+    if isinstance(attribute.default, Factory):  # type: ignore[arg-type]  # attrs types it as a function
+        raise TypeError(f"{attribute.name}: a default must be a value that cannot change")
+    return attribute.default
 
 
 def _worded(
@@ -228,9 +241,9 @@ def _worded(
     by_name: Mapping[str, Attribute[Any]],
     attributes: list[tuple[str, Read, Any]],
 ) -> Malformed:
-    """The refusal of the first member that does not fit.
+    """Return the refusal of the first member that does not fit.
 
-    It is searched for again here, so that the compiled constructor need not keep track of it.
+    It searches again, so that the compiled constructor need not keep track of members.
     """
     for key, read_one, default in attributes:
         sent = value.get(key, MISSING)
@@ -238,10 +251,10 @@ def _worded(
             continue
         try:
             read_one(sent, None)
-        except Unfit as why:
-            said = by_name[key].metadata
-            message = said.get(MESSAGE) or f"{key} must be {why.wanted}"
-            return Malformed(message, code=said.get(CODE, BAD_REQUEST))
+        except Unfit as error:
+            words = by_name[key].metadata
+            message = words.get(MESSAGE) or f"{key} must be {error.wanted}"
+            return Malformed(message, code=words.get(CODE, BAD_REQUEST))
     raise AssertionError("a shape's constructor refused members that each fit alone")
 
 

@@ -14,7 +14,7 @@ from attrs import define, field
 from svcserver.kernel.redaction import redact
 
 RECENT = "recent.log"
-MOST = 1024 * 1024  # bytes; then the file gives way to a new one, and stays as ``recent.log.1``
+MOST = 1024 * 1024  # bytes; then the file becomes ``recent.log.1`` and a new one begins
 LONGEST = 2_000  # characters of a line
 FIRST = 128 * 1024  # bytes that a reader begins with
 PIECE = 256 * 1024  # bytes read at once
@@ -22,9 +22,9 @@ PIECE = 256 * 1024  # bytes read at once
 
 @define
 class Bounded:
-    """A file of lines with a bound; what was before them stays in ``NAME.1``, up to as much.
+    """A file of lines with a bound; the lines before stay in ``NAME.1``, up to as much.
 
-    Where the disk refuses, lines are left out.
+    Lines that cannot be written are dropped.
     """
 
     file: Path
@@ -32,7 +32,7 @@ class Bounded:
     _size: int | None = field(default=None, init=False)
 
     def keep(self, text: str) -> None:
-        """Append ``text``, whole lines; begins a new file where this one is full. Never raises."""
+        """Append whole lines; start a new file where this one is full. Never raises."""
         try:
             if self._size is None:
                 self._size = self.file.stat().st_size if self.file.exists() else 0
@@ -52,11 +52,11 @@ class Bounded:
 class Recent:
     """Passes lines on to ``out``, which has ``write`` and ``flush``, and keeps the last."""
 
-    kept: Bounded
+    file: Bounded
     out: Any
 
     def write(self, text: str, /) -> object:
-        self.kept.keep(text)
+        self.file.keep(text)
         return self.out.write(text)
 
     def flush(self) -> object:
@@ -65,16 +65,16 @@ class Recent:
 
 @define
 class Follower:
-    """Reads what is added to the file, a new one in its place too."""
+    """Reads new lines of the file, also of a new one in its place."""
 
     file: Path
-    since: float = 0.0  # one that was last written earlier (epoch seconds) is of no stack that runs
+    since: float = 0.0  # a file last written earlier (epoch seconds) has no running stack
     _at: int = field(default=-1, init=False)
     _of: int = field(default=0, init=False)  # the inode
     _rest: bytes = field(default=b"", init=False)
 
     def new(self) -> list[str] | None:
-        """The lines since the last call, without secrets; None where no stack writes one."""
+        """Return the lines since the last call, without secrets; None where no stack writes one."""
         try:
             with self.file.open("rb") as file:
                 about = os.fstat(file.fileno())
@@ -86,9 +86,9 @@ class Follower:
                     self._at, self._rest = 0, b""
                 self._of = about.st_ino
                 file.seek(self._at)
-                found = file.read(PIECE)
+                data = file.read(PIECE)
         except OSError:
             return None
-        self._at += len(found)
-        *whole, self._rest = (self._rest + found).split(b"\n")
-        return [redact(one.decode("utf-8", "replace")[:LONGEST]) for one in whole if one]
+        self._at += len(data)
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        return [redact(line.decode("utf-8", "replace")[:LONGEST]) for line in whole if line]

@@ -1,4 +1,4 @@
-"""Redaction: removes secrets from what an untrusted client sent, before it is logged.
+"""Redaction: removes secrets from an untrusted client's text, before it is logged.
 
 Text is cut before it is searched, and every pattern takes time in proportion to what is left:
 it takes a run of characters whole (a possessive quantifier), and looks for one only where it
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 LONGEST = 400  # characters of a target or user agent in a log line
 TOKEN, KEY, OTHER = "<token>", "<key>", "<redacted>"
 _SCAN = 4 * LONGEST  # bytes searched of a target; what is shown of it comes from these
-_SHORT = 128  # bytes of a target whose wording is remembered
+_SHORT = 128  # bytes of a target whose redacted form is cached
 _MIN_HEADER = 10  # characters of a token's first part, where its third is missing
 
 _DOT = r"(?:\.|%2[eE])"
@@ -40,7 +40,7 @@ _RUNNING = string.ascii_letters + string.digits + "_=~+.%-"
 
 
 def redact(text: str) -> str:
-    """``text`` without what has the shape of a secret of ours.
+    """Return ``text`` without the parts that have the shape of a secret of ours.
 
     Those are player tokens, account keys, game-server keys, hashes and invite codes.
     """
@@ -56,17 +56,17 @@ def redact(text: str) -> str:
 
 
 def printable(text: str, longest: int = LONGEST) -> str:
-    """Text of an untrusted client for a log line: printable, cut, and without secrets of ours.
+    """Return a client's text for a log line: printable, cut, and without secrets of ours.
 
     Unlike ``redact_bytes`` it keeps long runs of letters and digits, as rooms and maps have.
     """
-    return "".join(one if one.isprintable() else "?" for one in redact(text[:_SCAN])[:longest])
+    return "".join(char if char.isprintable() else "?" for char in redact(text[:_SCAN])[:longest])
 
 
 def redact_bytes(raw: bytes) -> str:
-    """A request's target or user agent for a log line: printable ASCII, without secrets.
+    """Return a request's target or user agent for a log line: printable ASCII, without secrets.
 
-    Clients may put anything there, so whatever could be a secret counts as one.
+    Clients may put anything there, so everything that could be a secret counts as one.
     """
     if len(raw) > _SHORT:
         return _shown(raw)
@@ -87,7 +87,7 @@ def _shown(raw: bytes) -> str:
     return text[:LONGEST] + "..." if len(text) > LONGEST else text
 
 
-_short = lru_cache(maxsize=2048)(_shown)  # clients say the same again and again
+_short = lru_cache(maxsize=2048)(_shown)  # clients repeat their requests
 
 
 def _wary(text: str) -> str:
@@ -103,13 +103,13 @@ def _wary(text: str) -> str:
 
 
 def _without_path_secret(path: str) -> str:
-    """Without what follows a path that ends with a secret.
+    """Remove the part after a path that ends with a secret.
 
     An owner may choose invite codes, so they have no shape of their own.
     """
     plain = unquote(path, encoding="latin-1") if "%" in path else path
-    found = _SECRET_PATH.search(plain)
-    return path if found is None else plain[: found.end()] + OTHER
+    match = _SECRET_PATH.search(plain)
+    return path if match is None else plain[: match.end()] + OTHER
 
 
 def _strict(text: str) -> str:
@@ -128,26 +128,26 @@ def _is_sensitive(name: str) -> bool:
     return bool(_SENSITIVE.search(unquote(name, encoding="latin-1") if "%" in name else name))
 
 
-def _without_tokens(found: re.Match[str]) -> str:
-    """Replaces JWTs in a chain of parts joined by dots: from ``eyJ`` on, two or three parts."""
-    pieces = _DOTS.split(found[0])
-    kept, at = [], 0
+def _without_tokens(match: re.Match[str]) -> str:
+    """Replace JWTs in a chain of parts joined by dots: from ``eyJ`` on, two or three parts."""
+    pieces = _DOTS.split(match[0])
+    parts, at = [], 0
     while at < len(pieces):
         begin = pieces[at].find("eyJ")
         follow = pieces[at + 2 : at + 5 : 2]  # every other piece is a dot
         long = begin >= 0 and len(pieces[at]) - begin >= _MIN_HEADER
         if begin >= 0 and follow and follow[0] and (long or len(follow) == 2):
-            kept.append(pieces[at][:begin] + TOKEN)
+            parts.append(pieces[at][:begin] + TOKEN)
             at += 2 * len(follow) + 1
         else:
-            kept.append(pieces[at])
+            parts.append(pieces[at])
             at += 1
-    return "".join(kept)
+    return "".join(parts)
 
 
-def _unless_plain(found: re.Match[str]) -> str:
-    """Keeps a long run that is an account id or has one kind of character only."""
-    text = found[0]
+def _unless_plain(match: re.Match[str]) -> str:
+    """Keep a long run that is an account id or has one kind of character only."""
+    text = match[0]
     if _ACCOUNT.fullmatch(text):
         return text
     classes = (str.isdigit, str.islower, str.isupper)

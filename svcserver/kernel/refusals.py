@@ -1,9 +1,8 @@
 """The exceptions by which a rule refuses, one per HTTP status.
 
-The front door (``web.front``) is the only place that turns them into an answer. What its body looks
-like is up to the row's ``refuse``, a function (``metagame/replies.py`` has those that features
-share) whose shapes stand in ``metagame/refusal_wire.py``. ``web/refusals.py`` tells the OpenAPI
-document which function answers with which shape.
+Only the front door (``web.front``) turns them into an answer. The row's ``refuse`` function decides
+the body (``metagame/replies.py`` has the shared ones; their shapes are in
+``metagame/refusal_wire.py``). ``web/refusals.py`` notes each function's shape for OpenAPI.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Forbidden(Refusal):
 
 
 class Missing(Refusal):
-    """What the request names does not exist."""
+    """The object that the request names does not exist."""
 
     status = 404
 
@@ -57,11 +56,11 @@ class Conflict(Refusal):
 
 
 class Unanswered(Conflict):
-    """Whoever was to do it has not said whether it did: it may have been done."""
+    """The other process has not answered: it may have carried the request out."""
 
 
 class Gone(Refusal):
-    """It existed, and its time is over."""
+    """It existed, and has expired."""
 
     status = 410
 
@@ -73,7 +72,7 @@ class TooLarge(Refusal):
 
 
 class TooMany(Refusal):
-    """A rate or a count is used up."""
+    """A rate or a quota is used up."""
 
     status = 429
 

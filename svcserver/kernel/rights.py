@@ -1,4 +1,4 @@
-"""The rights of root that a Linux process has: its capabilities."""
+"""The capabilities of a Linux process: single rights of root."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def reduce_rights(rights: Collection[int] = ()) -> None:
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
     sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable, and their upper halves
     _check(libc.capget(header, sets))
-    kept = sum(1 << number for number in rights) & sets[1]
-    _check(libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, kept, 0, 0, 0)))
+    remaining = sum(1 << number for number in rights) & sets[1]
+    _check(libc.capset(header, (ctypes.c_uint32 * 6)(remaining, remaining, remaining, 0, 0, 0)))
     for number in rights:
-        if kept >> number & 1:
+        if remaining >> number & 1:
             _prctl(libc, _AMBIENT, _RAISE, number)
-    if kept:
-        # Else this process could not look at itself in /proc, as Twisted does before it starts
-        # another. With rights that the user lacks it stays closed to that user's debuggers; without
-        # any they could read root's environment, and a slower way of Twisted's will do.
+    if remaining:
+        # Else this process could not read its own /proc entry, as Twisted does before it starts
+        # another. With rights that the user lacks it stays closed to that user's debuggers. Without
+        # any they could read root's environment; there Twisted falls back to a slower way.
         _prctl(libc, _SET_DUMPABLE, 1)
 
 

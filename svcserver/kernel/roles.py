@@ -1,4 +1,4 @@
-"""What an account may do beside playing. Each role may do all that those below it may."""
+"""The roles of accounts. Each role may do everything that lower ones may."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ STAFF = (Role.HELPER, Role.MODERATOR, Role.OWNER)
 
 
 def role_of(word: str | None, *, is_admin: bool) -> Role:
-    """The role of an account from its two columns; an unknown word gives no rights."""
+    """Return an account's role from its two columns; an unknown word gives no rights."""
     if is_admin:
         return Role.OWNER
-    return next((one for one in STAFF if one.word == word and one is not Role.OWNER), Role.PLAYER)
+    return next(
+        (role for role in STAFF if role.word == word and role is not Role.OWNER), Role.PLAYER
+    )

@@ -17,11 +17,11 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The value itself, for the one place that must send or sign with it."""
+        """Return the value, for the code that must send it or sign with it."""
         return self._value
 
     def matches(self, offered: str | bytes) -> bool:
-        """Constant-time comparison with what a caller sent."""
+        """Compare with a caller's text in constant time."""
         return constant_time_equal(self._value, offered)
 
     def __len__(self) -> int:
@@ -33,23 +33,23 @@ class Secret:
     __str__ = __repr__
 
 
-def constant_time_equal(kept: str | bytes, offered: str | bytes) -> bool:
-    """Constant-time equality of two texts."""
-    return hmac.compare_digest(_bytes(kept), _bytes(offered))
+def constant_time_equal(expected: str | bytes, offered: str | bytes) -> bool:
+    """Compare two texts in constant time."""
+    return hmac.compare_digest(_bytes(expected), _bytes(offered))
 
 
 def fingerprint(text: str | bytes) -> str:
-    """The lowercase hex SHA-256 under which a key or token is stored."""
+    """Return the lowercase hex SHA-256 under which a key or token is stored."""
     return hashlib.sha256(_bytes(text)).hexdigest()
 
 
 def derived_key(secret: str, purpose: bytes) -> bytes:
-    """A key for one purpose, by which the secret and the keys of other purposes stay unknown."""
+    """Return a key for one purpose, which reveals neither the secret nor other keys."""
     return hmac.digest(secret.strip().encode(), purpose, "sha256")
 
 
 def hex_token(characters: int) -> str:
-    """A fresh random text of ``characters`` lowercase hex characters."""
+    """Return a random text of ``characters`` lowercase hex characters."""
     return system.token_hex(characters // 2)
 
 

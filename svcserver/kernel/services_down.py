@@ -1,4 +1,4 @@
-"""Which services of a host are down: written by whoever watches them, read by the overview."""
+"""The services of a host that are down: the stack writes them, the overview reads them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from svcserver.kernel import json
 
 STATE_FILE = "services-down.json"
-AGAIN_S = 60.0  # written anew so often, though nothing has changed
-FRESH_S = 180.0  # older news is no news: nobody watches any more
+AGAIN_S = 60.0  # the file is rewritten at this interval
+FRESH_S = 180.0  # an older file is ignored: its writer has stopped
 MOST = 100
 
 
@@ -24,12 +24,12 @@ def write(folder: Path, down: Mapping[str, float], now: float) -> None:
 
 
 def read(folder: Path, now: float) -> dict[str, float]:
-    """What is down; nothing where nobody watches, or has lately."""
+    """Return the services that are down; empty without a recent file."""
     try:
-        said = json.parse((folder / STATE_FILE).read_bytes())
-        if abs(now - float(said["at"])) > FRESH_S:
+        content = json.parse((folder / STATE_FILE).read_bytes())
+        if abs(now - float(content["at"])) > FRESH_S:
             return {}
-        found = sorted(said["down"].items())[:MOST]
-        return {str(name): float(since) for name, since in found}
+        services = sorted(content["down"].items())[:MOST]
+        return {str(name): float(since) for name, since in services}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -36,7 +36,7 @@ class BadSetting(Exception):
 
 
 class Bad(Enum):
-    """What a bad value does (the last column of docs/owners/configuration.md)."""
+    """The effect of a bad value (the last column of docs/owners/configuration.md)."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -50,7 +50,7 @@ def env(
     bad: Bad = Bad.FAIL,
     empty_is_a_value: bool = False,
 ) -> Any:
-    """A field of a settings class, read from the variable ``name``.
+    """Return a field of a settings class, read from the variable ``name``.
 
     Without ``default`` the variable is required. An empty or blank value counts as
     unset unless ``empty_is_a_value``.
@@ -63,46 +63,46 @@ def env(
 
 
 def load(shape: type[S], environ: Mapping[str, str]) -> tuple[S, list[str]]:
-    """``shape`` filled from ``environ``, and the warnings to log once logging is up."""
-    found: dict[str, Any] = {}
+    """Return ``shape`` filled from ``environ``, and the warnings to log once logging is up."""
+    values: dict[str, Any] = {}
     warnings: list[str] = []
-    for one in fields(shape):  # type: ignore[arg-type]  # attrs types the class, not its instances
-        name = one.metadata["name"]
+    for attribute in fields(shape):  # type: ignore[arg-type]  # attrs types the class, not its instances
+        name = attribute.metadata["name"]
         text = environ.get(name)
-        if text is None or (not text.strip() and not one.metadata["empty"]):
-            if one.default is NOTHING:
+        if text is None or (not text.strip() and not attribute.metadata["empty"]):
+            if attribute.default is NOTHING:
                 raise BadSetting(f"{name} is not set; give it a value")
             continue
         try:
-            found[one.name] = one.metadata["read"](text)
-        except ValueError as why:
-            line = f"{name} {why}"
-            if one.metadata["bad"] is Bad.FAIL or one.default is NOTHING:
+            values[attribute.name] = attribute.metadata["read"](text)
+        except ValueError as error:
+            line = f"{name} {error}"
+            if attribute.metadata["bad"] is Bad.FAIL or attribute.default is NOTHING:
                 raise BadSetting(line) from None
             warnings.append(f"{line}; using the default")
-    return shape(**found), warnings
+    return shape(**values), warnings
 
 
 def variables(shape: type[Any]) -> Sequence[str]:
-    """The names ``shape`` reads, in order; for documentation and ``svcctl doctor``."""
-    return [one.metadata["name"] for one in fields(shape)]
+    """Return the names ``shape`` reads, in order; for documentation and ``svcctl doctor``."""
+    return [attribute.metadata["name"] for attribute in fields(shape)]
 
 
 def with_env_file(path: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """``environ`` with what the file adds; a variable already set is never replaced."""
+    """Return ``environ`` with the file's additions; a variable already set is never replaced."""
     if path is None:
         return dict(environ)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as why:
-        reason = getattr(why, "strerror", None) or "it is not UTF-8 text"
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadSetting(f"the env file {path} cannot be read: {reason}") from None
     return {**parse_env_file(text), **environ}
 
 
 def parse_env_file(text: str) -> dict[str, str]:
-    """``KEY=value`` lines; ``#`` comments; one pair of quotes around a value is dropped."""
-    found: dict[str, str] = {}
+    """Parse ``KEY=value`` lines, ``#`` comments; one pair of quotes around a value is dropped."""
+    values: dict[str, str] = {}
     for line in text.splitlines():
         key, equals, value = line.partition("=")
         key, value = key.strip().removeprefix("export ").strip(), value.strip()
@@ -110,15 +110,15 @@ def parse_env_file(text: str) -> dict[str, str]:
             continue
         if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
             value = value[1:-1]
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 # -- readers -------------------------------------------------------------------
 
 
 def folder(text: str) -> Path:
-    """Reads a setting that names a folder; ValueError unless one is there at the start."""
+    """Read the name of a folder; ValueError unless it exists at the start."""
     path = Path(text.strip())
     if not path.is_dir():
         raise ValueError("must name a folder that exists")
@@ -126,7 +126,7 @@ def folder(text: str) -> Path:
 
 
 def whole(low: int, high: int | None = None) -> Reader:
-    """A whole number within bounds."""
+    """Return a reader of whole numbers within bounds."""
 
     def read(text: str) -> int:
         words = f"from {low} to {high}" if high is not None else f"of at least {low}"
@@ -139,7 +139,7 @@ def whole(low: int, high: int | None = None) -> Reader:
 
 
 def number(low: float, high: float | None = None, *, above: bool = False) -> Reader:
-    """A decimal number of at least ``low`` (more than ``low`` with ``above``)."""
+    """Return a reader of decimal numbers of at least ``low`` (more with ``above``)."""
 
     def read(text: str) -> float:
         words = f"{'above' if above else 'of at least'} {low:g}"
@@ -160,17 +160,17 @@ port = whole(1, 65535)
 
 
 def on_unless_0(text: str) -> bool:
-    """A switch that is on by default: only ``0`` turns it off."""
+    """Read a switch that is on by default: only ``0`` turns it off."""
     return text.strip() != "0"
 
 
 def off_unless_1(text: str) -> bool:
-    """A switch that is off by default: only ``1`` turns it on."""
+    """Read a switch that is off by default: only ``1`` turns it on."""
     return text.strip() == "1"
 
 
 def zero_or_one(words: str = "must be 0 or 1") -> Reader:
-    """A switch that takes exactly ``0`` or ``1``; anything else is a bad value."""
+    """Return a reader of ``0`` or ``1``; anything else is a bad value."""
 
     def read(text: str) -> bool:
         if text.strip() not in ("0", "1"):
@@ -181,7 +181,7 @@ def zero_or_one(words: str = "must be 0 or 1") -> Reader:
 
 
 def one_of(*words: str, any_case: bool = False) -> Reader:
-    """One of the given words."""
+    """Return a reader of one of the given words."""
 
     def read(text: str) -> str:
         value = text.strip().lower() if any_case else text.strip()
@@ -197,7 +197,7 @@ log_level = one_of("debug", "info", "warn", "error", any_case=True)
 
 
 def ip_address(text: str) -> str:
-    """One IPv4 or IPv6 address."""
+    """Read one IPv4 or IPv6 address."""
     try:
         return str(ipaddress.ip_address(text.strip()))
     except ValueError:
@@ -205,36 +205,36 @@ def ip_address(text: str) -> str:
 
 
 def comma_list(text: str) -> tuple[str, ...]:
-    """A list with commas between: entries trimmed, empty ones left out."""
+    """Read a list with commas: entries trimmed, empty ones left out."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def ip_list(text: str) -> tuple[str, ...]:
-    """The IP addresses of a comma list, as a socket names them; other entries are ignored."""
-    found = []
+    """Read the IP addresses of a comma list, in the form of sockets; other entries are ignored."""
+    addresses = []
     for part in comma_list(text):
         try:
             address = ipaddress.ip_address(part)
         except ValueError:
             continue
-        found.append(str(getattr(address, "ipv4_mapped", None) or address))
-    return tuple(found)
+        addresses.append(str(getattr(address, "ipv4_mapped", None) or address))
+    return tuple(addresses)
 
 
 def secret(text: str) -> Secret:
-    """Any text, hidden from every repr."""
+    """Read any text, hidden from every repr."""
     return Secret(text)
 
 
 def strong_secret(text: str) -> Secret:
-    """32 to 256 printable ASCII characters without blanks."""
+    """Read 32 to 256 printable ASCII characters without blanks."""
     if not 32 <= len(text) <= 256 or not all("!" <= char <= "~" for char in text):
         raise ValueError("must be 32 to 256 printable characters without spaces")
     return Secret(text)
 
 
 def printable(longest: int) -> Reader:
-    """Printable ASCII, trimmed, at most ``longest`` characters."""
+    """Return a reader of printable ASCII, trimmed, at most ``longest`` characters."""
 
     def read(text: str) -> str:
         value = text.strip()

@@ -40,7 +40,7 @@ Schema = dict[str, Any]
 Read = Callable[[Any, Any], Any]
 """The signature that cattrs gives its hooks: the value, and its type, which ours ignore."""
 Hook = Callable[[Any], Read]
-"""Gives the reading function of a type."""
+"""Returns the reader of a type."""
 
 MISSING: Final = object()  # handed to a reader in place of a member that was not sent
 KEYS, KEY, CODE, MESSAGE = "__wire_key__", "wire key", "refusal code", "refusal message"
@@ -49,7 +49,7 @@ BAD_REQUEST = "bad_request"
 
 
 class Unfit(Malformed):
-    """A value is not ``wanted``; a reader further out, which knows its name, words the refusal."""
+    """A value is not ``wanted``; an outer reader, which knows its name, words the refusal."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"the body must be {wanted}", code=BAD_REQUEST)
@@ -60,18 +60,18 @@ class Unfit(Malformed):
 
 
 def camel_case(name: str) -> str:
-    """A wire key of an attribute's name: ``characterId`` of ``character_id``."""
+    """Return an attribute's wire key: ``characterId`` of ``character_id``."""
     head, *rest = name.split("_")
-    return head + "".join(one.capitalize() for one in rest)
+    return head + "".join(word.capitalize() for word in rest)
 
 
 def pascal_case(name: str) -> str:
-    """A wire key of an attribute's name: ``CharacterId`` of ``character_id``."""
-    return "".join(one.capitalize() for one in name.split("_"))
+    """Return an attribute's wire key: ``CharacterId`` of ``character_id``."""
+    return "".join(word.capitalize() for word in name.split("_"))
 
 
 def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
-    """A class decorator: how the names of its members are spelled on the wire."""
+    """Return a class decorator that sets the spelling of its members on the wire."""
 
     def mark(shape: type[T]) -> type[T]:
         setattr(shape, KEYS, staticmethod(how))
@@ -81,30 +81,34 @@ def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
 
 
 def sent_as(key: str = "", *, message: str = "", code: str = "") -> dict[str, str]:
-    """``field(metadata=sent_as("UserID"))``: a key of its own, or how its refusal is worded."""
-    said = {KEY: key, MESSAGE: message, CODE: code}
-    return {name: one for name, one in said.items() if one}
+    """Return a field's metadata: its own wire key, or the wording of its refusal."""
+    values = {KEY: key, MESSAGE: message, CODE: code}
+    return {name: value for name, value in values.items() if value}
 
 
-def key_of(shape: type[Any], one: Attribute[Any]) -> str:
-    """The name of a member on the wire."""
+def key_of(shape: type[Any], attribute: Attribute[Any]) -> str:
+    """Return the name of a member on the wire."""
     how: Callable[[str], str] = getattr(shape, KEYS, str)
-    return one.metadata.get(KEY) or how(one.name)
+    return attribute.metadata.get(KEY) or how(attribute.name)
 
 
 def members(shape: type[Any]) -> Mapping[str, Attribute[Any]]:
-    """The members that are read by their name, by that name."""
-    return {key_of(shape, one): one for one in _resolved(shape) if one.type is not Itself}
+    """Map the wire keys of a shape to its members."""
+    return {
+        key_of(shape, attribute): attribute
+        for attribute in _resolved(shape)
+        if attribute.type is not Itself
+    }
 
 
 def _resolved(shape: type[Any]) -> tuple[Attribute[Any], ...]:
     resolve_types(shape, include_extras=True)
-    found: tuple[Attribute[Any], ...] = fields(shape)
-    return found
+    attributes: tuple[Attribute[Any], ...] = fields(shape)
+    return attributes
 
 
 def further_members(why: str) -> Callable[[type[T]], type[T]]:
-    """A class decorator: objects of this shape may hold more than it names, and ``why``.
+    """Return a class decorator: objects of this shape may hold more members, and ``why``.
 
     Tests compare every other reply with its shape as a closed one (``tests/support/closed.py``).
     """
@@ -123,16 +127,16 @@ class Mark:
     """An argument of ``Annotated`` that changes how a value is read and documented."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """The reading function of a ``kind`` with this mark; ``read`` is the one without it."""
+        """Return the reader of a ``kind`` with this mark; ``read`` is the one without it."""
         return read
 
     def schema(self, plain: Schema) -> Schema:
-        """The JSON schema with this mark; ``plain`` is the one without it."""
+        """Return the JSON schema with this mark; ``plain`` is the one without it."""
         return plain
 
 
-class Told(Mark):
-    """Documented with ``more``, and read without it: a rule whose refusal is worded elsewhere."""
+class Documented(Mark):
+    """Documents a value with ``more``: a rule whose refusal is worded elsewhere."""
 
     def __init__(self, more: Schema) -> None:
         self.more = more
@@ -142,7 +146,7 @@ class Told(Mark):
 
 
 class Shown(Mark):
-    """Documented as ``documented``, and read without it: what generators of clients understand."""
+    """Documents a value as ``documented``, which client generators understand."""
 
     def __init__(self, documented: Schema) -> None:
         self.documented = documented
@@ -165,7 +169,7 @@ class As(Mark):
 
 
 def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> As:
-    """A whole number, also written ``2.0``; with ``digits`` also as a text of at most so many."""
+    """Return the type of a whole number, also ``2.0``; with ``digits`` also as a text of them."""
     wanted = f"a whole number from {low} to {high}"
     if high == MAX_WHOLE:
         wanted = "a whole number" if low == -MAX_WHOLE else f"a whole number of at least {low}"
@@ -176,8 +180,8 @@ def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> A
             if value is None:
                 raise Unfit(wanted)
         if low <= value <= high:
-            found: int = value
-            return found
+            number: int = value
+            return number
         raise Unfit(wanted)
 
     shown: Schema = {"type": "integer"}
@@ -191,7 +195,7 @@ def _as_whole(value: Json, digits: int) -> int | None:
 
 
 def text_where(fits: Callable[[str], bool], wanted: str) -> As:
-    """A member's type: a text that passes ``fits``; ``wanted`` says what it should have been."""
+    """Return the type of a text that passes ``fits``; ``wanted`` describes a good one."""
 
     def read(value: Json, _: Any) -> str:
         if type(value) is str and fits(value):
@@ -202,7 +206,7 @@ def text_where(fits: Callable[[str], bool], wanted: str) -> As:
 
 
 def text(shortest: int, longest: int | None = None) -> As:
-    """A text of so many characters, without NUL, which no text column of PostgreSQL takes."""
+    """Return the type of a text of so many characters, without NUL (as PostgreSQL requires)."""
     wanted = f"a text of {shortest} to {longest} characters"
     if longest is None:
         longest, wanted = sys.maxsize, f"a text of at least {shortest} characters"
@@ -216,7 +220,7 @@ def text(shortest: int, longest: int | None = None) -> As:
 
 
 def plain_text(shortest: int, longest: int) -> As:
-    """A text that people read: as ``text``, in one line and without control characters."""
+    """Return the type of a text that people read: in one line, without control characters."""
     return text_where(
         lambda value: shortest <= len(value) <= longest and is_plain(value),
         f"a text of {shortest} to {longest} characters without {NOT_PLAIN}",
@@ -240,21 +244,21 @@ WholeNumber = Annotated[int, whole()]
 Count = Annotated[int, whole(0)]
 CountOrDigits = Annotated[int, whole(0, digits=MAX_DIGITS)]
 Name = Annotated[str, text_where(is_name, "an id of 1 to 128 characters")]
-Moment = Annotated[str, Told({"format": "date-time"})]
+Moment = Annotated[str, Documented({"format": "date-time"})]
 """For replies: a time as ``kernel.times.iso`` writes it, never empty; made clients parse it."""
 TextWithNul = Annotated[str, As(_any_text, {"type": "string"})]
 """For texts in which NUL is allowed: those that stay inside JSON, or are only looked up."""
 
 
 class LenientMark(Mark):
-    """How a value marked ``Lenient`` is read and described."""
+    """Reads a value marked ``Lenient``."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         return self.otherwise(read, None)
 
     @staticmethod
     def otherwise(read: Read, default: Any) -> Read:
-        """As ``read``, but ``default`` in place of a value that does not fit."""
+        """Return ``read`` with ``default`` in place of a value that does not fit."""
         if read is _any_text:
             return _text_or(default)
 
@@ -268,7 +272,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """What does not fit is read as ``value``, which the rules refuse in their own words."""
+    """Replaces values that do not fit with ``value``, which the rules refuse in their own words."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -278,27 +282,27 @@ class Or(Mark):
 
 
 class SkippingMark(Mark):
-    """How a value marked ``Skipping`` is read and described."""
+    """Reads a value marked ``Skipping``."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        one_of = hook(get_args(kind)[0])
+        read_entry = hook(get_args(kind)[0])
 
         def skipping(value: Json, _: Any) -> tuple[Any, ...]:
             if type(value) is not list:
                 raise Unfit("a list")
-            found = []
-            for one in value:
+            entries = []
+            for entry in value:
                 try:
-                    found.append(one_of(one, _))
+                    entries.append(read_entry(entry, _))
                 except Malformed:
                     continue
-            return tuple(found)
+            return tuple(entries)
 
         return skipping
 
 
 class First(Mark):
-    """Only the first ``count`` entries of a list are looked at."""
+    """Keeps only the first ``count`` entries of a list."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -326,7 +330,7 @@ class AtMost(Mark):
 
 
 class OrEmptyMark(Mark):
-    """How a value marked ``OrEmpty`` is read and described."""
+    """Reads a value marked ``OrEmpty``."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         def read_object(value: Json, kind: Any = None) -> Any:
@@ -336,11 +340,11 @@ class OrEmptyMark(Mark):
 
 
 class ItselfMark(Mark):
-    """How a value marked ``Itself`` is read and described."""
+    """Marks the member that holds the object itself."""
 
 
 class Opaque(Mark):
-    """A part of a shape that has no shape of its own, and ``why``."""
+    """A part of a shape that may be anything, and ``why``."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -350,19 +354,19 @@ class Opaque(Mark):
 
 
 Lenient = Annotated[T, LenientMark()]
-"""What does not fit counts as missing: the member's default, or None where it has none.
+"""A value that does not fit counts as missing: the member's default, or None without one.
 
 Without a default the member is documented as required although it is not: a rule refuses None.
 """
 Skipping = Annotated[tuple[T, ...], SkippingMark()]
 """A list; entries that do not fit are left out."""
 OrEmpty = Annotated[T, OrEmptyMark()]
-"""A row's body that may be anything: what is no object counts as one without members."""
+"""A row's body that may be anything: other values count as an empty object."""
 AsSent = Annotated[
     Json, Opaque("What the game client sent; kept and given back, never looked into.")
 ]
-"""What the game client knows alone. A contract test looks for parts of bodies that are anything
-without saying why: this one and ``Opaque`` are the only means."""
+"""A value that only the game client understands. A contract test finds parts of bodies that may be
+anything without a reason: this one and ``Opaque`` are the only means."""
 Ignored = Annotated[Json, Opaque("What the game client says here changes nothing.")]
 Itself = Annotated[dict[str, Any], ItselfMark()]
 """The object as sent with every key of it; only as the last member of a shape."""
@@ -370,18 +374,16 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 
 @define  # not frozen: one is made for every request of its routes
 class Late(Generic[T]):
-    """A body or a member that is read when ``read`` is called, for the routes where a rule
-    is asked first: a save answers 404, 409, then 400. ``name`` words the refusal.
-    """
+    """A body or member that is checked only in ``read``, for routes where a rule comes first."""
 
     sent: Json = field(repr=False)
     reads: Read = field(repr=False)
     name: str = "the body"
 
     def read(self) -> T:
-        """The value, checked only now; raises Malformed."""
+        """Check and return the value; raises Malformed."""
         try:
-            found: T = self.reads(self.sent, None)
-        except Unfit as why:
-            raise Malformed(f"{self.name} must be {why.wanted}", code=BAD_REQUEST) from None
-        return found
+            value: T = self.reads(self.sent, None)
+        except Unfit as error:
+            raise Malformed(f"{self.name} must be {error.wanted}", code=BAD_REQUEST) from None
+        return value

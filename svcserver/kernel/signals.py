@@ -1,4 +1,4 @@
-"""Signals: how a feature tells others of a change without importing them (observer pattern).
+"""Signals: a feature notifies others of a change without importing them (observer pattern).
 
 The feature that causes a change sends it; ``metagame/composition.py`` connects who must know:
 
@@ -83,7 +83,7 @@ class PartyChanged:
 class GuildChanged:
     """These accounts are no longer in that guild. May be sent again.
 
-    Without an id they are in none at all; without accounts the guild is gone.
+    Without an id they are in no guild; without accounts the guild was deleted.
     """
 
     guild_id: str
@@ -102,8 +102,8 @@ class Renamed:
 class SessionsEnded:
     """Every token of the account from before ``not_before`` (epoch seconds) is refused.
 
-    Sent before any later token exists, so whoever is there at that moment came by an old
-    one: chat sessions and game places of the account end. May be sent again.
+    Sent before any later token exists, so every session at that moment used an old one: chat
+    sessions and game places of the account end. May be sent again.
     """
 
     account_id: AccountId
@@ -112,7 +112,7 @@ class SessionsEnded:
 
 @frozen
 class SentToHunt:
-    """A player was told the server of a hunt, for the first time of that hunt."""
+    """A player got the address of a hunt's server, for the first time of that hunt."""
 
     account_id: AccountId
     hunt_id: str
@@ -122,8 +122,8 @@ class SentToHunt:
 class Announced:
     """Every chat room is to show this line of the server's.
 
-    ``made_at`` (epoch milliseconds) tells one announcement from the next, and a later line
-    of it has a smaller ``mark``: by these several processes say a line once.
+    ``made_at`` (epoch milliseconds) identifies the announcement, and later lines of it have a
+    smaller ``mark``: with these several processes send each line once.
     """
 
     text: str
@@ -133,9 +133,9 @@ class Announced:
 
 @define
 class News:
-    """The signals between features; ``metagame/composition.py`` connects who hears which."""
+    """The signals between features; ``metagame/composition.py`` connects the listeners."""
 
-    heard: Signal[Heard] = field(factory=Signal)
+    active: Signal[Heard] = field(factory=Signal)
     blocked: Signal[Blocked] = field(factory=Signal)
     unfriended: Signal[Unfriended] = field(factory=Signal)
     friend_accepted: Signal[FriendAccepted] = field(factory=Signal)

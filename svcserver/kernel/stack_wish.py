@@ -1,6 +1,6 @@
-"""What a metagame asks of the stack that runs it: a file in the folder in which both run.
+"""The metagame's requests to the stack that runs it: a file in the folder of both.
 
-The stack looks for it every other second, and takes it away before it acts.
+The stack checks for it every other second, and deletes it before it acts.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from svcserver.kernel import json
 from svcserver.kernel.recent import RECENT
 
 WISH_FILE = "stack-wish.json"
-FRESH_S = 60.0  # an older wish is of another evening
+FRESH_S = 60.0  # older requests are ignored
 MOST = 1024  # bytes
 WISHES = ("stop", "restart")
 
 
 def has_stack(folder: Path, since: float) -> bool:
-    """Whether a stack has written in ``folder`` what its services said, after ``since``."""
+    """Return whether a stack has written its services' lines in ``folder`` after ``since``."""
     try:
         return (folder / RECENT).stat().st_mtime >= since
     except OSError:
@@ -36,19 +36,19 @@ def wish(folder: Path, what: str, now: float) -> None:
 
 
 def take(folder: Path, now: float) -> str | None:
-    """What is asked for, once; None for nothing, or what is old or no wish."""
-    found = look(folder, now)
+    """Return the request and delete it; None for no request, or an old or unknown one."""
+    request = look(folder, now)
     with suppress(FileNotFoundError):
-        (folder / WISH_FILE).unlink()  # what cannot be taken away would be done again and again
-    return found
+        (folder / WISH_FILE).unlink()  # a file that stays would be acted on again and again
+    return request
 
 
 def look(folder: Path, now: float) -> str | None:
-    """What is asked for and not yet taken; None for nothing, or what is old or no wish."""
+    """Return the request that is not yet taken; None for none, or an old or unknown one."""
     try:
         with (folder / WISH_FILE).open("rb") as file:
-            said = json.parse(file.read(MOST))
-        what, at = said["wish"], float(said["at"])
+            content = json.parse(file.read(MOST))
+        what, at = content["wish"], float(content["at"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return str(what) if what in WISHES and abs(now - at) <= FRESH_S else None

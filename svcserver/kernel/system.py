@@ -1,8 +1,8 @@
-"""The one place where the machine's time and chance are read.
+"""The single source of the machine's time and randomness.
 
 Ids, random numbers, epoch seconds and timers' seconds come from here, so that a simulation of a
-whole host (``simulation``) can put its own in place and get the same run from the same seed.
-A contract test finds code that asks the machine by itself.
+whole host (``simulation``) can replace them and get the same run from the same seed. A contract
+test finds code that calls the machine directly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @frozen
 class System:
-    """Where time and chance come from; by default the machine."""
+    """A source of time and randomness; by default the machine."""
 
     epoch: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -30,7 +30,7 @@ class System:
     random_hex: Callable[[int], str] = secrets.token_hex
     uuid4: Callable[[], uuid.UUID] = uuid.uuid4
     below: Callable[[int], int] = secrets.randbelow
-    fraction: Callable[[], float] = random.random  # no secret, and asks the kernel for nothing
+    fraction: Callable[[], float] = random.random  # not secret, and without a system call
     generator: Callable[[], random.Random] = random.Random
 
 
@@ -38,15 +38,15 @@ _system = System()
 
 
 def system() -> System:
-    """The present source; what is asked often keeps its functions."""
+    """Return the current source; hot code keeps its functions."""
     return _system
 
 
 @contextmanager
-def owned(other: System) -> Iterator[None]:
-    """``other`` in place of the machine, for a simulation."""
+def owned(source: System) -> Iterator[None]:
+    """Replace the machine by ``source``, for a simulation."""
     global _system
-    before, _system = _system, other
+    before, _system = _system, source
     try:
         yield
     finally:
@@ -54,30 +54,30 @@ def owned(other: System) -> Iterator[None]:
 
 
 def epoch() -> float:
-    """Epoch seconds by the machine's clock, which may jump."""
+    """Return epoch seconds by the machine's clock, which may jump."""
     return _system.epoch()
 
 
 def elapsed() -> float:
-    """Seconds for measuring how long something took."""
+    """Return seconds for measuring durations."""
     return _system.elapsed()
 
 
 def token_hex(count: int) -> str:
-    """``count`` unpredictable bytes as lowercase hex."""
+    """Return ``count`` unpredictable bytes as lowercase hex."""
     return _system.random_hex(count)
 
 
 def uuid4() -> uuid.UUID:
-    """A random UUID; in a simulation one of its seed."""
+    """Return a random UUID; in a simulation one of its seed."""
     return _system.uuid4()
 
 
 def choice(among: Sequence[T]) -> T:
-    """One of ``among``, unpredictable to others; in a simulation by its seed."""
+    """Return one of ``among``, unpredictable to others; in a simulation by its seed."""
     return among[_system.below(len(among))]
 
 
 def generator() -> random.Random:
-    """A generator of random numbers that are no secrets."""
+    """Return a generator of random numbers that are not secret."""
     return _system.generator()

@@ -16,26 +16,26 @@ ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
 @define
 class Throttle:
-    """Lets a key pass at most once in ``every_s`` seconds; remembers at most ``most`` keys."""
+    """Passes a key at most once in ``every_s`` seconds; keeps at most ``most`` keys."""
 
     every_s: float = 60.0
     most: int = MAX_KEYS
-    _said: LRUCache[Hashable, float] = field(init=False, repr=False)
+    _passed: LRUCache[Hashable, float] = field(init=False, repr=False)
 
-    @_said.default
+    @_passed.default
     def _nothing(self) -> LRUCache[Hashable, float]:
         return LRUCache(self.most)
 
     def due(self, key: Hashable, now: float) -> bool:
-        """Whether ``key`` passes now (seconds, any origin); if so, its wait starts again."""
-        last = self._said.get(key)
+        """Return whether ``key`` passes now (seconds, any origin); if so, its wait starts again."""
+        last = self._passed.get(key)
         if last is not None and now - last < self.every_s:
             return False
-        self._said[key] = now
+        self._passed[key] = now
         return True
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self._passed)
 
 
 @define
@@ -47,12 +47,12 @@ class LogSampler:
     omitted: int = field(default=0, init=False)  # since it was last said
 
     def keeps(self, key: str, now: float) -> bool:
-        """Whether the line about ``key`` is written; one that is not is counted."""
-        kept = not self._each.take(key, now) and not self._all.take("", now)
-        self.omitted += not kept
-        return kept
+        """Return whether to write the line about ``key``; omitted lines are counted."""
+        keeps = not self._each.take(key, now) and not self._all.take("", now)
+        self.omitted += not keeps
+        return keeps
 
     def take_omitted(self) -> int:
-        """How many lines were omitted since the last call."""
+        """Return how many lines were omitted since the last call."""
         count, self.omitted = self.omitted, 0
         return count

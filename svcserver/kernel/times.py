@@ -13,12 +13,12 @@ FAR_FUTURE = "2085-09-09T01:01:01.703Z"
 
 
 def iso(seconds: float) -> str:
-    """Epoch seconds as the client reads them: ``2026-09-21T10:00:00.000Z``."""
+    """Return epoch seconds in the client's form: ``2026-09-21T10:00:00.000Z``."""
     whole, ms = divmod(round(seconds * 1000), 1000)  # cut, 0.003 would be 0.002999...
     return f"{_to_the_second(whole)}.{ms:03d}Z"
 
 
-@lru_cache(maxsize=64)  # most times asked for are of this very second
+@lru_cache(maxsize=64)  # most times are of the current second
 def _to_the_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
@@ -27,7 +27,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def short_date(seconds: float) -> str:
-    """``Sep 5, 2026``: the UTC day in the short English form of character dates."""
+    """Return the UTC day in the short English form of character dates: ``Sep 5, 2026``."""
     return _short_day(int(seconds // DAY_S))
 
 
@@ -43,7 +43,7 @@ MAX_SPAN_S = 3_650 * DAY_S
 
 
 def seconds_of(text: str) -> int | None:
-    """``7d`` as seconds, with s, m, h, d or w; None for anything else and beyond ten years."""
-    found = _SPAN.match(text.strip().lower())
-    seconds = int(found[1]) * _UNITS[found[2]] if found is not None else 0
+    """Read ``7d`` as seconds, with s, m, h, d or w; None for anything else and beyond ten years."""
+    match = _SPAN.match(text.strip().lower())
+    seconds = int(match[1]) * _UNITS[match[2]] if match is not None else 0
     return seconds if 0 < seconds <= MAX_SPAN_S else None

@@ -8,8 +8,8 @@ OTHERS_WRITE = 0o022
 
 
 def let_nobody_else_write() -> None:
-    """Make files and folders that only our user may change; a stricter umask stays.
+    """Make new files and folders writable by our user only; a stricter umask stays.
 
-    What holds secrets is made with a mode of its own all the same: this is for the rest.
+    Files with secrets have their own mode; this is for the rest.
     """
     os.umask(os.umask(0o077) | OTHERS_WRITE)

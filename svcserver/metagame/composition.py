@@ -120,7 +120,7 @@ class Metagame(Parts):
         """Connect the signals; ``chat_ports.join`` connects the chat if there is one."""
         news, known, ended = self.news, self.directory.known, self.news.sessions_ended
         if self.settings.guild_create_activity_fallback:
-            news.heard.connect(lambda event: log_failure(self.guilds.mark_seen(event.account_id)))
+            news.active.connect(lambda event: log_failure(self.guilds.mark_seen(event.account_id)))
         news.blocked.connect(lambda event: log_failure(self.parties.part(event.by, event.whom)))
         hunts = HuntLog(self.ledger, self.wall_clock)
         news.sent_to_hunt.connect(lambda event: log_failure(hunts.note(event)))

@@ -33,7 +33,7 @@ class RecentTests(SynchronousTestCase):
         self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
 
     def test_it_has_a_bound_and_a_reader_follows_into_the_next(self) -> None:
-        self.kept.kept.most = 100
+        self.kept.file.most = 100
         reader, seen = Follower(self.file), []
         for number in range(50):
             self.kept.write(f"line {number}\n")

@@ -26,7 +26,7 @@ ALL = os.environ.get("SVC_SIM_KEPT") == "all"
 SMALL = 4_800  # seconds of all its players together
 FRESH_S = float(os.environ.get("SVC_SIM_SECONDS", "3" if ALL else "1"))
 SHRINK_S = 60.0
-LOST_ANSWER = "mounted.lost"  # of which there is one for each family of paths
+LOST_ANSWER = "mounted.lost_answer"  # of which there is one for each family of paths
 FAMILIES = 6  # of paths whose answers are lost in some kept seed
 
 

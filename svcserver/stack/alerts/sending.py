@@ -24,7 +24,7 @@ from svcserver.kernel.alert_channels import (
     STATE_FILE,
     AlertChannel,
     AlertChannels,
-    Told,
+    Delivery,
     write,
 )
 from svcserver.kernel.every import Every
@@ -48,7 +48,7 @@ class ChannelQueue:
     sender: AlertSender
     held: HeldAlerts = field(factory=HeldAlerts)
     _waiting: deque[Alert] = field(factory=deque, init=False)
-    last: Told | None = field(default=None, init=False)
+    last: Delivery | None = field(default=None, init=False)
     _tries: int = field(default=0, init=False)
     _number: str = field(default="", init=False)
     _delivery: Deferred[None] | None = field(default=None, init=False)
@@ -130,7 +130,7 @@ class ChannelQueue:
             self._start_delivery()
 
     def _record(self, alert: Alert, reason: str) -> None:
-        self.last = Told(round(epoch(), 3), alert.title, reason[:MAX_WHY])
+        self.last = Delivery(round(epoch(), 3), alert.title, reason[:MAX_WHY])
         self.sender.write_state()
 
     def end(self) -> None:

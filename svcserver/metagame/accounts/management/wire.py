@@ -9,9 +9,9 @@ from attrs import field, frozen
 
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import (
+    Documented,
     Lenient,
     TextWithNul,
-    Told,
     pascal_case,
     sent_as,
     spelled,
@@ -21,7 +21,7 @@ from svcserver.metagame.accounts.rules import NAME_PATTERN, Account
 from svcserver.metagame.accounts.wire import AccountEntry, Reason, entry
 
 PAGE = 100  # accounts
-NewName = Annotated[TextWithNul, Told({"pattern": NAME_PATTERN})]
+NewName = Annotated[TextWithNul, Documented({"pattern": NAME_PATTERN})]
 AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 
 

@@ -120,5 +120,5 @@ def matchmaking(
 ) -> Iterator[Feature]:
     """Yield the routes of matchmaking."""
     launching, news = Launching(matches, deploy, parts.clock), parts.news
-    acts = MatchmakingActs(matches, launching, parties, news.heard, news.sent_to_hunt)
+    acts = MatchmakingActs(matches, launching, parties, news.active, news.sent_to_hunt)
     yield MatchmakingRoutes(parts.settings, acts)

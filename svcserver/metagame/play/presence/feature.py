@@ -143,4 +143,4 @@ def presence(
     parts: Parts, online: Online, on_beat: Callable[[AccountId, HttpRequest], object] | None
 ) -> Iterator[Feature]:
     """Yield the routes of heartbeats; ``on_beat`` is called with each player and request."""
-    yield PresenceRoutes(PresenceActs(online, parts.news.heard), on_beat)
+    yield PresenceRoutes(PresenceActs(online, parts.news.active), on_beat)

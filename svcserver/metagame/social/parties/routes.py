@@ -211,6 +211,6 @@ class PartyManagementRoutes:
 
 def parties(parts: Parts, live: LiveParties) -> Iterator[Feature]:
     """Yield the routes of parties, for players and for staff."""
-    acts = PartyActs(live, parts.directory, Blocks(parts.ledger), parts.news.heard)
+    acts = PartyActs(live, parts.directory, Blocks(parts.ledger), parts.news.active)
     yield PartyRoutes(parts.settings, acts)
     yield PartyManagementRoutes(parts.behalf, acts)

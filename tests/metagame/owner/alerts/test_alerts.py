@@ -9,7 +9,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import alert_channels
-from svcserver.kernel.alert_channels import FRESH_S, AlertChannel, AlertChannels, Told
+from svcserver.kernel.alert_channels import FRESH_S, AlertChannel, AlertChannels, Delivery
 from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.support.browser import Page
@@ -18,7 +18,7 @@ from tests.support.proves import proves
 
 READ, TEST = "/svc/api/DashboardAlerts", "/svc/api/DashboardAlertTest"
 PHONE = AlertChannel(
-    "phone", "ntfy", ("down", "backup"), "23:00-07:00", Told(START, "a test", "no")
+    "phone", "ntfy", ("down", "backup"), "23:00-07:00", Delivery(START, "a test", "no")
 )
 
 

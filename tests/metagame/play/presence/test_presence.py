@@ -47,7 +47,7 @@ class HeartbeatTests(SynchronousTestCase):
 
     def test_news_of_it_reaches_the_other_features(self) -> None:
         news: list[Heard] = []
-        self.game.parts.news.heard.connect(news.append)
+        self.game.parts.news.active.connect(news.append)
         self.game.browse(
             "POST", "/heartbeat", token=self.ann.token, json={"map": "M", "state": "city"}
         )
@@ -55,7 +55,7 @@ class HeartbeatTests(SynchronousTestCase):
 
     def test_an_odd_or_missing_body_still_counts(self) -> None:
         news: list[Heard] = []
-        self.game.parts.news.heard.connect(news.append)
+        self.game.parts.news.active.connect(news.append)
         self.game.described.odd = True
         for sent in (
             {},
