@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import datafiles
 from svcserver.kernel.datafiles import BadData
-from svcserver.kernel.refusals import Conflict, Gone
+from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.belongings.shop import catalogue, rules
 from svcserver.metagame.belongings.shop.catalogue import Offer
 from svcserver.metagame.belongings.shop.rules import Purchase, is_allowed
@@ -42,13 +42,6 @@ class SaleTests(SynchronousTestCase):
         self.assertIs(rules.is_allowed(offer), True)
         self.assertIs(rules.is_allowed(evolve(offer, items=((name, 0),))), False)
         self.assertIs(rules.is_allowed(evolve(BOTH, price=1)), False)
-
-    def test_a_purchase_stores_the_hash_and_lives_ten_minutes(self) -> None:
-        bought = purchase(BOTH)
-        self.assertEqual((bought.created_at, bought.expires_at), (7000, 607_000))
-        self.assertEqual(bought.token_hash, rules.hash_of(TOKEN))
-        self.assertEqual(rules.check_redeemable(bought, BOTH, 607_000), BOTH)
-        self.assertRaises(Gone, rules.check_redeemable, bought, BOTH, 607_001)
 
     def test_held_items_are_not_granted_again(self) -> None:
         bought = purchase(BOTH)

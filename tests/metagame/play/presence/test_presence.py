@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.waiting import at_once
-from svcserver.kernel.readers import reader
 from svcserver.kernel.signals import Heard
 from svcserver.metagame.play.presence import feature as presence
-from svcserver.metagame.play.presence.feature import Heartbeat, Online
+from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.play.presence.rules import Place, place
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.live import TestBoard
@@ -148,11 +147,3 @@ class PlaceTests(SynchronousTestCase):
     @given(st.text(), st.text(), st.text())
     def test_any_text_has_a_place(self, map_path: str, state: str, city: str) -> None:
         self.assertIsInstance(place(map_path, state, city), Place)
-
-
-class HeartbeatShapeTests(SynchronousTestCase):
-    def test_map_and_state_are_texts_or_empty(self) -> None:
-        read = reader(Heartbeat)
-        for sent in ({}, {"map": None, "state": 7}):
-            self.assertEqual(read(sent), Heartbeat("", ""))
-        self.assertEqual(read({"map": "M", "state": "city"}), Heartbeat("M", "city"))
