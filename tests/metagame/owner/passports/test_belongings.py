@@ -138,7 +138,7 @@ class BelongingsTests(SynchronousTestCase):
         taken = self.take(self.passport(), INVENTORY_MAX_ITEMS="2", LOADOUT_MAX_BYTES="4")
         self.assertEqual((self.bob.stacks(), taken.items), ({}, 0))
         reasons = " ".join(taken.left_out)
-        self.assertIn("holds as much as one may", reasons)
+        self.assertIn("inventory is full", reasons)
         self.assertIn("slot 0 of the loadout of", reasons)
 
     @tried(40)
