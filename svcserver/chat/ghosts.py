@@ -10,11 +10,11 @@ from typing import ClassVar
 
 from attrs import define, field
 
+from svcserver.chat.effects import Status
 from svcserver.chat.events import Here, Place, Seat, Shown
 from svcserver.chat.names import Room, room_of, split_address
 from svcserver.chat.rooms import Occupant, Rooms
 from svcserver.chat.session import Session
-from svcserver.chat.status import Status
 from svcserver.kernel.ids import AccountId
 
 
@@ -145,3 +145,35 @@ def room_at(place: Place, domain: str) -> Room | None:
     """Return the room of a place, or None if its address is invalid."""
     local, host, _ = split_address(place.address)
     return room_of(local, host, domain)
+
+
+@define(eq=False)
+class Seats:
+    """The seats by account, in any case, each with its process, oldest first."""
+
+    _those: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)
+
+    def __len__(self) -> int:
+        """Return the number of accounts with a seat."""
+        return len(self._those)
+
+    def of(self, account: str) -> list[tuple[str, Seat]]:
+        return list(self._those.get(account.lower(), ()))
+
+    def has(self, worker: str, seat: Seat) -> bool:
+        return any(
+            (where, taken.session) == (worker, seat.session)
+            for where, taken in self.of(seat.account)
+        )
+
+    def take(self, worker: str, seat: Seat) -> None:
+        """Add the account's newest seat."""
+        self._those.setdefault(seat.account.lower(), []).append((worker, seat))
+
+    def free(self, worker: str, number: int, account: AccountId) -> None:
+        key = account.lower()
+        left = [taken for taken in self.of(key) if (taken[0], taken[1].session) != (worker, number)]
+        if left:
+            self._those[key] = left
+        else:
+            self._those.pop(key, None)

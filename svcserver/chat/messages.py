@@ -13,7 +13,7 @@ from svcserver.chat.people import People, Person
 from svcserver.chat.readings import Readings, pause
 from svcserver.chat.requests import MAX_ID
 from svcserver.chat.room_access import RoomAccess
-from svcserver.chat.rooms import Rooms
+from svcserver.chat.rooms import Occupant, Rooms
 from svcserver.chat.session import Session
 from svcserver.chat.together import Together
 
@@ -78,14 +78,7 @@ class Messages:
             return
         rooms = self.rooms
         count = rooms.say(occupant, _id(element), body, person.about.blocked_by)
-        log.info(
-            "message room={room} uid={uid} len={length} to={count}{blocked}",
-            room=occupant.room.address,
-            uid=person.account,
-            length=len(body),
-            count=count,
-            blocked=blocked_words(len(rooms.occupants(occupant.room.key)) - count),
-        )
+        log_line(occupant, body, count, len(rooms.occupants(occupant.room.key)))
 
     def _whisper(self, session: Session, element: Element) -> None:
         local, _, resource = split_address(element.getAttribute("to", ""))
@@ -172,9 +165,16 @@ def _id(element: Element) -> str | None:
     return stanza_id if stanza_id is not None and len(stanza_id) <= MAX_ID else None
 
 
-def blocked_words(count: int) -> str:
-    """Return the end of a log line: the number of occupants who did not receive it."""
-    return f" blocked={count}" if count > 0 else ""
+def log_line(occupant: Occupant, body: str, count: int, present: int) -> None:
+    """Log a room line with ``count`` receivers of the occupants ``present``."""
+    log.info(
+        "message room={room} uid={uid} len={length} to={count}{blocked}",
+        room=occupant.room.address,
+        uid=occupant.session.account,
+        length=len(body),
+        count=count,
+        blocked=f" blocked={present - count}" if present > count else "",
+    )
 
 
 def _log_whisper(session: Session, element: Element, outcome: str) -> None:

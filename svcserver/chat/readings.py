@@ -11,9 +11,9 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.chat.friendship import Friendships
 from svcserver.chat.people import People, Person
 from svcserver.chat.ports import About, Accounts
+from svcserver.chat.presence import Friendships
 from svcserver.chat.session import Session
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable

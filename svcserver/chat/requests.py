@@ -16,9 +16,9 @@ from svcserver.chat.effects import (
     Say,
     Whisper,
     Withdraw,
+    status_of,
 )
 from svcserver.chat.names import split_address
-from svcserver.chat.status import status_of
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.secrets import hex_token
 

@@ -12,8 +12,8 @@ from attrs import define, field
 from twisted.words.xish.domish import Element
 
 from svcserver.chat import stanza
-from svcserver.chat.frames import element_frame, text_frame
 from svcserver.chat.names import Room
+from svcserver.chat.stanza import element_frame, text_frame
 from svcserver.kernel.ids import AccountId
 
 MAX_ROOMS = 1_000

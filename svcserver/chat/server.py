@@ -27,23 +27,22 @@ from svcserver.chat.effects import (
     Refuse,
     Reply,
     Say,
+    Status,
     TooMuch,
     Whisper,
     Withdraw,
 )
 from svcserver.chat.eviction import Crowd
-from svcserver.chat.friendship import Friendships
 from svcserver.chat.messages import Messages, not_acceptable
 from svcserver.chat.people import People, Person
 from svcserver.chat.ports import Game, Wire
-from svcserver.chat.presence import Presences
+from svcserver.chat.presence import Friendships, Presences
 from svcserver.chat.rates import Rates
 from svcserver.chat.readings import Readings, pause
 from svcserver.chat.room_access import RoomAccess
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.session import Session
 from svcserver.chat.settings import Settings
-from svcserver.chat.status import Status
 from svcserver.chat.workers import Workers
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.networks import network_of

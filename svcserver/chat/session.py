@@ -15,15 +15,23 @@ from twisted.logger import Logger
 from twisted.words.xish.domish import Element
 
 from svcserver.chat import requests, stanza
-from svcserver.chat.effects import Bound, Effect, End, MakeRoom, Over, Refuse, Reply, TooMuch
-from svcserver.chat.frames import element_frame
+from svcserver.chat.effects import (
+    Bound,
+    Effect,
+    End,
+    MakeRoom,
+    Over,
+    Refuse,
+    Reply,
+    Status,
+    TooMuch,
+)
 from svcserver.chat.names import is_domain, is_resource
 from svcserver.chat.ports import Wire
 from svcserver.chat.rates import Rates
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.settings import Settings
-from svcserver.chat.stanza import Restricted, Unparseable, child, parse
-from svcserver.chat.status import Status
+from svcserver.chat.stanza import Restricted, Unparseable, child, element_frame, parse
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.secrets import hex_token

@@ -7,6 +7,7 @@ is checked before an element is made, so the cost of a frame is linear in its by
 from __future__ import annotations
 
 from functools import partial
+from struct import pack
 from typing import Any, NoReturn
 
 from twisted.words.protocols.jabber.error import StanzaError, StreamError
@@ -221,3 +222,19 @@ def serialize(node: Element, default: str = "") -> str:
 CLOSE = element(FRAMING, "close")
 RESTRICTED_XML = stream_error("restricted-xml")
 NOT_AUTHORIZED = stream_error("not-authorized")
+
+
+def text_frame(xml: str) -> bytes:
+    """Return an unmasked, final text frame. RFC 6455 5.2."""
+    payload = xml.encode("utf-8")
+    size = len(payload)
+    if size < 126:
+        return pack("!BB", 0x81, size) + payload
+    if size < 65_536:
+        return pack("!BBH", 0x81, 126, size) + payload
+    return pack("!BBQ", 0x81, 127, size) + payload
+
+
+def element_frame(node: Element) -> bytes:
+    """Return the text frame of an element."""
+    return text_frame(serialize(node))

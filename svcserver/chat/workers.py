@@ -19,8 +19,6 @@ from twisted.python.failure import Failure
 from svcserver.board.board import Board
 from svcserver.board.waiting import log_failure
 from svcserver.chat.admission import MAX_BOUND
-from svcserver.chat.answers import ALL, Answers
-from svcserver.chat.arriving import Arriving
 from svcserver.chat.events import (
     Alive,
     Bound,
@@ -36,15 +34,15 @@ from svcserver.chat.events import (
     Shown,
     Whispered,
 )
-from svcserver.chat.ghosts import Ghost, Ghosts, room_at, seat_of, status_in
+from svcserver.chat.ghosts import Ghost, Ghosts, Seats, room_at, seat_of, status_in
+from svcserver.chat.hello import ALL, Answers, Arriving
 from svcserver.chat.leases import ALIVE_S, Leases
-from svcserver.chat.messages import blocked_words, write_whisper
+from svcserver.chat.messages import log_line, write_whisper
 from svcserver.chat.names import Room
 from svcserver.chat.pending import HEARD_S, Leave, Pending, shown_of
 from svcserver.chat.presence import Presences
 from svcserver.chat.room_access import RoomAccess, refuse_entry
 from svcserver.chat.rooms import Occupant, Rooms
-from svcserver.chat.seats import Seats
 from svcserver.chat.session import Session
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Unavailable
@@ -368,14 +366,7 @@ class Workers:
         deaf = frozenset(news.deaf)
         count = self.rooms.say(occupant, news.id, news.body, deaf)
         if news.worker == self.name:
-            log.info(
-                "message room={room} uid={uid} len={length} to={count}{blocked}",
-                room=occupant.room.address,
-                uid=occupant.session.account,
-                length=len(news.body),
-                count=count,
-                blocked=blocked_words(len(self.rooms.occupants(news.room)) - count),
-            )
+            log_line(occupant, news.body, count, len(self.rooms.occupants(news.room)))
 
     def _on_whispered(self, news: Whispered) -> None:
         for worker, number in news.to:

@@ -16,9 +16,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import session, stanza
 from svcserver.chat.adapter import BACKLOG, CUT_S, PORTION, ChatFactory
-from svcserver.chat.frames import text_frame
 from svcserver.chat.service import ChatService, chat_service
 from svcserver.chat.settings import Settings
+from svcserver.chat.stanza import text_frame
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.secrets import Secret
 from tests.chat.sockets import masked, split, upgrade

@@ -7,9 +7,9 @@ from typing import Any
 from unittest.mock import patch
 
 from svcserver.board.kinds import encode
-from svcserver.chat import answers, pending
-from svcserver.chat.answers import Answers
+from svcserver.chat import hello, pending
 from svcserver.chat.events import PIECE, Here
+from svcserver.chat.hello import Answers
 from svcserver.chat.leases import ALIVE_S
 from svcserver.chat.session import Session
 from tests.chat.test_workers import ROOM, Base
@@ -40,7 +40,7 @@ class AnswerTests(Base):
 
     def crowd(self) -> int:
         """Some sessions at the one process, in a room; pieces are small."""
-        for module in (pending, answers):
+        for module in (pending, hello):
             patching = patch.object(module, "PIECE", 4)
             patching.start()
             self.addCleanup(patching.stop)

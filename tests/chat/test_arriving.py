@@ -6,8 +6,8 @@ from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.chat.arriving import ANSWERED_S, MOST_S, Arriving
 from svcserver.chat.events import Here
+from svcserver.chat.hello import ANSWERED_S, MOST_S, Arriving
 
 TO_COME, WHOLE = Here("A", (), (), until=0), Here("A", (), ())
 FIRST, LAST = Here("A", (), (), until=9), Here("A", (), (), since=9)

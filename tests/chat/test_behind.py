@@ -8,8 +8,8 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.adapter import Behind, TwoTurns
-from svcserver.chat.frames import text_frame
 from svcserver.chat.settings import Settings
+from svcserver.chat.stanza import text_frame
 from tests.chat.test_adapter import AdapterCase
 from tests.chat.town import Town
 

@@ -22,6 +22,7 @@ from svcserver.chat.effects import (
     Refuse,
     Reply,
     Say,
+    Status,
     Whisper,
     Withdraw,
 )
@@ -29,7 +30,6 @@ from svcserver.chat.rates import Rates
 from svcserver.chat.session import Session, Stage, Where, steps_of
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import serialize
-from svcserver.chat.status import Status
 from tests.chat.town import DOMAIN, ToldWire, account, resource
 
 OPEN = f'<open xmlns="{stanza.FRAMING}" to="{DOMAIN}" version="1.0"/>'

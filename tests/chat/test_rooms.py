@@ -5,9 +5,9 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import rooms
+from svcserver.chat.effects import MAX_STATUS, Status, status_of
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import parse
-from svcserver.chat.status import MAX_STATUS, Status, status_of
 from svcserver.kernel.signals import FriendAccepted
 from tests.chat.town import Town, account
 

@@ -12,12 +12,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.words.xish.domish import Element
 
 from svcserver.chat import requests, stanza
+from svcserver.chat.effects import Status
 from svcserver.chat.events import Seat
 from svcserver.chat.ghosts import Ghost
 from svcserver.chat.names import Room
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.stanza import Restricted, Unparseable, child, parse
-from svcserver.chat.status import Status
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;">]><a>&b;</a>'
 # what XML 1.0 can carry
