@@ -39,7 +39,7 @@ from svcserver.board.engine import Engine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
-from svcserver.ctl.doctor.engine import ask
+from svcserver.ctl.doctor.machine import ask
 from svcserver.metagame.social.parties.store import LiveParties, near
 from tests.support.valkey import Instance
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.moderation import by_staff, moment, recorded
 from svcserver.ctl.output import Out, fail
 from svcserver.edge import joining
@@ -38,11 +38,9 @@ def account() -> None:
     """Manage accounts."""
 
 
-@account.command("create")
+@host_command(account, "create", reason=True)
 @click.argument("name")
-@click.option("--owner", "--admin", "admin", is_flag=True, help="It may do everything.")
-@with_reason
-@about_a_host
+@click.option("--owner", "--admin", "admin", is_flag=True, help="Make it an owner.")
 def create(host: Host, out: Out, name: str, admin: bool, reason: str) -> None:
     """Make an account and print the only copy of its key."""
 
@@ -60,22 +58,24 @@ def create(host: Host, out: Out, name: str, admin: bool, reason: str) -> None:
     out.text(f"key     {made.key}", "Keep the key: it is the password, and the only copy.")
 
 
-@account.command("promote")
+@host_command(account, "promote", reason=True)
 @click.argument("name")
 @click.option("--role", type=click.Choice(["owner", "moderator", "helper"]), default="owner")
-@with_reason
-@about_a_host
 def promote(host: Host, out: Out, name: str, role: str, reason: str) -> None:
-    """Give an account the role of helper, moderator or owner."""
+    """Give an account the role of helper, moderator or owner.
+
+    Helpers can read, moderators can also ban and mute, owners can do everything.
+    """
     set_role(host, out, name, Role[role.upper()], reason)
 
 
-@account.command("demote")
+@host_command(account, "demote", reason=True)
 @click.argument("name")
-@with_reason
-@about_a_host
 def demote(host: Host, out: Out, name: str, reason: str) -> None:
-    """Make an account an ordinary player."""
+    """Make an account an ordinary player.
+
+    The last owner cannot be demoted.
+    """
     set_role(host, out, name, Role.PLAYER, reason)
 
 
@@ -95,15 +95,12 @@ def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
     out.text(f"{account.username} is now {words.get(role) or f'a {role.word}'}")
 
 
-@account.command("new-key")
+@host_command(account, "new-key", reason=True)
 @click.argument("name")
-@with_reason
-@about_a_host
 def new_key(host: Host, out: Out, name: str, reason: str) -> None:
     """Replace an account's key, for example a lost one.
 
-    The old key no longer works, and whoever is logged in by it is logged out within a
-    second; prints the only copy of the new one.
+    The old key stops working, and its sessions end within a second. The new key is printed once.
     """
     made = by_staff(host, "new key", name, reason, PersonWork, PersonWork.new_key)
     account, key = made.account, made.key
@@ -114,8 +111,7 @@ def new_key(host: Host, out: Out, name: str, reason: str) -> None:
     out.text(f"key     {key}", "Keep the key: it is the password, and the only copy.")
 
 
-@account.command("list")
-@about_a_host
+@host_command(account, "list")
 def list_accounts(host: Host, out: Out) -> None:
     """List all accounts with role, last visit and sanctions."""
     shown, rows = [], []
@@ -155,18 +151,19 @@ def gameserver_key() -> None:
     """Manage the keys of game servers."""
 
 
-@gameserver_key.command("add")
+@host_command(gameserver_key, "add", reason=True)
 @click.argument("key", required=False)
-@with_reason
-@about_a_host
 def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
-    """Register KEY, or make and print one."""
+    """Register KEY, or make and print one.
+
+    Without KEY, a new key is made and printed: put it into deploy.env as METAGAME_API_KEY.
+    """
     new = key or hex_token(64)
 
     def act(tx: Connection, _: Trace) -> None:
         if not (16 <= len(new) <= 256 and new.isascii() and new.isprintable()):
             raise Malformed(
-                "the key must be 16 to 256 printable characters; leave it out to have one made"
+                "The key must have 16 to 256 printable characters. Leave it out to make one."
             )
         add_game_server_key(tx, new)
 
@@ -175,10 +172,8 @@ def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
     out.text("registered" if key else f"registered; METAGAME_API_KEY={new}")
 
 
-@gameserver_key.command("revoke")
+@host_command(gameserver_key, "revoke", reason=True)
 @click.argument("key")
-@with_reason
-@about_a_host
 def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
     """Revoke a key; its game servers can no longer write."""
 
@@ -196,15 +191,16 @@ def invite() -> None:
     """Manage invite codes."""
 
 
-@invite.command("create")
-@click.option("--uses", type=click.IntRange(1, 1000), default=1, help="Accounts it may make.")
+@host_command(invite, "create", reason=True)
 @click.option(
-    "--qr/--no-qr", default=None, help="Draw the string as a QR code, too; a terminal shows it."
+    "--uses", type=click.IntRange(1, 1000), default=1, help="Number of accounts it can make."
 )
-@with_reason
-@about_a_host
+@click.option("--qr/--no-qr", default=None, help="Print a QR code. Default: only on a terminal.")
 def create_invite(host: Host, out: Out, uses: int, qr: bool | None, reason: str) -> None:
-    """Make an invite code and its join string."""
+    """Make an invite code and its join string.
+
+    Send the join string to one player, privately.
+    """
     code, text = new_invite(host, uses, reason)
     letter = joining.letter(host.folder, text) if host.folder is not None and text else []
     out.data({"code": code, "uses": uses, "join": text, "letter": letter})
@@ -240,8 +236,7 @@ def join_string(host: Host, code: str) -> str | None:
         fail(f"the code {code} is made, but there is no join string: {why}")
 
 
-@invite.command("list")
-@about_a_host
+@host_command(invite, "list")
 def list_invites(host: Host, out: Out) -> None:
     """List all codes and their remaining uses."""
     invites = transact(host, lambda tx: SqlAccounts(tx).invites())
@@ -254,16 +249,14 @@ def list_invites(host: Host, out: Out) -> None:
     out.table(["code", "uses left"], rows)
 
 
-@invite.command("revoke")
+@host_command(invite, "revoke", reason=True)
 @click.argument("code")
-@with_reason
-@about_a_host
 def revoke(host: Host, out: Out, code: str, reason: str) -> None:
     """Revoke a code; accounts made with it stay."""
 
     def act(tx: Connection, trace: Trace) -> None:
         if not (invites.drop(code)(tx, trace) or invites.drop(code.upper())(tx, trace)):
-            raise Missing("there is no such code; see svcctl invite list")
+            raise Missing("There is no such code. See svcctl invite list.")
 
     recorded(host, AuditEntry(actor(), "revoke invite", rules.first_group(code), reason), act)
     out.data({"revoked": code})

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
 
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.host_creation import write_private
 from svcserver.ctl.output import Out, fail, warn
 from svcserver.kernel.alert_channels import is_name
@@ -42,8 +42,7 @@ def alerts() -> None:
     """Manage alert channels."""
 
 
-@alerts.command("list")
-@about_a_host
+@host_command(alerts, "list")
 def show(host: Host, out: Out) -> None:
     """List the channels with form, topics and quiet hours."""
     channels, wrong = read_channels(_folder(host))
@@ -65,19 +64,25 @@ def show(host: Host, out: Out) -> None:
         )
     out.table(["channel", "form", "about", "quiet", ""], rows)
     if not channels:
-        out.text("nobody is told of anything; see svcctl alerts add --help")
+        out.text("No alert channel yet. Add one with svcctl alerts add to be notified of faults.")
     if wrong:
         fail("; ".join(wrong))
 
 
-@alerts.command("add")
+@host_command(alerts, "add", reason=True)
 @click.argument("name")
 @click.option("--form", type=click.Choice(FORMS), required=True)
-@click.option("--from", "file", metavar="FILE", help="KEY=value lines: URL, TOKEN; - is the input.")
-@click.option("--url", help="Of a server that is no secret: smtps://HOST, or Matrix's https://...")
-@click.option("--set", "more", multiple=True, metavar="KEY=VALUE", help="QUIET=23:00-07:00 ...")
-@with_reason
-@about_a_host
+@click.option(
+    "--from", "file", metavar="FILE", help="File with KEY=value lines (URL, TOKEN); - for stdin."
+)
+@click.option("--url", help="A server's URL without secrets (smtps://HOST, Matrix).")
+@click.option(
+    "--set",
+    "more",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Another setting, like QUIET=23:00-07:00.",
+)
 def add(
     host: Host,
     out: Out,
@@ -88,10 +93,10 @@ def add(
     more: tuple[str, ...],
     reason: str,
 ) -> None:
-    """Make the file alert-NAME.env; the page "Alerts" names its lines.
+    """Add a channel as the file alert-NAME.env.
 
-    What must stay secret (a webhook's URL, a TOKEN) comes from the FILE or the standard
-    input: what stands on the command line is seen by everybody on the machine.
+    The page "Alerts" lists the settings. Pass secrets (a webhook's URL, a TOKEN) in FILE or on the
+    standard input: every user of the machine can see the command line.
     """
     from svcserver.ctl.noting import noted  # as below
 
@@ -100,7 +105,9 @@ def add(
         lines = [*_lines(file), f"FORM={form}", *([f"URL={url}"] if url else []), *more]
         names = parse_env_file("\n".join(lines)).keys()
         if "URL" not in names:
-            fail("there is no URL: give --from FILE with a line URL=..., or --from - and write it")
+            fail(
+                "The URL is missing. Give --from FILE with a line URL=..., or --from - and type it."
+            )
         is_signed = form != MAIL and names.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
         ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
         _write(folder, name, "\n".join([*lines, *ours, ""]))
@@ -109,7 +116,7 @@ def add(
     out.data({"name": name, "file": str(path_of(folder, name))})
     out.text(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
     if is_signed:
-        out.text("each webhook is signed by the SIGNING_SECRET there: a receiver can check it")
+        out.text("Each webhook is signed with the SIGNING_SECRET in that file.")
 
 
 def _lines(file: str | None) -> list[str]:
@@ -123,9 +130,9 @@ def _lines(file: str | None) -> list[str]:
     except OSError as why:
         fail(f"{file} cannot be read: {why.strerror}")
     except UnicodeDecodeError:
-        fail(f"{file} is no text")
+        fail(f"{file} is not UTF-8 text. Save it as UTF-8.")
     if len(raw) > MOST_LINES:
-        fail(f"{file} has more than {MOST_LINES} bytes: it is no list of a channel's lines")
+        fail(f"{file} has more than {MOST_LINES} bytes. Give a channel's KEY=value lines.")
     return text.splitlines()
 
 
@@ -138,7 +145,7 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
         exposed.insert(0, "the URL")
     if exposed:
         warn(
-            f"{' and '.join(exposed)} stood on the command line, which everybody on this"
+            f"{' and '.join(exposed)} was on the command line, which every user of this"
             " machine can see, and the shell keeps: make a new one, and give it by --from FILE"
         )
 
@@ -146,7 +153,7 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
 def _write(folder: Path, name: str, text: str) -> None:
     """Write a channel's file; fails with one line."""
     if not is_name(name):
-        fail(f"{name[:40]!r} is no name: small letters, digits and -, at most 32")
+        fail(f"{name[:40]!r} is not a channel name. Use small letters, digits and -, at most 32.")
     try:
         parse_channel(text)
         text.encode()  # of words on the command line that are no UTF-8
@@ -154,17 +161,15 @@ def _write(folder: Path, name: str, text: str) -> None:
     except BadSetting as why:
         fail(str(why))
     except UnicodeEncodeError:
-        fail("a line is no UTF-8 text; write it again")
+        fail("A line is not UTF-8 text. Type it again.")
     except FileExistsError:
-        fail(f"{path_of(folder, name)} is there already; change or remove it")
+        fail(f"{path_of(folder, name)} exists already. Change or remove it.")
     except OSError as why:
         fail(f"{path_of(folder, name)} cannot be written: {why.strerror}")
 
 
-@alerts.command("test")
+@host_command(alerts, "test", reason=True)
 @click.argument("name")
-@with_reason
-@about_a_host
 def test(host: Host, out: Out, name: str, reason: str) -> None:
     """Send a test alert to a channel, even in quiet hours."""
     from svcserver.ctl.noting import noted  # the database: no alert on its way waits for it
@@ -184,13 +189,13 @@ def test(host: Host, out: Out, name: str, reason: str) -> None:
 
 def _folder(host: Host) -> Path:
     if host.folder is None:
-        fail("alerts are of a whole host; give its folder with --config DIR")
+        fail("Alerts need the host's folder. Give --config DIR.")
     return host.folder
 
 
 def _channel(host: Host, name: str) -> Channel:
     if not is_name(name):
-        fail(f"{name[:40]!r} is no channel's name")
+        fail(f"{name[:40]!r} is not a channel name. Use small letters, digits and -, at most 32.")
     try:
         return read_channel(path_of(_folder(host), name))
     except BadSetting as why:

@@ -3,20 +3,116 @@
 from __future__ import annotations
 
 import getpass
+import http.client
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import click
 from attrs import Attribute, field, frozen
 
-from svcserver.ctl.host import Host, about_a_host, with_reason
-from svcserver.ctl.http_get import NobodyListens, get_json, post_json
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.host import REASON, Host, host_command
+from svcserver.ctl.output import Failed, Out, fail
+from svcserver.kernel import json
 from svcserver.kernel.machine import SIGNING_KEY, machine_headers
 from svcserver.kernel.shapes import members
 from svcserver.kernel.system import epoch
 from svcserver.stack.components import metagame_url
+
+ANSWER_S = 5.0
+ACT_S = 60.0  # a game server may take its time to end
+UNPROVEN = (
+    "the metagame knows neither the key nor this machine's ticket: run this on its machine with "
+    "the metagame.env that it began with, and restart it where its signing key has been changed"
+)
+MAX_ANSWER = 16 * 1024 * 1024
+
+
+class NobodyListens(Failed):
+    """The connection was refused, so the request can safely be repeated."""
+
+
+def get_json(
+    base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
+) -> Any:
+    """Return the JSON of a 200 answer, None for a status in ``nothing``; else fails with one line.
+
+    ``what`` names the service in that line.
+    """
+    status, body = _exchange(base, "GET", path, headers, what, ANSWER_S)
+    if status in nothing:
+        return None
+    if status == 404:  # every component knows the paths it is asked
+        fail(f"{what} answered 404 to {path}: {foreign(base)}")
+    if status != 200:
+        fail(_refusal(status, body) or f"{what} answered {status} to {path}")
+    return _parsed(base, body, what)
+
+
+def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: str) -> Any:
+    """Return the JSON of the reply to ``body``; fails with one line."""
+    sent = {**headers, "Content-Type": "application/json"}
+    status, reply = _exchange(base, "POST", path, sent, what, ACT_S, json.dump(body))
+    if status != 200:
+        fail(_refusal(status, reply) or f"{what} answered {status} to {path}")
+    return _parsed(base, reply, what) if reply else {}
+
+
+def _refusal(status: int, body: bytes) -> str:
+    """Return a refusal's own reason, or the cure that we know; empty without either."""
+    if status == 401:
+        return UNPROVEN
+    try:
+        message = json.parse(body)
+    except json.BadJson:
+        return ""
+    return str(message.get("message") or "") if isinstance(message, dict) else ""
+
+
+def _exchange(
+    base: str,
+    method: str,
+    path: str,
+    headers: dict[str, str],
+    what: str,
+    patience_s: float,
+    body: bytes | None = None,
+) -> tuple[int, bytes]:
+    """Return the status and body of the reply; fails with one line without one."""
+    url = urlsplit(base)
+    try:
+        port = url.port or 80
+    except ValueError:
+        fail(f"{what} cannot be asked on {base}: its PORT is not a port number. Run svcctl doctor.")
+    connection = http.client.HTTPConnection(url.hostname or "", port, timeout=patience_s)
+    try:
+        connection.request(method, path, body, headers)
+        with connection.getresponse() as reply:
+            return reply.status, reply.read(MAX_ANSWER)
+    except (OSError, http.client.HTTPException) as why:
+        line = f"{what} does not answer on {base}: {why or type(why).__name__}; is it running?"
+        if isinstance(why, ConnectionRefusedError):
+            raise NobodyListens(f"{line} svcctl up starts the host") from None
+        raise Failed(line) from None
+    finally:
+        connection.close()
+
+
+def _parsed(base: str, body: bytes, what: str) -> Any:
+    try:
+        return json.parse(body)
+    except json.BadJson:
+        fail(f"{what} sent a reply that is not JSON: {foreign(base)}")
+
+
+def foreign(base: str) -> str:
+    """Return the likely cause of a reply that is not the component's."""
+    port = urlsplit(base).port or 80
+    return (
+        f"another program holds port {port} (ss -ltnp 'sport = :{port}' names it); "
+        "end it, or change PORT"
+    )
+
 
 Reply = dict[str, Any]
 Arguments = dict[str, Any]
@@ -84,7 +180,7 @@ def owner_of(host: Host) -> Owner:
     variables = host.variables("metagame")
     secret, key = variables.get(SIGNING_KEY, "").strip(), host.owner_key() or ""
     if not secret and not key:
-        fail("only the owner may do this; give --config with a folder that has an owner.key")
+        fail("This needs the owner's rights. Give --config with a folder that has an owner.key.")
     return Owner(metagame_url(variables), secret, key)
 
 
@@ -137,29 +233,27 @@ class Act:
             lines = say(reply, arguments)
             out.text(*([lines] if isinstance(lines, str) else lines))
 
-        command: Callable[..., Any] = about_a_host(run)
+        command: Callable[..., Any] = run
         for decorate in self.more:
             command = decorate(command)
-        parameters = {member.name: member for member in members(self.body).values()}
-        for name in reversed(dict.fromkeys([*self.arguments, *parameters])):
-            if name not in self.fixed:
-                command = self._parameter(parameters[name])(command)
-        make = click.command if self.group is None else self.group.command
-        made: click.Command = make(say.__name__.replace("_", "-"), help=say.__doc__)(command)
-        return made
+        members_of = {member.name: member for member in members(self.body).values()}
+        names = [*dict.fromkeys([*self.arguments, *members_of])]
+        parameters = [self._parameter(members_of[name]) for name in names if name not in self.fixed]
+        name = say.__name__.replace("_", "-")
+        return host_command(self.group, name, params=parameters, help=say.__doc__)(command)
 
-    def _parameter(self, member: Attribute[Any]) -> Callable[..., Any]:
+    def _parameter(self, member: Attribute[Any]) -> click.Parameter:
         name, kind = member.name, self.types.get(member.name)
         if name in self.arguments:
             shown = f"[{self.arguments[name]}]" if self.reads else self.arguments[name]
             metavar = None if isinstance(kind, click.Choice) else shown
-            return click.argument(name, metavar=metavar, type=kind, required=not self.reads)
+            return click.Argument([name], metavar=metavar, type=kind, required=not self.reads)
         text, flag = self.helps.get(name), member.type is bool
         if name == "reason" and text is None:
-            return with_reason
+            return REASON
         option = f"--{self.options.get(name, name.rstrip('_').replace('_', '-'))}"
         default = None if isinstance(kind, click.Choice) else member.default
-        return click.option(option, name, type=kind, is_flag=flag, default=default, help=text)
+        return click.Option([option, name], type=kind, is_flag=flag, default=default, help=text)
 
     def _request(self, arguments: Arguments) -> dict[str, Any]:
         """Return the body without members that have their default."""

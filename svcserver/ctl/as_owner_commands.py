@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from svcserver.ctl.as_owner import Act, Arguments, Owner, Reply, actor, owner_of
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.moderation import by_staff, moment, refuse
 from svcserver.ctl.output import Out, fail
 from svcserver.ctl.people import account
@@ -63,8 +63,8 @@ def _sanction(action: str, addresses: str = "", **more: Any) -> Act:
     """Return the act on an account; ``addresses`` is that option's help, empty without one."""
     helps = {
         "addresses": addresses,
-        "note": "For staff only.",
-        "for_": "Like 12h or 7d; else no end.",
+        "note": "A note that only staff can see.",
+        "for_": "Duration like 12h or 7d. Default: no end.",
     }
     return Act(
         f"Dashboard{action.capitalize()}",
@@ -87,7 +87,7 @@ def _imposed(word: str, reply: Reply, arguments: Arguments) -> str:
     return f"{reply['Username']} is {word} {until}{f', with {networks}' if networks else ''}"
 
 
-@_sanction("ban", "From where it has logged in, too.", offline=_ban_offline)
+@_sanction("ban", "Also ban the addresses it has logged in from.", offline=_ban_offline)
 def ban(reply: Reply, arguments: Arguments) -> str:
     """Ban an account and disconnect it within a second."""
     return _imposed("banned", reply, arguments)
@@ -99,7 +99,7 @@ def unban(reply: Reply, _: Arguments) -> str:
     return f"{reply['Username']} may log in again"
 
 
-@_sanction("mute", "Whoever chats from where it has logged in, too.")
+@_sanction("mute", "Also mute the addresses it has logged in from.")
 def mute(reply: Reply, arguments: Arguments) -> str:
     """Stop an account from writing in chat."""
     return _imposed("muted", reply, arguments)
@@ -124,7 +124,7 @@ def _person(owner: Owner, name: str) -> dict[str, Any]:
     """Return the account with that name or id; fails with one line."""
     person: dict[str, Any] | None = owner.find("DashboardPerson", Account=name[:64])
     if person is None:
-        fail(f"no account is called {name[:64]}")
+        fail(f"There is no account {name[:64]}. See svcctl account list.")
     return person
 
 
@@ -146,7 +146,7 @@ def rename(reply: Reply, _: Arguments) -> str:
     "entitlement",
     options={"duration": "hours"},
     types={"duration": click.FloatRange(0)},
-    helps={"duration": "How long; 0: for ever."},
+    helps={"duration": "Hours; 0 for no end."},
 )
 def grant(_: Reply, arguments: Arguments) -> str:
     """Give an account an entitlement."""
@@ -166,7 +166,10 @@ def revoke(reply: Reply, arguments: Arguments) -> str:
     "SeedProgression", SeedWish, "mode", types={"mode": click.Choice(["fresh", "grandfather"])}
 )
 def seed(reply: Reply, arguments: Arguments) -> str:
-    """Reset all progress of an account, or complete it."""
+    """Reset all progress of an account, or complete it.
+
+    "fresh" starts every track from zero, "grandfather" completes every track.
+    """
     return (
         f"{len(reply['Tracks'])} tracks of {arguments['user_id']['name']} written ({reply['Mode']})"
     )
@@ -184,9 +187,8 @@ def merge_notes(reply: Reply, _: Arguments) -> str:
     return f"{reply['Moved']} notes of {reply['Username']} now belong to {reply['To']}"
 
 
-@account.command("show")
+@host_command(account, "show")
 @click.argument("name")
-@about_a_host
 def show(host: Host, out: Out, name: str) -> None:
     """Show all that staff can see of an account."""
     person = _person(owner_of(host), name)
@@ -199,7 +201,7 @@ def show(host: Host, out: Out, name: str) -> None:
 
 def _announce(_: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply:
     if bool(arguments["text"]) is arguments["clear"]:
-        fail("give a TEXT to announce, or --clear to end what is announced")
+        fail("Give a TEXT to announce, or --clear to end the announcement.")
     return act()
 
 
@@ -208,17 +210,17 @@ def _announce(_: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply
     AnnouncementWish,
     {"text": "TEXT"},
     helps={
-        "restart_in": "Like 10m: a countdown to a restart.",
-        "for_": "How long it is shown, like 2h; else 1h.",
+        "restart_in": "Count down to a restart, like 10m.",
+        "for_": "How long to show it, like 2h. Default: 1h.",
     },
-    more=[click.option("--clear", is_flag=True, help="End what is announced.")],
+    more=[click.option("--clear", is_flag=True, help="End the current announcement.")],
     send=_announce,
     reads=True,
 )
 def announce(reply: Reply, arguments: Arguments) -> list[str]:
     """Announce TEXT in the status banner and in chat.
 
-    Without a TEXT it says what is announced now.
+    Without TEXT, show the current announcement.
     """
     current = reply["announcement"]
     if current is None:
@@ -239,7 +241,10 @@ def announce(reply: Reply, arguments: Arguments) -> list[str]:
     reads=True,
 )
 def registration(reply: Reply, _: Arguments) -> str:
-    """Show or set who may register."""
+    """Show or set who may register.
+
+    MODE applies until the metagame restarts.
+    """
     return f"registration is {reply.get('RegistrationMode', 'not set')}"
 
 
@@ -248,13 +253,12 @@ def guild() -> None:
     """List guilds, or disband one."""
 
 
-@guild.command("list")
-@about_a_host
+@host_command(guild, "list")
 def listed(host: Host, out: Out) -> None:
     """List all guilds with leader and size."""
     guilds = owner_of(host).find("Guilds")
     if guilds is None:
-        fail("guilds are switched off (GUILDS=0)")
+        fail("Guilds are off. Set GUILDS=1 in metagame.env and restart the metagame.")
     out.data({"guilds": guilds})
     rows = [[guild["name"], guild["leader"] or "", str(guild["members"])] for guild in guilds]
     out.table(["guild", "leader", "members"], rows)
@@ -288,8 +292,7 @@ def gameserver() -> None:
     """Manage the running game servers."""
 
 
-@gameserver.command("list")
-@about_a_host
+@host_command(gameserver, "list")
 def list_game_servers(host: Host, out: Out) -> None:
     """List the running game servers."""
     reply = owner_of(host).get(SERVERS)
@@ -307,9 +310,8 @@ def list_game_servers(host: Host, out: Out) -> None:
     out.table(["id", "kind", "port", "map", "since"], rows)
 
 
-@gameserver.command("console")
+@host_command(gameserver, "console")
 @click.argument("server")
-@about_a_host
 def console(host: Host, out: Out, server: str) -> None:
     """Show the last lines that a game server printed."""
     owner = owner_of(host)

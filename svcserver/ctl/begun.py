@@ -59,7 +59,7 @@ def read(folder: Path) -> Begun | None:
     except FileNotFoundError:
         return None
     except (json.BadJson, TypeError):
-        fail(f"{folder / NOTE} is damaged, so a host was begun there: empty {folder}, and repeat")
+        fail(f"{folder / NOTE} is damaged. Empty {folder} and run the command again.")
     if (folder / LAST).exists() or not others(folder):
         clear(folder)
         return None
@@ -117,7 +117,7 @@ def clear(folder: Path, *, note: bool = True) -> None:
             left.unlink(missing_ok=True)
     except OSError as why:
         by_hand = f"rm -r {shlex.quote(str(left))}"
-        warn(f"{left} cannot be removed: {why.strerror}; do it by hand: {by_hand}")
+        warn(f"{left} cannot be removed: {why.strerror}; remove it yourself: {by_hand}")
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
-        fail(f"{folder} is no folder; choose another name")
+        fail(f"{folder} is not a folder. Choose another name.")
     try:
         import fcntl
     except ImportError:  # Windows: nobody but the owner keeps two commands apart
@@ -137,7 +137,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            fail(f"another command makes a host in {folder}: wait until it has ended")
+            fail(f"another command is making a host in {folder}. Wait until it has ended.")
         yield
     finally:
         os.close(handle)

@@ -28,7 +28,7 @@ from svcserver.ctl.as_owner import owner_of
 from svcserver.ctl.doctor.command import as_data, examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.doctor.reading import SHAPES
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.stack_process import LOG
 from svcserver.ctl.status_command import look
@@ -50,20 +50,20 @@ STACK = (*variables(Stack), *variables(BackupSettings))
 _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUNCHER|INVITE")
 
 
-@click.command("bundle")
+@host_command(None, "bundle")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--lines", type=click.IntRange(0, 10_000), default=2000, help="Of the log.")
-@about_a_host
+@click.option("--lines", type=click.IntRange(0, 10_000), default=2000, help="Lines of the log.")
 def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
     """Collect diagnostics into one file without secrets.
 
-    It holds no secret, but names and addresses of players: send it to whom you trust.
+    FILE is a tar.gz with the doctor's findings, versions, settings, logs and figures. It holds
+    names and addresses of players: send it only to people you trust.
     """
     folder = host.folder
     if folder is None:
-        fail("a bundle is of a whole host; give its folder with --config DIR")
+        fail("A bundle needs the host's folder. Give --config DIR.")
     if not any(folder.glob("*.env")):
-        fail(f"{folder} is no host: it has no settings; make one with svcctl init DIR")
+        fail(f"{folder} is not a host: it has no settings. Make one with svcctl init DIR.")
     target = file or Path(time.strftime("svc-bundle-%Y%m%d-%H%M%S.tar.gz"))
     known = sorted(secrets_of(host, folder), key=len, reverse=True)
     parts = {name: without(text, known) for name, text in contents(host, folder, lines)}
@@ -73,7 +73,9 @@ def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
         fail(f"{target} cannot be written: {why.strerror}")
     out.data({"file": str(target.absolute()), "parts": sorted(parts)})
     out.text(f"{target.absolute()}: {', '.join(sorted(parts))}")
-    out.text("It holds no secret, but names and addresses of players: send it to whom you trust.")
+    out.text(
+        "It holds no secrets, but names and addresses of players: send it only to people you trust."
+    )
 
 
 def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:

@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import click
 from attrs import asdict, frozen
 
 from svcserver.ctl.disk_growth import HORIZON_DAYS, WIDTH, Filled, as_data, disks, show
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail
 from svcserver.deploy.fleet import PERSISTENT
 from svcserver.deploy.hunts import Kind
@@ -122,17 +121,16 @@ def idle_ticks(processes: Path = PROCESSES) -> int:
     return int(words[4]) + int(words[5])
 
 
-@click.command("capacity")
-@about_a_host
+@host_command(None, "capacity")
 def capacity(host: Host, out: Out) -> None:
     """Measure running hunts and estimate how many more fit.
 
-    Without a hunt under way the figures of deploy.env stand in for its memory.
+    While no hunt runs, the memory figures of deploy.env are used.
     """
     if host.folder is None:
-        fail("capacity is of a whole host; give its folder with --config DIR")
+        fail("Capacity needs the host's folder. Give --config DIR.")
     if not PROCESSES.is_dir():
-        fail("this measures by /proc, which Linux has")
+        fail("svcctl capacity needs /proc, so it works only on Linux.")
     settings = host.settings("deploy", Settings)
     data = Path(host.variables("stack").get("DATA_DIR", "")) if _has_stack(host) else Path()
     folder = host.folder / data  # an absolute DATA_DIR stays what it is
@@ -190,9 +188,7 @@ def _show(
     how = f"measured on {cost.measured}" if cost.measured else f"assumed: {assumed}"
     out.text(f"a hunt takes {cost.memory_mb:.0f} MB and {cost.cores:.3f} cores ({how})")
     run = "1 hunt runs" if running == 1 else f"{running} hunts run"
-    out.text(
-        f"{run}, {first.more or 'no'} more {_fit(first.more)}; what ends first: {first.name}", ""
-    )
+    out.text(f"{run}, {first.more or 'no'} more {_fit(first.more)}; the limit is {first.name}", "")
     drawn = bars([limit.more for limit in limits])
     rows = [
         [limit.name, f"{limit.more}", bar, limit.why]

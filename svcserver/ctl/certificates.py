@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from svcserver.ctl.envfile import change
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.edge.certificate import (
@@ -29,21 +29,30 @@ def cert() -> None:
     """Manage the gateway's certificate."""
 
 
-@cert.command("make")
-@click.option("--host", "hosts", metavar="H", multiple=True, required=True, help="Name or address.")
+@host_command(cert, "make", reason=True)
 @click.option(
-    "--out", "folder", metavar="DIR", type=click.Path(path_type=Path), help="Default: the host's."
+    "--host",
+    "hosts",
+    metavar="H",
+    multiple=True,
+    required=True,
+    help="A name or address that players use.",
 )
-@click.option("--force", is_flag=True, help="Replace the one in use; every invite breaks.")
-@with_reason
-@about_a_host
+@click.option(
+    "--out",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Default: the host's folder.",
+)
+@click.option("--force", is_flag=True, help="Replace the current one; all invites break.")
 def make(
     host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool, reason: str
 ) -> None:
     """Make a self-signed certificate, or prepare the next.
 
-    Where there is one, the next one is prepared: invites made from then on name both, and
-    svcctl cert switch puts it in its place.
+    If there is a certificate, the next one is prepared: new invites then name both, and svcctl cert
+    switch activates it.
     """
     paths = pair_of(host, folder)
     renewal = not force and paths[0].exists()
@@ -52,7 +61,7 @@ def make(
     ours = host if folder is None else Host()  # what is made elsewhere is no host's yet
     with noted(ours, "make certificate", reason=reason) as trace, told(paths[0].parent):
         if renewal and paths[0].exists():
-            fail(f"the next certificate is prepared already ({paths[0]}); see svcctl cert switch")
+            fail(f"The next certificate is already prepared ({paths[0]}). Run svcctl cert switch.")
         pair = make_pair(hosts)
         certificate, key = write_pair_to(pair, paths, force=force or renewal)
         trace.after = {"fingerprint": pair.fingerprint, "next": renewal}
@@ -73,14 +82,12 @@ def make(
         )
 
 
-@cert.command("switch")
-@with_reason
-@about_a_host
+@host_command(cert, "switch", reason=True)
 def switch(host: Host, out: Out, reason: str) -> None:
     """Use the certificate that cert make has prepared.
 
-    Players whose invites name it, made since then, notice nothing; older invites break. The
-    certificate that was in use stays beside it, with -previous in its name.
+    Invites that name the new certificate keep working, older ones break. The old certificate is
+    kept with -previous in its name.
     """
     paths = pair_of(host, None)
     with noted(host, "switch certificate", reason=reason) as trace, told(paths[0].parent):
@@ -92,14 +99,16 @@ def switch(host: Host, out: Out, reason: str) -> None:
             change(relay, {"SVC_RELAY_FINGERPRINT": pair.fingerprint})
         trace.before, trace.after = {"fingerprint": before}, {"fingerprint": pair.fingerprint}
     out.data({"certificate": str(paths[0]), "fingerprint": pair.fingerprint})
-    out.text(f"fingerprint  {pair.fingerprint}", "Restart the gateway: it reads it when it starts.")
+    out.text(f"fingerprint  {pair.fingerprint}", "Restart the gateway to use it.")
 
 
-@cert.command("fingerprint")
+@host_command(cert, "fingerprint")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@about_a_host
 def show(host: Host, out: Out, file: Path | None) -> None:
-    """Print the SHA-256 that invites carry."""
+    """Print the SHA-256 that invites carry.
+
+    FILE defaults to the host's GATEWAY_CERT.
+    """
     path = file or host.path(host.variables("gateway").get("GATEWAY_CERT", ""))
     try:
         digest = fingerprint(path.read_bytes())

@@ -18,7 +18,7 @@ from svcserver.content.manifest_builder import (
     load_manifest,
     verify_manifest,
 )
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.launcher_file import BUILT, how, put
 from svcserver.ctl.output import Out, fail
 from svcserver.edge.joining import LAUNCHER_FILE, launcher_folder
@@ -31,13 +31,15 @@ def content() -> None:
     """Manage the game files and the launcher for download."""
 
 
-@content.command("manifest")
+@host_command(content, "manifest")
 @click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
 @click.option("--build", default=BUILD, help="The game's build, shown to launchers.")
 @click.option("--out", "output", type=click.Path(path_type=Path), help="The manifest file.")
-@about_a_host
 def manifest(host: Host, out: Out, folder: Path | None, build: str, output: Path | None) -> None:
-    """Hash the files in DIR and write the manifest."""
+    """Hash the files in DIR and write the manifest.
+
+    DIR defaults to CONTENT_GAME_DIR.
+    """
     game, target = places(host, folder, output)
     try:
         with progress_bar(out) as report:
@@ -49,12 +51,14 @@ def manifest(host: Host, out: Out, folder: Path | None, build: str, output: Path
     out.text(f"{target}: {count} files, {size} bytes; restart svc-content to hand them out")
 
 
-@content.command("verify")
+@host_command(content, "verify")
 @click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
 @click.option("--manifest", "listed", type=click.Path(path_type=Path), help="The manifest file.")
-@about_a_host
 def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> None:
-    """Compare the files in DIR with the manifest."""
+    """Compare the files in DIR with the manifest.
+
+    DIR defaults to CONTENT_GAME_DIR.
+    """
     game, source = places(host, folder, listed)
     try:
         with progress_bar(out) as report:
@@ -70,23 +74,23 @@ def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> No
             out.text(f"{word:8} {path}")
     if not result.good:
         count = sum(len(paths) for paths in bad.values())
-        fail(f"{count} files are not as the manifest says; put them back or build a new manifest")
-    out.text(f"{len(result.ok)} files are as the manifest says")
+        fail(f"{count} files differ from the manifest. Put them back, or build a new manifest.")
+    out.text(f"{len(result.ok)} files match the manifest")
 
 
-@content.command("launcher")
+@host_command(content, "launcher")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path), default=BUILT)
-@about_a_host
 def launcher(host: Host, out: Out, file: Path) -> None:
     """Offer the launcher FILE for download.
 
-    It is part of a release. Without FILE it is the one that make launcher has left in a clone.
+    Players download it with its checksum. FILE is svc-launcher.pyz of a release; in a clone it
+    defaults to the file that make launcher built.
     """
     if not file.is_file():
         fail(f"{file} is not there; {how(host.folder)}")
     folder = launcher_folder(host.folder) if host.folder is not None else None
     if folder is None:
-        fail("name a folder in CONTENT_LAUNCHER_DIR of content.env, and the host with --config DIR")
+        fail("Set CONTENT_LAUNCHER_DIR in content.env, and give the host with --config DIR.")
     try:
         sha256 = put(file, folder)
     except OSError as why:
@@ -100,9 +104,9 @@ def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path
     variables = host.variables("content") if folder is None or host.folder is not None else {}
     game = folder or host.path(variables.get("CONTENT_GAME_DIR", ""))
     if folder is None and not variables.get("CONTENT_GAME_DIR"):
-        fail("name the game's folder, or set CONTENT_GAME_DIR")
+        fail("Give the game's folder, or set CONTENT_GAME_DIR.")
     if not game.is_dir():
-        fail(f"{game} is no folder; name the game's folder")
+        fail(f"{game} is not a folder. Give the game's folder.")
     if manifest is not None:
         return game, manifest
     if folder is None and variables.get("CONTENT_MANIFEST"):

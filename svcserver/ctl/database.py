@@ -35,7 +35,9 @@ def url_of(host: Host) -> URL:
     """Return DATABASE_URL, with a relative file resolved in the metagame's working directory."""
     named = host.variables("metagame").get("DATABASE_URL", "") or DEFAULT_URL
     if named == UNNAMED:
-        fail(f"{host.name_of('metagame')}: DATABASE_URL is still {UNNAMED}; write your own there")
+        fail(
+            f"{host.name_of('metagame')}: DATABASE_URL is still {UNNAMED}; write your own URL there"
+        )
     try:
         url = database_url(named)
     except ValueError as why:
@@ -93,7 +95,7 @@ def existing_file(file: Path) -> Path:
         hindrance = obstacle(file)
         fail("; ".join(hindrance or (f"{file}: {why.strerror}", "look at its folder")))
     if not file.is_file():
-        fail(f"{file} is no file; correct DATABASE_URL")
+        fail(f"{file} is not a file. Correct DATABASE_URL.")
     return file
 
 
@@ -166,7 +168,7 @@ def _one_line(engine: Engine) -> Iterator[None]:
         hindrance = obstacle(file) if file is not None else None
         if hindrance is not None:
             fail("; ".join(hindrance))
-        cure = cure_of(why) or "look with svcctl db check"
+        cure = cure_of(why) or "run svcctl db check"
         fail(f"the database cannot be used: {describe(why)}; {cure}")
     finally:
         engine.dispose()

@@ -14,7 +14,7 @@ import click
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database, postgres, postgres_restore, running
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, HalfDone, Out, fail
 from svcserver.ctl.stopping import STOPPED, stoppable
@@ -44,9 +44,7 @@ def db() -> None:
     """Upgrade, check, restore or copy the database."""
 
 
-@db.command("upgrade")
-@with_reason
-@about_a_host
+@host_command(db, "upgrade", reason=True)
 def upgrade(host: Host, out: Out, reason: str) -> None:
     """Upgrade the database to the installed version."""
     with noted(host, "upgrade database", reason=reason):
@@ -84,7 +82,9 @@ def bring_up(url: URL, previous: Path | None) -> None:
         line = f"{so_far}; once that is mended: svcctl db upgrade ({why.message})"
         raise HalfDone(line, _NOT_UPGRADED) from None
     except STOPPED:
-        raise HalfDone(f"stopped; {so_far}; svcctl db upgrade goes on", _NOT_UPGRADED) from None
+        raise HalfDone(
+            f"stopped; {so_far}; run svcctl db upgrade to continue", _NOT_UPGRADED
+        ) from None
 
 
 def _way_back(previous: Path | None) -> str:
@@ -100,10 +100,12 @@ def migrate_restored(url: URL) -> None:
         end_all_sessions(tx)
 
 
-@db.command("check")
-@about_a_host
+@host_command(db, "check")
 def check(host: Host, out: Out) -> None:
-    """Check every page and reference of the database."""
+    """Check every page and reference of the database.
+
+    Fail if any fault is found.
+    """
     url = database.url_of(host)
     faults = sqlite_faults(database.file_of(url))
     with database.transaction(database.existing(url)) as tx:
@@ -114,7 +116,7 @@ def check(host: Host, out: Out) -> None:
         fail(f"the database is damaged: {faults[0]}; {cure_of_damage(faults)}")
     revision = str(row[0]) if row is not None else "none"
     out.data({"ok": True, "revision": revision, "accounts": accounts, "saves": saves})
-    out.text(f"the database is sound: revision {revision}, {accounts} accounts, {saves} saves")
+    out.text(f"The database is sound: revision {revision}, {accounts} accounts, {saves} saves")
 
 
 def sqlite_faults(file: Path | None) -> list[str]:
@@ -172,10 +174,8 @@ def _to_read(file: Path) -> str:
     return f"file:{quote(str(file))}?mode=ro"
 
 
-@db.command("backup", hidden=True)
+@host_command(db, "backup", reason=True, hidden=True)
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
-@with_reason
-@about_a_host
 def backup(host: Host, out: Out, target: Path, reason: str) -> None:
     """Do the same as svcctl backup now --database FILE."""
     copy_database(host, out, target, reason)
@@ -185,7 +185,7 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
     """Copy a snapshot of the database into a new file and check the copy."""
     with noted(host, "backup", target.name, reason=reason), stoppable():
         if target.exists():
-            fail(f"{target} exists already; a backup never overwrites: choose another name")
+            fail(f"{target} exists already; choose another name")
         url = database.url_of(host)
         fresh = target.with_name(target.name + ".new")
         try:
@@ -197,7 +197,7 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
                 copy_sqlite(database.existing_file(file), fresh)
                 make_one_file(fresh)
                 if faults := sqlite_faults(fresh):
-                    fail(f"the copy is damaged: {faults[0]}; look with svcctl db check")
+                    fail(f"the copy is damaged: {faults[0]}; run svcctl db check")
             fresh.rename(target)
         except OSError as why:
             fail(f"{target} cannot be written: {why.strerror}")
@@ -207,18 +207,15 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
     out.text(f"{target}: {target.stat().st_size} bytes, checked")
 
 
-@db.command("restore")
+@host_command(db, "restore", reason=True)
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--stop", is_flag=True, help="Stop the host first, if it runs.")
-@with_reason
-@about_a_host
+@click.option("--stop", is_flag=True, help="Stop a running host first.")
 def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None:
     """Replace the database by the backup FILE.
 
-    A running host is refused: what players do meanwhile would be lost.
-
-    SQLite: beside its file, as svc.db.before-restore-DATE-TIME. PostgreSQL: in the host's folder,
-    as before-restore-DATE-TIME.dump, which this command puts back like any other backup.
+    The host must be stopped, or give --stop. The previous database is kept: SQLite's beside its
+    file, as svc.db.before-restore-DATE-TIME, PostgreSQL's in the host's folder, as
+    before-restore-DATE-TIME.dump. This command can restore it.
     """
     with noted(host, "restore", source.name, reason=reason), stoppable():
         url = database.url_of(host)
@@ -229,11 +226,11 @@ def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None
             running.refuse_running(host, url)
         if file is not None:
             if faults := sqlite_faults(source):
-                fail(f"{source} is no sound backup ({faults[0]}); the database was not touched")
+                fail(f"{source} is no sound backup ({faults[0]}); the database was not changed")
             if not _has_accounts(source):
-                fail(f"{source} is no backup of a host; the database was not touched")
+                fail(f"{source} is no backup of a host; the database was not changed")
             if has_foreign_code(source):
-                fail(f"{source}: {FOREIGN_CODE}; the database was not touched")
+                fail(f"{source}: {FOREIGN_CODE}; the database was not changed")
         with running.stopped(host, url, out, stop_it=stop):
             if file is None:
                 previous = postgres_restore.put_back(source, url, host.path(""), out.text)
@@ -289,7 +286,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
         hindrance = database.obstacle(source) or database.obstacle(target)
         if hindrance is not None:
             fail(f"{source} cannot be copied to {target}: {'; '.join(hindrance)}")
-        cure = cure_of(why) or "look with svcctl db check"
+        cure = cure_of(why) or "run svcctl db check"
         fail(f"{source} cannot be copied to {target}: {why}; {cure}")
 
 

@@ -30,13 +30,13 @@ REVISION = "alembic_version"
 @db.command("copy")
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def copy(source: str, target: str, as_json: bool) -> None:
     """Copy a database between SQLite and PostgreSQL.
 
-    Both are a DATABASE_URL, or an env file that holds one (a password on the command
-    line is seen by everybody on the machine). Stop the stack before: what players do
-    while it runs may be missing in TARGET.
+    SOURCE and TARGET are each a DATABASE_URL, or an env file that holds one: use a file for a URL
+    with a password, because every user can see the command line. TARGET must be empty. Stop the
+    stack first, or TARGET may lack recent changes.
     """
     out = Out(as_json)
     urls = place(source), place(target)
@@ -67,17 +67,17 @@ def place(words: str) -> URL:
 def copy_all(source: URL, target: URL) -> dict[str, int]:
     """Copy all rows in one transaction of ``target``; return the number of rows per table."""
     if source == target:
-        fail("SOURCE and TARGET are the same database; name another target")
+        fail("SOURCE and TARGET are the same database; choose another target")
     _must_be_empty(target)
     with _moment(database.existing(source)) as old:
         before = _Known.of(old)
         if before.revision is None:
-            fail("SOURCE is no database of a host; name the one of DATABASE_URL")
+            fail("SOURCE is not a host's database. Give the one of DATABASE_URL.")
         migrate(target)
         with database.transaction(make_engine(target)) as new:
             after = _Known.of(new)
             if before.revision != after.revision:
-                fail("SOURCE is of another version; bring it up to date with svcctl db upgrade")
+                fail("SOURCE is of another version. Upgrade it with svcctl db upgrade.")
             return _fill(old, before, new, after)
 
 
@@ -88,7 +88,7 @@ def _must_be_empty(target: URL) -> None:
     with _moment(make_engine(target)) as tx:
         for table in _Known.of(tx).tables:
             if _count(tx, table):
-                fail(f"TARGET is not empty: {table.name} has rows; name a new database")
+                fail(f"TARGET is not empty: {table.name} has rows. Give a new database.")
 
 
 @frozen
@@ -112,7 +112,7 @@ def _fill(old: Connection, before: _Known, new: Connection, after: _Known) -> di
     targets = {table.name: table for table in after.tables}
     unknown = [table.name for table in before.tables if table.name not in targets]
     if unknown:
-        fail(f"SOURCE has a table of its own, {unknown[0]}; nothing was copied: move it away")
+        fail(f"SOURCE has the unknown table {unknown[0]}. Nothing was copied; remove it first.")
     sources = {table.name: table for table in before.tables}
     counts = {}
     for table in after.tables:  # referenced tables come first

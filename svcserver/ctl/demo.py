@@ -17,7 +17,7 @@ from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.launcher_file import how, supply
 from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
-from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import findings, live, tell_times
 from svcserver.ctl.stack_process import Stack
@@ -27,17 +27,21 @@ from svcserver.kernel.digits import whole_in
 
 FOLDER = "demo-host"
 PORTS = Ports(gateway=61443, relay=61010)
-STOPPED = PlayFailed("stack", "stopped before the evening was over")
+STOPPED = PlayFailed("stack", "stopped before the session ended")
 
 
 @click.command("demo")
 @click.option("--config", metavar="DIR", default=FOLDER, help="The demo host's folder.")
-@click.option("--once", is_flag=True, help="Stop after the evening; 0 when all worked.")
-@click.option("--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="How many come.")
-@click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Hunts they go on.")
-@click.option("--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of one.")
-@click.option("--times", is_flag=True, help="Tell how long each kind of request took.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@click.option("--once", is_flag=True, help="Stop after the session; exit with 0 on success.")
+@click.option(
+    "--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="Number of players."
+)
+@click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Number of hunts.")
+@click.option(
+    "--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of a hunt."
+)
+@click.option("--times", is_flag=True, help="Print the duration of each kind of request.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @as_owner_of_its_folder
 def demo(
     config: str,
@@ -65,7 +69,7 @@ def demo(
     if why is STOPPED:
         fail(why.fault)
     if why is not None:
-        fail(f"the evening failed at the {why}; the services' log is {folder / 'stack.log'}")
+        fail(f"the session failed at the {why}; see the log {folder / 'stack.log'}")
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> PlayFailed | None:

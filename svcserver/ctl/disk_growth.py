@@ -16,8 +16,7 @@ from attrs import define, field, frozen
 from sqlalchemy import Connection, func, select, text
 
 from svcserver.allowlist.persistence import MAX_AUDIT
-from svcserver.ctl.backup.command import wanted_of
-from svcserver.ctl.backup.runs import known
+from svcserver.ctl.backup.command import known, wanted_of
 from svcserver.ctl.database import file_of, transact, url_of
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import Out

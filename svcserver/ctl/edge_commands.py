@@ -6,7 +6,7 @@ import click
 
 from svcserver.allowlist.service import close_ports
 from svcserver.allowlist.settings import Settings as AllowlistSettings
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.settings import BadSetting
 from svcserver.relay.checking import verdict
@@ -19,9 +19,8 @@ def relay() -> None:
     """Check a player's relay."""
 
 
-@relay.command("check")
-@click.option("--invite", metavar="STRING|FILE", help="The invite; default: the relay's settings.")
-@about_a_host
+@host_command(relay, "check")
+@click.option("--invite", metavar="STRING|FILE", help="The invite. Default: the relay's settings.")
 def check(host: Host, out: Out, invite: str | None) -> None:
     """Connect to the gateway and check its certificate."""
     settings = host.settings("relay", RelaySettings) if invite is None else RelaySettings()
@@ -41,8 +40,7 @@ def allowlist() -> None:
     """Manage the firewall rule for the game ports."""
 
 
-@allowlist.command("close-ports")
-@about_a_host
+@host_command(allowlist, "close-ports")
 def close(host: Host, out: Out) -> None:
     """Close the game ports after svc-allowlist was killed."""
     settings = host.settings("allowlist", AllowlistSettings)

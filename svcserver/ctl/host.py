@@ -106,7 +106,7 @@ def unreadable(path: Path, why: OSError | UnicodeDecodeError) -> str:
 def find(config: str | None, env_file: str | None) -> Host:
     """Return the host that the options name."""
     if config is not None and env_file is not None:
-        fail("give --config or --env-file, not both")
+        fail("Give --config or --env-file, not both.")
     if env_file is not None:
         return Host(None, Path(env_file), os.environ)
     if config is not None:
@@ -153,13 +153,6 @@ def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def with_reason(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option ``--reason`` to a command."""
-    return click.option(
-        "--reason", default="", callback=_plain, help="Why; it stands in the audit log."
-    )(command)
-
-
 def _plain(_: click.Context, option: click.Parameter, text: str) -> str:
     """Return the option's value; fails with one line if it is not plain text."""
     if not is_plain(text):
@@ -167,19 +160,31 @@ def _plain(_: click.Context, option: click.Parameter, text: str) -> str:
     return text
 
 
-def about_a_host(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--config``, ``--env-file`` and ``--json`` to a command.
+REASON = click.Option(
+    ["--reason"], default="", callback=_plain, help="The reason, for the audit log."
+)
+AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+HOST_OPTIONS = (
+    click.Option(["--config"], metavar="DIR", help="The host's folder, made by svcctl init."),
+    click.Option(["--env-file"], metavar="FILE", help="An env file of one component."),
+    AS_JSON,
+)
 
-    The command gets ``host`` and ``out`` instead.
-    """
 
-    @click.option("--config", metavar="DIR", help="The host's folder, made by svcctl init.")
-    @click.option("--env-file", metavar="FILE", help="One component's KEY=value lines.")
-    @click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
-    @functools.wraps(command)
-    def run(config: str | None, env_file: str | None, as_json: bool, **rest: Any) -> Any:
-        host = find(config, env_file)
-        with as_owner_of(host.home):
-            return command(host=host, out=Out(as_json), **rest)
+def host_command(
+    group: click.Group | None, name: str, *, reason: bool = False, **options: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function that takes ``host`` and ``out`` a command with ``HOST_OPTIONS``."""
 
-    return run
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        @functools.wraps(function)
+        def run(config: str | None, env_file: str | None, as_json: bool, **rest: Any) -> Any:
+            host = find(config, env_file)
+            with as_owner_of(host.home):
+                return function(host=host, out=Out(as_json), **rest)
+
+        command: click.Command = (click if group is None else group).command(name, **options)(run)
+        command.params += [*([REASON] if reason else []), *HOST_OPTIONS]
+        return command
+
+    return decorate

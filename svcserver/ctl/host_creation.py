@@ -323,7 +323,7 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
         add_game_server_key(tx, plan.secrets.game_server.reveal())
         if (owner := accounts.by_key(key)) is not None:  # of an earlier command
             if owner.username != name:
-                warn(f"--owner {name} did not count: the owner is {owner.username} already")
+                warn(f"--owner {name} was ignored: the owner is {owner.username} already")
             return owner.username
         rules.check_free(accounts, name)
         accounts.add(Account(new_account_id(), name, is_admin=True), key, time.time())

@@ -12,11 +12,10 @@ from click.core import ParameterSource
 
 from svcserver.board.address import SCHEMES
 from svcserver.board.factory import live_url
-from svcserver.ctl.blueprint import Ports, Scale
+from svcserver.ctl.blueprint import LOOPBACK, Ports, Scale, is_private, own_address
 from svcserver.ctl.host import as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import DATABASE, LIVE_CONFIG, UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, config_of, fail, program, warn
-from svcserver.ctl.private_network import LOOPBACK, is_private, own_address
 from svcserver.db.engine import database_url
 from svcserver.edge.invite import is_host
 from svcserver.kernel.digits import whole_in
@@ -35,21 +34,21 @@ FIRST_NO_PORT = 65_536
 @click.option(
     "--public-host",
     metavar="H[:PORT]",
-    help="Host on the internet: the address or name players reach it by, or H:PORT.",
+    help="Make a public host that players reach at this name or address.",
 )
 @click.option(
     "--private-host",
     metavar="A",
-    help="Host in private: the IPv4 address to listen on. Default: that of the overlay network.",
+    help="Make a private host on this IPv4 address. Default: the overlay network's.",
 )
-@click.option("--workers", type=click.IntRange(1, MOST), default=1, help="Metagames at once.")
+@click.option("--workers", type=click.IntRange(1, MOST), default=1, help="Number of metagames.")
 @click.option(
     "--database",
     metavar="URL",
     default="",
     envvar=DATABASE_VARIABLE,
     show_envvar=True,
-    help="A postgresql:// database to use.",
+    help="A postgresql:// URL. Default: a file.",
 )
 @click.option(
     "--live",
@@ -57,22 +56,22 @@ FIRST_NO_PORT = 65_536
     default="",
     envvar=LIVE_VARIABLE,
     show_envvar=True,
-    help="A valkey:// or valkeys:// to use.",
+    help="A valkey:// or valkeys:// URL. Default: memory.",
 )
 @click.option(
     "--share-database",
     "shared",
     is_flag=True,
-    help="The database may have accounts, of another host: be one more on it.",
+    help="Join the database of another host.",
 )
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
 @click.option(
     "--data",
     metavar="DIR2",
     type=click.Path(path_type=Path),
-    help="Keep database, game files and logs there, and only settings in DIR.",
+    help="Folder for database, game files and logs. Default: DIR.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @as_owner_of_its_folder
 def init(
     folder: Path,
@@ -88,11 +87,12 @@ def init(
 ) -> None:
     """Create a new host's folder with keys and settings.
 
-    With --public-host players come over the internet through the gateway; without it the
-    host is private, and players come over an overlay network such as a VPN.
+    Existing files are never overwritten. With --public-host, players connect over the internet
+    through the gateway. Without it the host is private, and players connect over an overlay network
+    such as a VPN.
 
-    Give a URL that has a password by its environment variable: what stands on the command
-    line is seen by everybody on the machine.
+    Pass a URL with a password by its environment variable, because every user can see the command
+    line.
     """
     out = Out(as_json)
     place = place_of(public_host, private_host)
@@ -123,11 +123,11 @@ class PublicAddress:
 def place_of(public_host: str | None, private_host: str | None) -> PublicAddress:
     """Return the checked options of ``init`` and ``up``; fails with one line."""
     if public_host is not None and private_host is not None:
-        fail("give --public-host or --private-host, not both")
+        fail("Give --public-host or --private-host, not both.")
     if private_host is not None and not is_private(private_host):
         fail(
             f"--private-host {private_host} is neither in 100.64.0.0/10 nor loopback: "
-            "on any other address every stranger reaches the metagame; use --public-host"
+            "on any other address the metagame is open to everybody. Use --public-host."
         )
     if public_host is None:
         address = private_host or own_address() or LOOPBACK
@@ -143,7 +143,7 @@ def place_of(public_host: str | None, private_host: str | None) -> PublicAddress
         return PublicAddress(name, private=False)
     ports = Ports()
     if number in astuple(evolve(ports, gateway=0)):
-        fail(f"--public-host {public_host}: port {number} is another component's; give another")
+        fail(f"--public-host {public_host}: port {number} is another component's. Choose another.")
     ports = evolve(ports, gateway=number)
     return PublicAddress(name, private=False, ports=ports, port_given=True)
 
@@ -151,7 +151,7 @@ def place_of(public_host: str | None, private_host: str | None) -> PublicAddress
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
     """Return the three options, checked; fails with one line."""
     if workers > 1 and private:
-        fail("--workers needs a gateway, which spreads the requests: give --public-host, too")
+        fail("--workers needs a gateway. Give --public-host, too.")
     try:
         if database:
             database_url(database)
@@ -186,8 +186,8 @@ def warn_of_passwords(scale: Scale) -> None:
     ):
         if password and source_of(name) is ParameterSource.COMMANDLINE:
             warn(
-                f"the password of --{name} stood on the command line, which everybody on"
-                " this machine can see, and the shell keeps: make a new one, and give the URL by"
+                f"the password of --{name} was on the command line, which every user of"
+                " this machine can see and the shell keeps. Make a new one and give the URL in"
                 f" {variable}"
             )
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from svcserver.ctl.database import transact
 from svcserver.ctl.envfile import change
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.settings import comma_list
@@ -57,30 +57,29 @@ def keys() -> None:
     """Manage the keys that sign players' tokens."""
 
 
-@keys.command("list")
-@about_a_host
+@host_command(keys, "list")
 def list_keys(host: Host, out: Out) -> None:
     """Show which key signs and which still verify."""
     _show(out, _PublicKeys.of(host))
 
 
-@keys.command("rotate")
-@with_reason
-@about_a_host
+@host_command(keys, "rotate", reason=True)
 def rotate(host: Host, out: Out, reason: str) -> None:
     """Sign with a new key; old tokens stay valid.
 
-    Nobody is logged out. Counts from the metagame's next start on; a day after that,
-    svcctl keys retire takes the old key away.
+    Nobody is logged out. The new key counts from the metagame's next start; a day later, run svcctl
+    keys retire.
     """
     with noted(host, "rotate keys", reason=reason) as trace:
         current = _PublicKeys.of(host)
         if len(current.further) >= MAX_FURTHER:
-            fail(f"{FURTHER} holds {MAX_FURTHER} keys already; svcctl keys retire takes them away")
+            fail(
+                f"{FURTHER} already holds {MAX_FURTHER} keys. Remove them with svcctl keys retire."
+            )
         try:
             before = key_id(load_public(current.public))
         except BadKey as why:
-            fail(f"{PUBLIC} is {why}: no token is accepted now, so there is nothing to keep")
+            fail(f"{PUBLIC} is {why}: no token is valid now, so there is nothing to rotate")
         made = new_signing_keys()
         current = _PublicKeys(current.file, made.public, (current.public, *current.further))
         current.write({PRIVATE: made.private, PUBLIC: made.public})
@@ -93,28 +92,27 @@ def rotate(host: Host, out: Out, reason: str) -> None:
     )
 
 
-@keys.command("retire")
-@click.option("--now", "at_once", is_flag=True, help="Do not wait; logs out who has an old token.")
-@with_reason
-@about_a_host
+@host_command(keys, "retire", reason=True)
+@click.option(
+    "--now", "at_once", is_flag=True, help="Do not wait; players with old tokens are logged out."
+)
 def retire(host: Host, out: Out, at_once: bool, reason: str) -> None:
     """Remove the keys that no longer sign.
 
-    Only when the tokens they signed have expired, a day after the metagame's first start with
-    the new key. A key that others may know goes at once, with --now: then everybody logs in
-    again.
+    This works a day after the metagame's first start with the new key, when the old tokens have
+    expired. Use --now for a leaked key: all players must then log in again.
     """
     with noted(host, "retire keys", reason=reason) as trace:
         current = _PublicKeys.of(host)
         if not current.further:
-            fail(f"{FURTHER} is empty: there is no old key")
+            fail(f"There is no old key to retire: {FURTHER} is empty.")
         if not at_once:
             _check_expired(host, current)
         trace.before, trace.after = {"further": len(current.further)}, {"further": 0}
         current = _PublicKeys(current.file, current.public, ())
         current.write({})
     _show(out, current)
-    out.text("Restart the metagame: it takes no token of an old key from then on.")
+    out.text("Restart the metagame. It then refuses tokens of the old key.")
 
 
 @frozen
@@ -129,7 +127,7 @@ class _PublicKeys:
     def of(cls, host: Host) -> _PublicKeys:
         file = host.folder / "metagame.env" if host.folder is not None else host.env_file
         if file is None:
-            fail("the keys stand in a file: give --config DIR or --env-file FILE")
+            fail("The keys are in a file. Give --config DIR or --env-file FILE.")
         values = host.variables("metagame")
         return cls(file, values.get(PUBLIC, ""), comma_list(values.get(FURTHER, "")))
 
@@ -154,16 +152,16 @@ def _check_expired(host: Host, current: _PublicKeys) -> None:
     try:
         until = transact(host, lambda tx: expired_at(tx, current.public))
     except BadKey as why:
-        fail(f"{PUBLIC} is {why}: nobody can log in; use --now if the old keys shall go")
+        fail(f"{PUBLIC} is {why}: nobody can log in. Use --now to remove the old keys anyway.")
     if until is None:
         fail(
-            "the metagame has not been started with the new key and signs with the old one; "
+            "the metagame still signs with the old key because it was not restarted: "
             "restart it, and retire the old one a day later, or use --now"
         )
     if datetime.now(UTC) < until:
         fail(
-            f"players may have tokens of the old key until {until:%Y-%m-%d %H:%M} UTC; "
-            "wait, or use --now, which logs them out"
+            f"tokens of the old key are valid until {until:%Y-%m-%d %H:%M} UTC; "
+            "wait, or log their players out with --now"
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +11,93 @@ from typing import Any
 
 import click
 
-from svcserver.ctl.as_owner import Act, Arguments, Owner, Reply, owner_of
-from svcserver.ctl.host import Host, about_a_host
-from svcserver.ctl.http_get import NobodyListens
+from svcserver.ctl import database
+from svcserver.ctl.as_owner import Act, Arguments, NobodyListens, Owner, Reply, owner_of
+from svcserver.ctl.host import Host, host_command
+from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, echo, fail
-from svcserver.ctl.restart import running_stack
+from svcserver.db import migrations
+from svcserver.db.migrations import revisions, scripts
 from svcserver.metagame.owner.maintenance.wire import DrainWish
 from svcserver.stack import rolling
+
+ROLLING_S = 600.0
+ROLLING_LOOK_S = 0.2
+
+
+def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]:
+    """Return the host's folder and its stack; without one fails with ``otherwise`` as the cure."""
+    folder = host.folder or Path()
+    running = rolling.read_state(folder)
+    if running is None:
+        fail(f"no svc-stack runs in {folder.absolute()}; {otherwise}")
+    return folder, running
+
+
+@host_command(None, "restart", reason=True)
+@click.option(
+    "--rolling", "is_rolling", is_flag=True, help="Restart one after the other, without downtime."
+)
+def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
+    """Restart the services without downtime.
+
+    Restart the metagames, the deploy server and the content server of a running svc-stack. Requests
+    wait in the gateway meanwhile, game servers keep running, and the gateway is not restarted.
+    """
+    with noted(host, "restart", reason=reason):
+        _restart(host, is_rolling=is_rolling)
+    out.data({"restarted": True})
+    out.text("every metagame, the deploy server and the content server have been restarted")
+
+
+def _restart(host: Host, *, is_rolling: bool) -> None:
+    """Restart the stack and wait for it; fails with one line."""
+    if not is_rolling:
+        fail("Give --rolling. To restart everything at once, stop and start svc-stack.")
+    folder, before = running_stack(
+        host,
+        "under systemd run systemctl restart svc-metagame:"
+        " the gateway lets requests wait meanwhile",
+    )
+    if before.rolling:
+        fail("Another rolling restart is in progress. Try again when it has ended.")
+    os.kill(before.pid, signal.SIGHUP)
+    deadline = time.monotonic() + ROLLING_S
+    while True:
+        after = rolling.read_state(folder)
+        if after is None:
+            fail("The stack ended during the restart. See its log.")
+        if after.rolled > before.rolled:
+            break
+        if time.monotonic() >= deadline:
+            fail(f"The restart did not finish within {ROLLING_S:.0f} s. See the stack's log.")
+        time.sleep(ROLLING_LOOK_S)
+    if not after.well:
+        fail("A component did not come back, so the others were not restarted. See its log.")
+
+
+@host_command(None, "upgrade")
+@click.option("--check", "only_check", is_flag=True, help="Show the migrations and change nothing.")
+def upgrade(host: Host, out: Out, only_check: bool) -> None:
+    """Show pending database migrations."""
+    if not only_check:
+        fail("Give --check. svcctl db upgrade or the metagame's start runs the migrations.")
+    engine = database.existing(database.url_of(host))
+    with database.transaction(engine) as tx:
+        newer = revisions.newer(tx)
+        pending = [] if newer is not None else scripts.pending(tx)
+    if newer is not None:
+        fail(f"the database: {migrations.too_new(newer)}; install that version, or a newer one")
+    out.data(
+        {"migrations": [{"revision": revision, "what": change} for revision, change in pending]}
+    )
+    if not pending:
+        out.text("No migrations are pending.")
+        return
+    out.text(f"{len(pending)} migrations are pending; they only add to the database:")
+    out.text(*(f"  {revision}  {change}" for revision, change in pending))
+    out.text("Make a backup first: svcctl backup now --database FILE")
+
 
 ROUTE = "DashboardDrain"
 LOOK_S = 2.0
@@ -23,14 +105,14 @@ ACTING = ("stopping", "restarting")  # the stack has been told
 PATIENCE_S = 120.0  # for the stack to come back
 START_S = 60.0  # for a metagame that has just been started, and brings its database up to date
 TRY_S = 0.5
-WHY = "Why; shown with it, and in the audit log."
-WAIT = click.option("--wait", is_flag=True, help="Return once it is so.")
+WHY = "The reason, shown to players and in the audit log."
+WAIT = click.option("--wait", is_flag=True, help="Return once it is done.")
 NOBODY_ONLINE = click.option(
     "--nobody-online",
     "until",
     is_flag=True,
     callback=lambda _, __, is_set: "nobody" if is_set else "no hunt",
-    help="Wait for players to leave, not only hunts.",
+    help="Wait for all players to leave, not only hunts.",
 )
 
 
@@ -50,7 +132,7 @@ def _once_empty(owner: Owner, act: Callable[[], Reply], arguments: Arguments) ->
     {},
     drain,
     fixed={"on": True, "until": "no hunt"},
-    helps={"then": "What svc-stack does then.", "reason": WHY},
+    helps={"then": "What svc-stack does once it is empty.", "reason": WHY},
     types={"then": click.Choice(["stop", "restart"])},
     more=[WAIT, NOBODY_ONLINE],
     send=_once_empty,
@@ -71,13 +153,12 @@ def on(reply: Reply, _: Arguments) -> list[str]:
 def off(reply: Reply, _: Arguments) -> list[str]:
     """Allow new hunts again.
 
-    Waits up to a minute for a metagame that is being started, as after an upgrade.
+    Wait up to a minute for a metagame that is starting, as after an upgrade.
     """
     return _lines(reply)
 
 
-@drain.command("status")
-@about_a_host
+@host_command(drain, "status")
 def drain_status(host: Host, out: Out) -> None:
     """Show whether new hunts may begin and who is online."""
     state = owner_of(host).get(ROUTE)
@@ -90,15 +171,14 @@ def update() -> None:
     """Update a running host to the installed version."""
 
 
-@update.command("when-empty")
+@host_command(update, "when-empty")
 @NOBODY_ONLINE
 @click.option("--reason", default="update", help=WHY)
 @WAIT
-@about_a_host
 def when_empty(host: Host, out: Out, until: str, reason: str, wait: bool) -> None:
     """Restart svc-stack once no hunt runs.
 
-    svcctl drain off ends the wait.
+    New hunts are refused until then. svcctl drain off cancels the restart.
     """
     folder, before = running_stack(
         host,
@@ -144,7 +224,7 @@ def _until_empty(owner: Owner, state: Reply) -> Reply:
         time.sleep(LOOK_S)
         state = owner.get(ROUTE)
         if state["drain"] is None:
-            fail("somebody has ended maintenance mode meanwhile")
+            fail("The wait ended because somebody ended maintenance mode.")
     return state
 
 
@@ -165,7 +245,7 @@ def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
         elif acts_since is None:
             acts_since = time.monotonic()
         elif time.monotonic() - acts_since > PATIENCE_S:
-            fail("the stack has not been restarted; look at its lines, and at svcctl audit")
+            fail("The stack did not restart. See its log and svcctl audit.")
 
 
 def _standing(owner: Owner) -> dict[str, Any] | None:

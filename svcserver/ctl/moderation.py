@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.db.refused import RefusedWrite
 from svcserver.kernel.refusals import Refusal
@@ -75,8 +75,7 @@ def refuse(host: Host, entry: AuditEntry, why: Refusal) -> NoReturn:
     fail(why.message)
 
 
-@click.command()
-@about_a_host
+@host_command(None, "sanctions")
 def sanctions(host: Host, out: Out) -> None:
     """List all bans and mutes in force, newest first."""
     sanctions, rows = transact(host, _every_sanction), []
@@ -93,7 +92,7 @@ def sanctions(host: Host, out: Out) -> None:
         )
     out.data({"sanctions": entries})
     if not sanctions:
-        out.text("nobody is banned or muted")
+        out.text("No bans or mutes.")
         return
     heads = ["name", "", "since (UTC)", "until", "by", "reason", "note", "addresses"]
     out.table(heads, rows)
@@ -109,13 +108,14 @@ def moment(at: object) -> str:
     return str(at)[:19].replace("T", " ")
 
 
-@click.command()
-@click.option("--actor", default="", help="Only what this member of staff did.")
-@click.option("--target", default="", help="Only what was done to this account.")
-@click.option("--since", default="", help="Only of the last 12h, 7d or so.")
-@click.option("--until", default="", help="Only what is older than 12h, 7d or so.")
-@click.option("--count", type=click.IntRange(1, MOST_ROWS), default=MAX_ROWS, help="At most.")
-@about_a_host
+@host_command(None, "audit")
+@click.option("--actor", default="", help="Only acts of this member of staff.")
+@click.option("--target", default="", help="Only acts on this account.")
+@click.option("--since", default="", help="Only newer than this, like 12h or 7d.")
+@click.option("--until", default="", help="Only older than this, like 12h or 7d.")
+@click.option(
+    "--count", type=click.IntRange(1, MOST_ROWS), default=MAX_ROWS, help="Most rows to show."
+)
 def audit(
     host: Host, out: Out, actor: str, target: str, since: str, until: str, count: int
 ) -> None:
@@ -139,7 +139,7 @@ def audit(
     ]
     out.table(["at (UTC)", "actor", "action", "target", "reason", ""], cells)
     if len(shown_rows) == count:
-        out.text(f"these are the newest {count}; --count and --until show more")
+        out.text(f"These are the newest {count}. Use --count or --until for more.")
 
 
 def _came_of(row: AuditRow) -> str:
@@ -154,7 +154,7 @@ def _ago(name: str, text: str) -> float | None:
     """Return the time (epoch seconds) that long ago; None without a length."""
     span = seconds_of(text) if text else None
     if text and span is None:
-        fail(f"{name} {text}: give a length of time like 12h or 7d")
+        fail(f"{name} {text}: give a duration like 12h or 7d")
     return None if span is None else time.time() - span
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import click
 from attrs import evolve
 from twisted.internet.task import Clock
 
 from svcserver.board.memory import MemoryBoard
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out
 from svcserver.metagame.composition import Metagame
 from svcserver.metagame.owner.build import Build
@@ -18,10 +17,12 @@ from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.settings import Settings
 
 
-@click.command("openapi")
-@about_a_host
+@host_command(None, "openapi")
 def openapi(host: Host, out: Out) -> None:
-    """Print the OpenAPI document of this host."""
+    """Print the OpenAPI document of this host.
+
+    Only routes that the host's settings enable are listed.
+    """
     settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
     nothing: Any = None  # the rows are only listed, never called
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from svcserver.ctl.as_owner import actor
 from svcserver.ctl.database import transact
-from svcserver.ctl.host import Host, about_a_host, with_reason
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.moderation import recorded, refuse
 from svcserver.ctl.output import Out, fail
 from svcserver.kernel.datafiles import BadData
@@ -34,8 +34,7 @@ def passport() -> None:
     """Manage passports: players' signed data."""
 
 
-@passport.command("key")
-@about_a_host
+@host_command(passport, "key")
 def key(host: Host, out: Out) -> None:
     """Print this host's key for another host's owner."""
     text = host.variables("metagame").get("AUTH_SIGNING_PRIVKEY_B64", "")
@@ -47,13 +46,14 @@ def key(host: Host, out: Out) -> None:
     out.text(rules.public_text(public))
 
 
-@passport.command("trust")
+@host_command(passport, "trust", reason=True)
 @click.argument("key")
-@click.option("--name", default="", help="Whose key it is, for yourself.")
-@with_reason
-@about_a_host
+@click.option("--name", default="", help="A name for the host, for your own notes.")
 def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
-    """Accept passports that the host with KEY signed."""
+    """Accept passports that the host with KEY signed.
+
+    svcctl passport key prints KEY on the other host.
+    """
     entry = AuditEntry(actor(), "passport trust", "", reason)
     text = _key(host, entry, key)
     entry = evolve(entry, target=text)
@@ -62,24 +62,24 @@ def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
         refuse(host, entry, Malformed(why))
     recorded(host, entry, trust_act(text, name, time.time))
     out.data({"trusted": text, "name": name})
-    out.text("trusted; svcctl passport import FILE NAME takes a player's passport in")
+    out.text("Trusted. Import a player's passport with svcctl passport import FILE NAME.")
 
 
-@passport.command("distrust")
+@host_command(passport, "distrust", reason=True)
 @click.argument("key")
-@with_reason
-@about_a_host
 def distrust(host: Host, out: Out, key: str, reason: str) -> None:
-    """Stop accepting passports of the host with KEY."""
+    """Stop accepting passports of the host with KEY.
+
+    Imported passports stay.
+    """
     entry = AuditEntry(actor(), "passport distrust", "", reason)
     text = _key(host, entry, key)
     name = recorded(host, evolve(entry, target=text), distrust_act(text))
     out.data({"distrusted": text, "name": name})
-    out.text("no longer trusted; what players have brought from there stays theirs")
+    out.text("No longer trusted. Imported passports stay.")
 
 
-@passport.command("trusted")
-@about_a_host
+@host_command(passport, "trusted")
 def trusted(host: Host, out: Out) -> None:
     """List the trusted hosts, the latest first."""
     hosts = transact(host, lambda tx: SqlHosts(tx).trusted())
@@ -106,7 +106,7 @@ def trusted(host: Host, out: Out) -> None:
     if rows:
         out.table(["KEY", "NAME", "SINCE", "IMPORTED"], rows)
     else:
-        out.text("no other host is trusted; svcctl passport trust KEY does it")
+        out.text("No host is trusted yet. Add one with svcctl passport trust KEY.")
 
 
 def _day(milliseconds: int) -> str:
@@ -126,17 +126,15 @@ def _key(host: Host, entry: AuditEntry, text: str) -> str:
     return key
 
 
-@passport.command("import")
+@host_command(passport, "import", reason=True)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("name")
-@with_reason
-@about_a_host
 def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     """Import the passport FILE into the account NAME.
 
-    Progress is raised to the passport's, never lowered. Characters become the newest saves; those
-    before them stay, so you can go back to one. Items, currency and loadouts are added up to what
-    the passport says. PASSPORT_TAKES in metagame.env says what this host takes at all.
+    Each player of a host can import once. Progress is raised to the passport's and never lowered.
+    Characters become the newest saves; earlier saves stay. Items, currency and loadouts are raised
+    to the passport's amounts. PASSPORT_TAKES in metagame.env limits what is imported.
     """
     entry = AuditEntry(actor(), "passport import", name, reason)
     try:

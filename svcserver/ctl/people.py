@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -10,20 +12,19 @@ from typing import Any
 
 import click
 import segno
-from attrs import evolve
+from attrs import define, evolve, field
 from sqlalchemy import Connection
 
 from svcserver.ctl.accounts import account
-from svcserver.ctl.as_owner import actor, owner_of
+from svcserver.ctl.as_owner import NobodyListens, actor, owner_of
 from svcserver.ctl.database import know_every_table, transact
-from svcserver.ctl.host import Host, about_a_host, with_reason
-from svcserver.ctl.http_get import NobodyListens
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.moderation import by_staff, moment, recorded, refuse
-from svcserver.ctl.new_file import NewFile
 from svcserver.ctl.output import Failed, Out, confirm, fail, warn
-from svcserver.kernel.refusals import Refusal
+from svcserver.kernel.disk import sync_folder
+from svcserver.kernel.refusals import Conflict, Refusal
 from svcserver.kernel.roles import Role
-from svcserver.kernel.secrets import fingerprint
+from svcserver.kernel.secrets import fingerprint, hex_token
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import AuditEntry, Trace
 from svcserver.metagame.accounts.dashboard_access import (
@@ -46,6 +47,56 @@ from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.people.acts import PersonWork, Removed
 from svcserver.metagame.owner.wire import AccountExport
 
+
+@define
+class NewFile:
+    """A file written inside a transaction, so that it is on disk before the commit.
+
+    ``is_there``: this command has made it; only then does ``drop`` take it away again.
+    """
+
+    path: Path
+    is_there: bool = field(default=False, init=False)
+
+    def check(self) -> None:
+        """Raise Conflict if something has that name."""
+        if os.path.lexists(self.path):
+            raise Conflict(f"{self.path} exists already. Choose another name.")
+
+    def put(self, value: object) -> None:
+        """Write a value as JSON with mode 0600; raises Conflict if that fails."""
+        part = self.path.with_name(f".{self.path.name[:100]}.{hex_token(8)}")
+        try:
+            _write(part, value)
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            self.is_there = True  # the name is ours from here on
+            os.replace(part, self.path)
+            sync_folder(self.path.parent)
+        except BaseException as why:
+            self.drop()
+            if isinstance(why, FileExistsError):
+                self.check()
+            if isinstance(why, OSError):
+                raise Conflict(f"{self.path} cannot be written: {why.strerror}") from why
+            raise
+        finally:
+            part.unlink(missing_ok=True)
+
+    def drop(self) -> None:
+        """Remove the file if ``put`` made it."""
+        if self.is_there:
+            self.is_there = False
+            self.path.unlink(missing_ok=True)
+
+
+def _write(part: Path, value: object) -> None:
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        json.dump(value, out, indent=1)
+        out.flush()
+        os.fsync(out.fileno())
+
+
 __all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of this file
 
 
@@ -59,13 +110,14 @@ def _new(host: Host, entry: AuditEntry, path: Path) -> NewFile:
     return file
 
 
-@account.command("export")
+@host_command(account, "export", reason=True)
 @click.argument("name")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@with_reason
-@about_a_host
 def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
-    """Write all data of an account to FILE."""
+    """Write all data of an account to FILE.
+
+    The file is JSON without secrets.
+    """
     know_every_table()
     entry = AuditEntry(actor(), "export", name, reason)
     made, work = (
@@ -86,17 +138,18 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
         raise
     left = data["leftOut"]
     out.data({"username": data["account"], "file": str(file), "leftOut": left})
-    out.text(f"what is kept of {data['account']} stands in {file}{_without(left)}")
+    out.text(f"All data of {data['account']} is in {file}{_without(left)}")
 
 
-@account.command("delete")
+@host_command(account, "delete", reason=True)
 @click.argument("name")
 @click.option("--export", "file", type=click.Path(dir_okay=False, path_type=Path), required=True)
-@with_reason
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing.")
-@about_a_host
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) -> None:
-    """Export an account to a file, then delete it."""
+    """Export an account to a file, then delete it.
+
+    The data is first written to the --export FILE.
+    """
     entry = AuditEntry(actor(), "delete", name, reason)
     copy, work = (
         _new(host, entry, file),
@@ -116,11 +169,11 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
         gone = recorded(host, entry, act)
     except BaseException:
         if copy.is_there:  # whether it was committed is not known: this may be the only copy
-            warn(f"{name} may be deleted all the same; what was kept stands in {file}")
+            warn(f"{name} may be deleted nevertheless; the export is in {file}")
         raise
     name, left = gone.account.username, gone.export["leftOut"]
     out.data({"username": name, "file": str(file), "leftOut": left})
-    out.text(f"{name} is deleted; what was kept stands in {file}, the only copy{_without(left)}")
+    out.text(f"{name} is deleted; the only copy of the data is in {file}{_without(left)}")
 
 
 def _without(left: Mapping[str, int]) -> str:
@@ -148,15 +201,13 @@ def _change_access(host: Host, entry: AuditEntry, **change: Any) -> Account:
     return recorded(host, entry, act)
 
 
-@account.command("dashboard-key")
+@host_command(account, "dashboard-key", reason=True)
 @click.argument("name")
 @click.option("--off", is_flag=True, help="Let the account's own key open the dashboard again.")
-@with_reason
-@about_a_host
 def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
     """Give a staff account a separate dashboard key.
 
-    The account's own key then only plays; prints the only copy of the new one.
+    The account's own key then only plays. The new key is printed once.
     """
     key = None if off else new_account_key()
     key_hash = None if key is None else fingerprint(key)
@@ -171,32 +222,32 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
         out.text(f"key     {key}", "Keep the key: it is the only copy.")
 
 
-@account.command("second-factor")
+@host_command(account, "second-factor", reason=True)
 @click.argument("name")
-@click.option("--off", is_flag=True, help="End it, as for somebody whose telephone is lost.")
-@with_reason
-@about_a_host
+@click.option("--off", is_flag=True, help="Remove it, for example after a lost phone.")
 def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
-    """Require a code from an authenticator app."""
+    """Require a code from an authenticator app.
+
+    Each sign-in to the dashboard then needs a code.
+    """
     factor = None if off else new_factor()
     account = _change_access(
         host, AuditEntry(actor(), "second factor", name, reason), factor=factor
     )
     if factor is None:
         out.data({"id": account.id, "username": account.username, "address": None})
-        out.text(f"{account.username} signs in with the key alone again")
+        out.text(f"{account.username} signs in without a code again")
         return
     server = host.variables("metagame").get("SERVER_NAME") or "Game Server"
     address = address_of(factor, account.username, server)
     out.data({"id": account.id, "username": account.username, "address": address})
-    out.text("Read this with an authenticator program; it is shown once:", address)
+    out.text("Scan this with an authenticator app; it is shown only once:", address)
     if not out.as_json:
         segno.make(address, error="m").terminal(compact=True)
 
 
-@account.command("saves")
+@host_command(account, "saves")
 @click.argument("name")
-@about_a_host
 def saves(host: Host, out: Out, name: str) -> None:
     """List the saves of an account, newest first."""
     _, characters = transact(host, partial(_saves, name=name))
@@ -220,14 +271,12 @@ def _saves(tx: Connection, name: str) -> tuple[Account, list[History]]:
     return account, [show(histories.kept(head)) for head in histories.heads(account.id, None)]
 
 
-@account.command("rollback")
+@host_command(account, "rollback", reason=True)
 @click.argument("name")
 @click.argument("version", type=click.IntRange(0))
-@click.option("--character", default="", help="Its name; needed where there are several.")
-@click.option("--loadouts", is_flag=True, help="Its loadouts instead of its save.")
-@click.option("--kick", is_flag=True, help="Log the player off first, who would save over it.")
-@with_reason
-@about_a_host
+@click.option("--character", default="", help="The character's name, if there are several.")
+@click.option("--loadouts", is_flag=True, help="Roll back the loadouts instead of the save.")
+@click.option("--kick", is_flag=True, help="Log the player off first, so that no save follows.")
 def rollback(
     host: Host,
     out: Out,
@@ -238,7 +287,10 @@ def rollback(
     kick: bool,
     reason: str,
 ) -> None:
-    """Roll a character back to an earlier save."""
+    """Roll a character back to an earlier save.
+
+    svcctl account saves lists the versions.
+    """
     who, histories = transact(host, partial(_saves, name=name))
     matches = [
         history

@@ -16,29 +16,33 @@ from twisted.logger import globalLogBeginner
 
 from svcserver.ctl import database
 from svcserver.ctl.blueprint import program as stand_in
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.cleaning import clean
 from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, Wishes
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import Story, counted
+from svcserver.ctl.play.story import PlayFailed, Story, counted
 from svcserver.ctl.play.timings import Timings
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts
 
 
-@click.command("play")
-@click.option("--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="How many come.")
-@click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Hunts they go on.")
-@click.option("--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of one.")
-@click.option("--url", metavar="URL", help="The metagame itself, past relay and gateway.")
-@click.option("--relay-port", type=click.IntRange(1024, 65000), default=61010, help="First relay.")
-@click.option("--keep", is_flag=True, help="Leave the players' accounts on the host.")
-@click.option("--times", is_flag=True, help="Tell how long each kind of request took.")
-@about_a_host
+@host_command(None, "play")
+@click.option(
+    "--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="Number of players."
+)
+@click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Number of hunts.")
+@click.option(
+    "--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of a hunt."
+)
+@click.option("--url", metavar="URL", help="The metagame's URL, without relay and gateway.")
+@click.option(
+    "--relay-port", type=click.IntRange(1024, 65000), default=61010, help="Port of the first relay."
+)
+@click.option("--keep", is_flag=True, help="Keep the players' accounts.")
+@click.option("--times", is_flag=True, help="Print the duration of each kind of request.")
 def play(
     host: Host,
     out: Out,
@@ -50,7 +54,10 @@ def play(
     keep: bool,
     times: bool,
 ) -> None:
-    """Run a scripted session with simulated players."""
+    """Run a scripted session with simulated players.
+
+    The exit code tells whether everything worked.
+    """
     base = url or private_url(host)
     if base is not None:
         check_url(base)
@@ -62,7 +69,7 @@ def play(
         tell_times(out, timings)
     out.data(findings(wishes, why, timings))
     if why is not None:
-        fail(f"the evening failed at the {why}")
+        fail(f"the session failed at the {why}")
 
 
 def check_url(base: str) -> None:
@@ -73,7 +80,7 @@ def check_url(base: str) -> None:
     except ValueError:  # of the port
         fits = False
     if not fits:
-        fail(f"{base} is no address like http://127.0.0.1:61000; correct --url, or metagame.env")
+        fail(f"{base} is not a URL like http://127.0.0.1:61000. Correct --url, or metagame.env.")
 
 
 def findings(wishes: Wishes, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
@@ -132,7 +139,7 @@ async def live(
     code, why, players = None, None, list[Player]()
     try:
         if wishes.url is None and known is None:
-            raise PlayFailed("host", "unknown; give --config DIR, or --url of a metagame")
+            raise PlayFailed("host", "unknown; give --config DIR, or the metagame's --url")
         if known is not None:
             code = make_invite(known, wishes.players)
         chain = Chain.of(known) if known is not None and wishes.url is None else None

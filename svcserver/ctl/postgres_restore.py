@@ -117,9 +117,9 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
         listed = _of_a_host(source)
         previous = _kept(url, beside)
     except Failed as why:
-        fail(f"{why.message}; the database was not touched")
+        fail(f"{why.message}; the database was not changed")
     except STOPPED:
-        fail("stopped; the database was not touched")
+        fail("stopped; the database was not changed")
     try:
         with _wanted(listed) as wanted:
             _tried(source, url, wanted, say)
@@ -143,12 +143,12 @@ def _listed(source: Path) -> str:
 
 
 def _of_a_host(source: Path) -> str:
-    """Return the dump's entries; fails if it is no backup of a host."""
+    """Return the dump's entries; fails if it is not a backup of a host."""
     listed = _listed(source)
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is no backup of a host")
     if _LARGE_OBJECTS.search(listed):  # pg_restore would commit in the middle
-        fail(f"{source} holds large objects, which no host has")
+        fail(f"{source} holds large objects, so it is not a host's backup")
     return listed
 
 

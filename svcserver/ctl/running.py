@@ -119,7 +119,7 @@ def _end(user: DatabaseUser) -> None:
             fail(f"{user} belongs to another user. Stop it as that user, or as root")
     while started is not None and started_at(user.pid) == started:
         if time.monotonic() > deadline:
-            fail(f"{user} has not ended {STOP_S:.0f} s after SIGTERM; look at its lines")
+            fail(f"{user} has not ended {STOP_S:.0f} s after SIGTERM; see its log")
         time.sleep(LOOK_S)
 
 
@@ -159,7 +159,7 @@ def _holder(file: Path) -> DatabaseUser | None:
     if not file.exists():
         return None
     if not READS_LOCKS:
-        warn(f"whether a program uses {file} cannot be known on this system: stop the host first")
+        warn(f"whether a program uses {file} is unknown on this system: stop the host first")
         return None
     import fcntl
 

@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
 from twisted.python.failure import Failure
 
-from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.kernel.recent import Bounded
 from svcserver.stack.components import SCRATCH, environment
 from svcserver.stack.lines import LinesAndEnd

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from threading import Event
 from typing import Any
 
 import click
 
 from svcserver.ctl.as_owner import by_key, owner_of
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.play.story import counted
 from svcserver.kernel.foreign_text import cell
@@ -18,10 +19,9 @@ EVERY_S = 2.0
 NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else for who is no admin
 
 
-@click.command("status")
-@click.option("--watch", is_flag=True, help="A live table; Ctrl-C ends it.")
-@click.option("--key", help="An account key; default: as the owner, by the host's folder.")
-@about_a_host
+@host_command(None, "status")
+@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
+@click.option("--key", help="An account key. Default: the owner's.")
 def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
     """Show who is online, instances and health."""
     state_and_health = look(host, key)
@@ -43,7 +43,7 @@ def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, 
     owner = owner_of(host) if key is None else by_key(host, key)
     state = owner.get("ServerStatus")
     if state.get("limited"):
-        fail("the metagame does not know the key; give --key with an account key")
+        fail("The metagame does not know this key. Give --key with an account key.")
     return state, owner.find("BackendHealth", nothing=NO_HEALTH)
 
 
@@ -74,7 +74,7 @@ def show(
     rows = [instance(entry) for entry in state["instances"]]
     if rows:
         out.table(["instance", "map", "players", "since"], rows)
-    lines = [f"{name}: {value}" for name, value in figures(health)]
+    lines = [f"{name}: {value}" for name, value in health_lines(health)]
     out.text(*(["  ".join(map(cell, lines))] if live else lines))
 
 
@@ -97,17 +97,68 @@ def instance(entry: dict[str, Any]) -> list[str]:
     ]
 
 
-def figures(health: dict[str, Any] | None) -> list[tuple[str, str]]:
+def health_lines(health: dict[str, Any] | None) -> list[tuple[str, str]]:
     """Return the health for people, without its fixed ``bans``."""
     return flat({name: value for name, value in (health or {}).items() if name != "bans"})
 
 
 def flat(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Return nested figures as pairs of a dotted name and a text."""
+    """Return nested health_lines as pairs of a dotted name and a text."""
     if not isinstance(value, dict):
         return [(name, str(value))]
     return [
         pair
         for key, child in value.items()
         for pair in flat(child, f"{name}.{key}" if name else key)
+    ]
+
+
+RANGES = ("hour", "day", "week", "weeks")
+FIGURE_HEADS = [
+    "from (UTC)",
+    "requests/s",
+    "95 % within",
+    "4xx",
+    "5xx",
+    "event loop 95 %",
+    "memory",
+    "players",
+    "most",
+]
+MOST_LINES = 60  # a day has 1,440 minutes
+
+
+@host_command(None, "figures")
+@click.option(
+    "--range", "span", type=click.Choice(RANGES), default="day", help="The period to show."
+)
+def figures(host: Host, out: Out, span: str) -> None:
+    """Show load, errors, memory and players over time.
+
+    The ranges hour and day are in minutes, week in hours, weeks in days. The table shows the newest
+    rows; --json prints all.
+    """
+    data = owner_of(host).find("DashboardFigures", range=span)
+    if data is None:
+        fail("There are no figures. Set BACKEND_HEALTH=1 in metagame.env and restart the metagame.")
+    out.data(data)
+    rows = [_figure_row(data, number) for number in range(len(data["at"]))]
+    out.table(FIGURE_HEADS, rows[-MOST_LINES:])
+
+
+def _figure_row(data: dict[str, Any], number: int) -> list[str]:
+    def text(column: str, unit: str = "") -> str:
+        value = data[column][number]
+        return "-" if value is None else f"{value}{unit}"
+
+    return [
+        datetime.fromtimestamp(data["at"][number], UTC).strftime("%Y-%m-%d %H:%M"),
+        text("requestsPerSecond"),
+        text("latencyP95UpperMs", " ms"),
+        text("clientErrors"),
+        text("serverErrors"),
+        text("loopP95Ms", " ms"),
+        text("rssMB", " MB"),
+        text("players"),
+        text("playersMost"),
     ]

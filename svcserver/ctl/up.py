@@ -16,6 +16,7 @@ from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.accounts import new_invite
+from svcserver.ctl.blueprint import LOOPBACK, own_address
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
@@ -24,8 +25,7 @@ from svcserver.ctl.host_creation import create_host, owner_name
 from svcserver.ctl.init import PublicAddress, place_of, tell_my_ip
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program, prompt
-from svcserver.ctl.play.failed import PlayFailed
-from svcserver.ctl.private_network import LOOPBACK, own_address
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.stack_process import LOG, Stack
 from svcserver.ctl.status_command import look
 from svcserver.edge import joining
@@ -39,12 +39,14 @@ PUBLIC, PRIVATE = "public", "private"
 
 @click.command("up")
 @click.argument("folder", metavar="[DIR]", default=FOLDER, type=click.Path(path_type=Path))
-@click.option("--public-host", metavar="H[:PORT]", help="A new host is on the internet, at H.")
-@click.option("--private-host", metavar="A", help="A new host is private: it listens on A.")
-@click.option("--owner", metavar="NAME", help="The first player, who owns a new host.")
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing; take init's defaults.")
-@click.option("--invite", "invited", is_flag=True, help="Also make an invite if it is not new.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for machines.")
+@click.option(
+    "--public-host", metavar="H[:PORT]", help="Make a public host that players reach at H."
+)
+@click.option("--private-host", metavar="A", help="Make a private host that listens on A.")
+@click.option("--owner", metavar="NAME", help="The first player, who owns the new host.")
+@click.option("--yes", "-y", is_flag=True, help="Use the defaults of svcctl init without asking.")
+@click.option("--invite", "invited", is_flag=True, help="Make an invite for an existing host, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @as_owner_of_its_folder
 def up(
     folder: Path,
@@ -57,17 +59,17 @@ def up(
 ) -> None:
     """Create (if needed), check and start a host in DIR.
 
-    Where DIR is a host already it is checked and started as it is. Ctrl-C stops it.
+    A new host is made after three questions; an existing one is started as it is. Ctrl-C stops it.
     """
     out, new = Out(as_json), not (folder / "metagame.env").is_file()
     if new:
         make(folder, public_host, private_host, owner, out, ask=not yes)
     elif public_host or private_host or owner:
-        fail(f"{folder} is a host already; change its env files, or give another folder")
+        fail(f"{folder} is a host already. Change its env files, or choose another folder.")
     host = find(str(folder.absolute()), None)
     supply(host, out)
     if runs(host):
-        fail(f"{folder} runs already; its dashboard is {host.dashboard()}")
+        fail(f"{folder} runs already. Its dashboard is {host.dashboard()}")
     check(host, out)
     card = Card.of(host, new_invite(host, 1) if new or invited else None)
     why = run(host, lambda components: card.show(out, components))
@@ -134,13 +136,15 @@ def make(
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        fail("nobody is here to ask; give --yes, with --public-host H and --owner NAME")
+        fail(
+            "There is no terminal for questions. Give --yes, with --public-host H and --owner NAME."
+        )
     made = create_host(
         folder, place.address, owner or OWNER, ports=place.ports, private=place.private
     )
     out.text(f"a host for {made.address} was made in {made.folder}")
     if not place.private and place.ports.gateway == UNPRIVILEGED_PORT:
-        out.text(f"its gateway is on port {UNPRIVILEGED_PORT}: let TCP to it through")
+        out.text(f"its gateway is on port {UNPRIVILEGED_PORT}: open it for TCP in your firewall")
     tell_my_ip(out, made)
 
 

@@ -10,8 +10,14 @@ from attrs import define, field
 from svcserver.board.address import Address
 from svcserver.ctl.doctor.case import Finding, Level
 from svcserver.ctl.doctor.command import examine
-from svcserver.ctl.doctor.engine import EngineFacts
-from svcserver.ctl.doctor.machine import DiskSpace, FileLimits, Machine, PortHolder, PortState
+from svcserver.ctl.doctor.machine import (
+    DiskSpace,
+    EngineFacts,
+    FileLimits,
+    Machine,
+    PortHolder,
+    PortState,
+)
 from svcserver.ctl.host import Host
 from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase

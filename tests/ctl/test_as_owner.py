@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from svcserver.ctl import as_owner, http_get, maintenance
+from svcserver.ctl import as_owner, maintenance
 from svcserver.ctl.database import existing, url_of
 from svcserver.ctl.host import Host
 from svcserver.kernel.machine import SIGNING_KEY
@@ -26,7 +26,7 @@ from tests.support.ledger import InstantLedger
 from tests.support.proves import proves
 
 KEYS = SIGNING_KEY, "AUTH_SIGNING_PUBKEY_B64"
-REAL_EXCHANGE = http_get._exchange
+REAL_EXCHANGE = as_owner._exchange
 GUILD = {"name": "Lanterns", "nameplate": "LAN"}
 
 
@@ -42,7 +42,7 @@ class RunningHostCase(HostCase):
         ledger = self.ledger()
         self.game = Game(self, http=GameServers(), ledger=ledger, BACKEND_HEALTH="1", **signing)
         self.sent: list[dict[str, str]] = []
-        self.patch(http_get, "_exchange", self.exchange)
+        self.patch(as_owner, "_exchange", self.exchange)
         self.patch(as_owner, "epoch", self.game.clock.seconds)
 
     def ledger(self) -> InstantLedger | None:
@@ -66,7 +66,7 @@ class RunningHostCase(HostCase):
 
     def stop_the_metagame(self) -> None:
         """Have its port refuse connections: it is bound, so that nobody else takes it."""
-        self.patch(http_get, "_exchange", REAL_EXCHANGE)
+        self.patch(as_owner, "_exchange", REAL_EXCHANGE)
         held = self.enterContext(socket.socket())
         held.bind(("127.0.0.1", 0))
         change(self.folder, "metagame", "PORT", str(held.getsockname()[1]))
@@ -128,7 +128,7 @@ class SecondFactorTests(RunningHostCase):
             self.done(*words)
         self.assertIsNotNone(self.done("status")["health"])
         self.assertFalse(self.done("status")["status"].get("limited"))
-        self.assertNotIn(http_get.UNPROVEN, self.ctl("gameserver", "console", "city").err)
+        self.assertNotIn(as_owner.UNPROVEN, self.ctl("gameserver", "console", "city").err)
         self.assertIn("no svc-stack runs", self.ctl("update", "when-empty").line)  # nor does one
 
     def test_the_audit_log_names_who_types(self) -> None:
@@ -146,7 +146,7 @@ class SecondFactorTests(RunningHostCase):
 
     def test_a_changed_signing_key_is_said_with_its_cure(self) -> None:
         change(self.folder, "metagame", SIGNING_KEY, "bmV3")
-        self.assertEqual(self.ctl("drain", "status").line, f"svcctl: {http_get.UNPROVEN}")
+        self.assertEqual(self.ctl("drain", "status").line, f"svcctl: {as_owner.UNPROVEN}")
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(DashboardAccess(self.olga.id)))
         self.done("drain", "status")  # by the key, until the metagame has begun again
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from svcserver.board.address import Address
-from svcserver.ctl.doctor.engine import EngineFacts, EngineRefused, ask
+from svcserver.ctl.doctor.machine import EngineFacts, EngineRefused, ask
 from tests.ctl.doctor_host import HEALTHY, DoctorCase, Quiet
 from tests.support.valkey import BlockingEngine, Instance, fresh_url
 

@@ -10,8 +10,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import maintenance
-from svcserver.ctl.as_owner import Owner
-from svcserver.ctl.http_get import NobodyListens, post_json
+from svcserver.ctl.as_owner import NobodyListens, Owner, post_json
 from svcserver.ctl.maintenance import START_S, TRY_S
 from svcserver.ctl.output import Failed
 from tests.ctl.test_accounts import HostCase

@@ -27,7 +27,7 @@ from unittest import mock
 import click
 from sqlalchemy import Connection, insert, update
 
-from svcserver.ctl import as_owner, edge_commands, http_get, up
+from svcserver.ctl import as_owner, edge_commands, up
 from svcserver.ctl.backup import proving
 from svcserver.ctl.database import know_every_table
 from svcserver.ctl.keys import new_signing_keys
@@ -243,7 +243,7 @@ class HostileTextTests(HostCase):
 
     # slow: every command several times
     def test_no_command_prints_what_a_terminal_obeys(self) -> None:
-        self.patch(http_get, "_exchange", self.exchange)
+        self.patch(as_owner, "_exchange", self.exchange)
         self.replace_programs()
         whole, names = self.folder.with_name("whole"), set()
         shutil.copytree(self.folder, whole)
@@ -287,7 +287,7 @@ class HostileTextTests(HostCase):
             self.assertIn("owned", output, name)
 
     def test_what_is_written_for_people_holds_nothing_unsafe(self) -> None:
-        self.patch(http_get, "_exchange", self.exchange)
+        self.patch(as_owner, "_exchange", self.exchange)
         made = self.folder.parent / "made"
         for words in (["bundle", made / "bundle"], ["account", "export", ACCOUNT, made / "export"]):
             made.mkdir(exist_ok=True)

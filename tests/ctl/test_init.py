@@ -16,10 +16,10 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.allowlist.settings import Settings as AllowlistSettings
 from svcserver.content.settings import Settings as ContentSettings
 from svcserver.ctl import begun, host_creation
+from svcserver.ctl.blueprint import is_private, own_address
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.host import find
-from svcserver.ctl.private_network import is_private, own_address
 from svcserver.deploy.settings import Settings as DeploySettings
 from svcserver.edge.certificate import check_pair, make_pair, read_pair
 from svcserver.edge.invite import decode

@@ -108,7 +108,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(ran.status, 0, ran.err)
         values = [ran.data[key] for key in ("host", "mode", "owner")]
         self.assertEqual(values, ["127.0.0.1", "private", "owner"])
-        self.assertIn("--owner Olga did not count: the owner is owner already", ran.err)
+        self.assertIn("--owner Olga was ignored: the owner is owner already", ran.err)
         for name in ("gateway.env", "gateway-cert.pem", "host/svc-gateway.service"):
             self.assertFalse((self.folder / name).exists(), name)
         self.assertEqual(self.owners(), ["owner"])

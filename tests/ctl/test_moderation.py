@@ -206,7 +206,7 @@ class ModerationTests(RunningHostCase):
 
     @proves("GET DashboardSanctions")
     def test_bans_and_mutes_are_listed(self) -> None:
-        self.assertEqual(self.ctl("sanctions").out, "nobody is banned or muted\n")
+        self.assertEqual(self.ctl("sanctions").out, "No bans or mutes.\n")
         self.assertEqual(self.ctl("sanctions", "--json").data, {"sanctions": []})
         for name in ("Beta", "Gamma"):
             self.ctl("account", "create", name)

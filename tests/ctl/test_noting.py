@@ -145,7 +145,7 @@ class NotingTests(HostCase):
         for what, source in (("db", copy), ("backup", file)):
             for why, message in (
                 (BadDatabase("the disk is full"), r"svcctl db upgrade \(the disk is full\)$"),
-                (EndedBySignal(143), "^svcctl: stopped; .* svcctl db upgrade goes on$"),
+                (EndedBySignal(143), "^svcctl: stopped; .* run svcctl db upgrade to continue$"),
             ):
                 self.ctl("account", "create", "Alpha")
                 with (

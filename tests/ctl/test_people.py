@@ -11,7 +11,7 @@ from unittest import mock
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import OperationalError
 
-from svcserver.ctl import new_file
+from svcserver.ctl import people
 from svcserver.db.transaction import transact, transaction
 from tests.ctl.command import Ran
 from tests.ctl.test_accounts import HostCase
@@ -64,10 +64,10 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
         for name in ("Nobody", "Alpha"):
             for ran in (self.delete(name), self.ctl("account", "export", name, self.file)):
                 self.assertEqual(ran.status, 1)
-                self.assertIn("mine.json is there already; give another name", ran.line)
+                self.assertIn("mine.json exists already. Choose another name.", ran.line)
         self.assertEqual(self.file.read_text(), "precious\n")
         self.assertIn("Alpha", self.accounts())
-        why = f"{self.file} is there already; give another name"
+        why = f"{self.file} exists already. Choose another name."
         both = [("export", name, why) for name in ("Alpha", "Nobody")]
         tried = [row for row in self.rows() if row[0] in {"delete", "export"}]
         self.assertEqual(tried, [row for words in both for row in (words, ("delete", *words[1:]))])
@@ -78,7 +78,7 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
             part.touch()
             self.file.write_text("precious\n")
 
-        with mock.patch.object(new_file, "_write", late):
+        with mock.patch.object(people, "_write", late):
             self.assertIn("mine.json is there already", self.delete().line)
         self.assertEqual(list(self.above.iterdir()), [self.file])
         self.assertEqual(self.file.read_text(), "precious\n")
@@ -97,7 +97,7 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
     def test_a_file_that_cannot_be_written_is_a_refused_try(self) -> None:
         full = OSError(28, "No space left on device")
         for action, words in (("delete", ("--yes", "--export")), ("export", ())):
-            with mock.patch.object(new_file.os, "fsync", side_effect=full):
+            with mock.patch.object(people.os, "fsync", side_effect=full):
                 ran = self.ctl("account", action, "Alpha", *words, self.file)
             why = f"{self.file} cannot be written: No space left on device"
             self.assertEqual(ran.line, f"svcctl: Alpha: {why}")

@@ -15,9 +15,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.play.datagram import GIVE_UP_S, HELLO, answer_of
 from svcserver.ctl.play.evening import source_of
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import Story
+from svcserver.ctl.play.story import PlayFailed, Story
 from svcserver.ctl.play.wire import ANSWER_S, Wire
 from svcserver.ctl.stack_process import ENDED, READY, broken_of
 

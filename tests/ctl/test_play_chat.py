@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.stanza import child, content, element, parse, serialize
 from svcserver.ctl.play.chat import LATE_S, LINE, Chat
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.deploy.simulator import EMPTY_S, Guests

@@ -12,9 +12,9 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.play import checks, looting, owned, together
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import HuntServer
 from svcserver.ctl.play.player import CURRENCY, SEASON, Player
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.db.tables import METADATA

@@ -259,7 +259,7 @@ class RestoreTests(HostCase):
         self.add("alpha")
         ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
-        self.assertIn("is no backup of a host; the database was not touched", ran.line)
+        self.assertIn("is no backup of a host; the database was not changed", ran.line)
         self.assertEqual((self.names(), self.kept()), ({"alpha"}, []))
 
     @proves("svcctl db")
@@ -276,7 +276,7 @@ class RestoreTests(HostCase):
             mock.patch.object(os, "open", side_effect=OSError(28, "No space left on device")),
         ):
             ran = self.ctl("db", "restore", self.copy)
-        self.assertIn("No space left on device; the database was not touched", ran.err)
+        self.assertIn("No space left on device; the database was not changed", ran.err)
         self.assertEqual((self.names(), self.kept()), ({"alpha", "later"}, [there]))
 
     @proves("svcctl db")

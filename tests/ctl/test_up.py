@@ -15,7 +15,7 @@ from svcserver.ctl import begun
 from svcserver.ctl.doctor.machine import PortState
 from svcserver.ctl.host import Host
 from svcserver.ctl.main import main
-from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.edge.invite import decode
 from tests.ctl.command import Ran, new_host, nowhere
 from tests.ctl.doctor_host import Quiet

@@ -34,7 +34,7 @@ def main(folder: str) -> None:
     host = find(folder, None)
     why = run(host, Out(False), Wishes(2, 1, relay_port=relay_port(host), whole=True), Timings())
     if why is not None:
-        fail(f"the evening failed at the {why}")
+        fail(f"the session failed at the {why}")
 
 
 @contextmanager

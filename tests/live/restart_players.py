@@ -29,8 +29,8 @@ from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.chat import client_of, enter, log_in
 from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.evening import source_of
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import raise_file_limit

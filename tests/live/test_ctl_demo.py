@@ -264,7 +264,7 @@ def test_a_broken_link_is_named_after_the_start_of_a_stack(
 def named(ran: subprocess.CompletedProcess[str], link: str) -> None:
     assert ran.returncode == 1, ran.stdout
     [line] = ran.stderr.splitlines()
-    assert line.startswith(f"svcctl: the evening failed at the {link}: "), line
+    assert line.startswith(f"svcctl: the session failed at the {link}: "), line
     assert "all went well" not in ran.stdout
 
 
@@ -291,4 +291,4 @@ def test_a_component_that_cannot_run_is_named(
         ran = demo_once(folder)
     assert ran.returncode == 1, ran.stdout
     [line] = ran.stderr.splitlines()
-    assert line.startswith(f"svcctl: the evening failed at the {component}: "), line
+    assert line.startswith(f"svcctl: the session failed at the {component}: "), line

@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from svcserver.board.address import Address
-from svcserver.ctl.doctor.engine import ask
+from svcserver.ctl.doctor.machine import ask
 from svcserver.kernel.refusals import Unavailable
 from tests.support.authority import Authority
 from tests.support.processes import eventually, metagame

@@ -162,7 +162,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_running_host(
     folder, _ = host
     done = run("doctor", "--config", folder)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert done.stdout.endswith("nothing is wrong\n")
+    assert done.stdout.endswith("No faults found.\n")
 
 
 @proves("svcctl status --watch")

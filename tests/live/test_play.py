@@ -68,7 +68,7 @@ def test_without_a_host_or_a_url_there_is_one_line(tmp_path: Path) -> None:
     )
     assert ran.returncode == 1
     assert ran.stderr == (
-        "svcctl: the evening failed at the host: unknown; "
+        "svcctl: the session failed at the host: unknown; "
         "give --config DIR, or --url of a metagame\n"
     )
 
@@ -174,5 +174,5 @@ def test_ctrl_c_in_mid_evening_is_no_fault_of_the_host(tmp_path: Path) -> None:
     finally:
         demo.kill()
     assert status == 1, out.read_text()
-    assert deliveries.read_text() == "svcctl: stopped before the evening was over\n"
+    assert deliveries.read_text() == "svcctl: stopped before the session ended\n"
     assert run("status", "--config", host).returncode == 1

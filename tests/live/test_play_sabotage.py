@@ -141,4 +141,4 @@ def test_a_metagame_that_dies_in_mid_evening_and_stays_away_is_named(
         play.kill()
         os.kill(starter, signal.SIGCONT)
     assert play.returncode == 1, out
-    assert deliveries.startswith("svcctl: the evening failed at the metagame: "), deliveries
+    assert deliveries.startswith("svcctl: the session failed at the metagame: "), deliveries

@@ -117,9 +117,9 @@ def _unpack(archive: ArchiveReader, into: Path) -> Contents:
     for name, size in archive.entries():
         wanted = missing.pop(name, None)
         if wanted is None:
-            raise DamagedBackup(f"{name[:80]!r} is in it, which it does not name")
+            raise DamagedBackup(f"{name[:80]!r} is not in its list of contents")
         if name != DATABASE and size > (LARGEST_ENV if name.endswith(".env") else LARGEST):
-            raise DamagedBackup(f"{name[:80]!r} is larger than a file of a backup can be")
+            raise DamagedBackup(f"{name[:80]!r} is larger than a backup allows")
         if size > shutil.disk_usage(into).free:
             raise OSError(ENOSPC, f"{name[:80]!r} has {size >> 20} MB, which are not free")
         path = into / safe(name)
@@ -131,7 +131,7 @@ def _unpack(archive: ArchiveReader, into: Path) -> Contents:
                 digest.update(piece)
                 file.write(piece)
         if digest.hexdigest() != wanted:
-            raise DamagedBackup(f"{name[:80]!r} is not as it was written")
+            raise DamagedBackup(f"{name[:80]!r} has changed since it was written")
     if missing:
         raise DamagedBackup(f"{min(missing)[:80]!r} is missing in it")
     return contents
@@ -140,11 +140,11 @@ def _unpack(archive: ArchiveReader, into: Path) -> Contents:
 def _contents(archive: ArchiveReader) -> Contents:
     name, size = next(archive.entries(), ("", 0))
     if name != CONTENTS or size > MAX_CONTENTS:
-        raise DamagedBackup("it is no backup of a host")
+        raise DamagedBackup("it is not a backup of a host")
     try:
         listing = json.parse(b"".join(archive.pieces(size)))
         if listing.pop("form") != FORM:
-            raise DamagedBackup("it is of another version's form")
+            raise DamagedBackup("it has the format of another version")
         return _checked(Contents(counted=DatabaseCounts(**listing.pop("counted")), **listing))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DamagedBackup("its list of contents cannot be read") from None
@@ -168,10 +168,10 @@ def _checked(contents: Contents) -> Contents:
     if not fits or contents.kind not in KINDS or DATABASE not in contents.files:
         raise ValueError("a field is not as this program writes it")
     if len(contents.files) > MOST_FILES + 1:
-        raise DamagedBackup("it lists more files than a backup can have")
+        raise DamagedBackup("it lists more files than a backup allows")
     for name in contents.files:
         if name != DATABASE and not name.startswith(FILES):
-            raise DamagedBackup(f"it lists {name[:80]!r}, which no backup holds")
+            raise DamagedBackup(f"it lists {name[:80]!r}, which is not allowed in a backup")
         safe(name)
     return contents
 
@@ -187,7 +187,7 @@ def safe(name: str) -> Path:
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise DamagedBackup(f"{name[:80]!r} leads out of the folder")
     if not is_kept(path):
-        raise DamagedBackup(f"{name[:80]!r} is no name that a backup holds")
+        raise DamagedBackup(f"{name[:80]!r} is not an allowed name in a backup")
     return path
 
 
@@ -219,12 +219,12 @@ class ArchiveReader:
         while any(block := self._next_block()):
             head = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
             if head.size < 0:
-                raise DamagedBackup("it holds an entry of a negative size")
+                raise DamagedBackup("it has an entry with a negative size")
             if head.type == tarfile.XHDTYPE and not records:
                 records = self._told(head.size)
                 continue
             if head.type != tarfile.REGTYPE:
-                raise DamagedBackup(f"{head.name[:80]!r} is in it, which is no regular file")
+                raise DamagedBackup(f"{head.name[:80]!r} is not a regular file")
             name, size = records.get("path", head.name), head.size
             if "size" in records:
                 size = whole_in(records["size"], MAX_DIGITS) or 0
@@ -251,13 +251,13 @@ class ArchiveReader:
     def _told(self, size: int) -> dict[str, str]:
         """Return the records of an extended header, which override the next header's fields."""
         if size > MAX_HEADER:
-            raise DamagedBackup("it holds a name that no file has")
+            raise DamagedBackup("it has a name that is too long")
         records = {}
         data = self._exactly(size + -size % tarfile.BLOCKSIZE)[:size]
         while data:
             record = _RECORD.match(data)
             if record is None or not record.end() < int(record[1]) <= len(data):
-                raise DamagedBackup("it holds a header that this program does not write")
+                raise DamagedBackup("it has an unknown header")
             text = data[record.end() : int(record[1]) - 1]
             records[record[2].decode()] = text.decode("utf-8", "surrogateescape")
             data = data[int(record[1]) :]
@@ -273,7 +273,7 @@ class ArchiveReader:
         """Read to the end of the file, which holds its checksum; raises DamagedBackup for more."""
         rest = self._stream.read(tarfile.RECORDSIZE + 1)
         if len(rest) > tarfile.RECORDSIZE or any(rest):
-            raise DamagedBackup("more follows its end")
+            raise DamagedBackup("it has data after its end")
 
 
 class _Inflated(io.RawIOBase):
@@ -295,7 +295,7 @@ class _Inflated(io.RawIOBase):
             if not piece:
                 raise EOFError
         if inflate.unused_data or self._file.read(1):
-            raise DamagedBackup("more follows its end")
+            raise DamagedBackup("it has data after its end")
         return 0
 
 

@@ -6,26 +6,28 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
+from threading import Event
+from typing import TypeVar
 
 import click
-from attrs import evolve
+from attrs import evolve, frozen
 
 from svcserver.ctl import database
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.making import NAME, STAMP, Wanted, make, remembered
 from svcserver.ctl.backup.proving import Proof, prove
 from svcserver.ctl.backup.restoring import into_folder, into_place
-from svcserver.ctl.backup.retention import BackupRetention
-from svcserver.ctl.backup.runs import BackupRunning, known, put, run
 from svcserver.ctl.backup.sealing import Lock, is_closed
 from svcserver.ctl.database_commands import copy_database
-from svcserver.ctl.host import Host, about_a_host, as_owner_of, with_reason
+from svcserver.ctl.host import Host, as_owner_of, host_command
 from svcserver.ctl.host_creation import whole_path
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail, prompt
-from svcserver.ctl.stopping import stoppable
+from svcserver.ctl.stopping import EndedBySignal, stoppable
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.secrets import Secret
@@ -33,6 +35,89 @@ from svcserver.kernel.settings import BadSetting, load, with_env_file
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 from svcserver.stack.workers import WORKER_FILE
+
+TRIES, PAUSE_S = 20, 0.05  # who only looks holds the lock for an instant
+
+
+class BackupRunning(Exception):
+    """Another process makes a backup of this host."""
+
+
+def known(data: Path) -> Backups:
+    """Return the state of the host's backups."""
+    return backups.read(data) or Backups()
+
+
+def put(data: Path, state: Backups) -> None:
+    """Write the state; fails with one line."""
+    try:
+        backups.write(data, state)
+    except OSError as why:
+        fail(f"{data / backups.STATE_FILE} cannot be written: {why.strerror}")
+
+
+@contextmanager
+def run(data: Path, moment: float) -> Iterator[None]:
+    """Record that a backup is in progress; raises BackupRunning. Only an orderly end clears it."""
+    with ExitStack() as held:
+        _take(data, held)
+        held.enter_context(stoppable())
+        put(data, evolve(known(data), begun=moment))
+        try:
+            yield
+        except (Failed, EndedBySignal, KeyboardInterrupt):
+            _over(data)
+            raise
+        _over(data)
+
+
+def _over(data: Path) -> None:
+    put(data, evolve(known(data), begun=None))
+
+
+def _take(data: Path, held: ExitStack) -> None:
+    for _ in range(TRIES):
+        with ExitStack() as tried:
+            try:
+                free = tried.enter_context(backups.running(data))
+            except OSError as why:
+                fail(f"{data / backups.RUN_FILE} cannot be written: {why.strerror}")
+            if free:
+                held.enter_context(tried.pop_all())
+                return
+        Event().wait(PAUSE_S)
+    raise BackupRunning
+
+
+T = TypeVar("T")
+
+
+@frozen
+class BackupRetention:
+    """The days, weeks (from Monday) and months whose newest backup is kept."""
+
+    days: int = 7
+    weeks: int = 4
+    months: int = 12
+
+    def kept(self, made: Sequence[datetime]) -> set[datetime]:
+        """Return the dates of ``made`` that are kept; the newest always is."""
+        newest_first = sorted(set(made), reverse=True)
+        return {
+            *newest_first[:1],
+            *_newest_of_each(newest_first, lambda date: date.date(), self.days),
+            *_newest_of_each(newest_first, lambda date: date.isocalendar()[:2], self.weeks),
+            *_newest_of_each(newest_first, lambda date: (date.year, date.month), self.months),
+        }
+
+
+def _newest_of_each(
+    newest_first: Sequence[datetime], span: Callable[[datetime], object], count: int
+) -> list[datetime]:
+    newest: dict[object, datetime] = {}
+    for date in newest_first:
+        newest.setdefault(span(date), date)
+    return list(newest.values())[:count]
 
 
 @click.group("backup")
@@ -43,9 +128,9 @@ def backup() -> None:
 def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
     """Return how this host's backups are made; fails with one line."""
     if host.folder is None:
-        fail("a backup is of a whole host; give its folder with --config DIR")
+        fail("A backup needs the host's folder. Give --config DIR.")
     if not (host.folder / "metagame.env").is_file():
-        fail(f"{host.folder} is no host: it has no metagame.env; make one with svcctl init DIR")
+        fail(f"{host.folder} is not a host: it has no metagame.env. Make one with svcctl init DIR.")
     own = host.folder / WORKER_FILE
     try:
         environ = with_env_file(str(own) if own.is_file() else None, {})
@@ -58,22 +143,22 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
     return Wanted(host, host.folder, data, (data / settings.folder).absolute(), settings)
 
 
-@backup.command("now")
-@click.option("--prove", "is_proven", is_flag=True, help="Restore it into scratch and play on it.")
+@host_command(backup, "now", reason=True)
+@click.option(
+    "--prove", "is_proven", is_flag=True, help="Also restore it into scratch and play on it."
+)
 @click.option(
     "--database",
     "copy",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Copy the database alone, into FILE; svcctl db restore puts it back.",
+    help="Copy only the database into FILE, for svcctl db restore.",
 )
-@with_reason
-@about_a_host
 def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason: str) -> None:
     """Back up the whole host and drop expired backups."""
     if copy is not None:
         if is_proven:
-            fail("--prove is for a backup of the whole host; leave out --database")
+            fail("--prove needs a backup of the whole host. Leave out --database.")
         copy_database(host, out, copy, reason)
         return
     wanted, moment = wanted_of(host), time.time()
@@ -82,15 +167,14 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
             with run(wanted.data, moment):
                 state, file = _now(wanted, out, moment, drill=is_proven)
         except BackupRunning:
-            fail("a backup of this host is being made already; svcctl backup list shows it then")
+            fail("Another backup of this host is in progress. Try again when it has ended.")
         trace.target = Path(file).name
     _tell(out, state, file)
 
 
-@backup.command("nightly", hidden=True)
-@about_a_host
+@host_command(backup, "nightly", hidden=True)
 def nightly(host: Host, out: Out) -> None:
-    """Make and prove a backup, and check all others; svc-stack runs this every night."""
+    """Make and prove a backup, as svc-stack does each night."""
     wanted = wanted_of(host)
     os.nice(wanted.settings.nice)
     moment = time.time()
@@ -98,7 +182,7 @@ def nightly(host: Host, out: Out) -> None:
         with run(wanted.data, moment):
             state, file = _now(wanted, out, moment, drill=wanted.settings.drill)
     except BackupRunning:
-        out.text("a backup of this host is being made already: this night has that one")
+        out.text("another backup of this host is in progress, so tonight's is skipped")
         return
     _tell(out, state, file)
 
@@ -129,9 +213,9 @@ def _tell(out: Out, state: Backups, file: str) -> None:
     if entry is not None:
         out.data(shown(entry))
         if entry.proven is not None:
-            out.text(f"proven {clock(entry.proven)}: it was restored into scratch and played on")
+            out.text(f"proven {clock(entry.proven)}: restored into scratch and played on")
     if (wrong := state.wrong(time.time())) is not None:
-        fail(f"not all is well with the backups: {wrong}")
+        fail(f"There is a problem with the backups: {wrong}")
 
 
 def _left_over(target: Path) -> None:
@@ -190,8 +274,7 @@ def _looked_at(entry: Backup) -> Backup:
     return entry
 
 
-@backup.command("list")
-@about_a_host
+@host_command(backup, "list")
 def list_backups(host: Host, out: Out) -> None:
     """List the backups and when each was proven."""
     state = known(wanted_of(host).data)
@@ -213,17 +296,16 @@ def list_backups(host: Host, out: Out) -> None:
         out.text(f"wrong: {wrong}")
 
 
-@backup.command("prove")
+@host_command(backup, "prove", reason=True)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--identity", type=click.Path(path_type=Path), help="The private key of age.")
-@with_reason
-@about_a_host
+@click.option("--identity", type=click.Path(path_type=Path), help="File with the private age key.")
 def prove_command(
     host: Host, out: Out, file: Path | None, identity: Path | None, reason: str
 ) -> None:
     """Restore FILE into scratch and play on it.
 
-    Your host is not touched. It takes a minute, free ports and the memory of a second host.
+    FILE defaults to the newest backup. The running host is not touched. A drill takes about a
+    minute, free ports and the memory of a second host.
     """
     wanted = wanted_of(host, identity)
     state = known(wanted.data)
@@ -231,7 +313,7 @@ def prove_command(
     target = "" if file is None and state.newest is None else path.name
     with noted(host, "prove backup", target, reason=reason):
         if not target:
-            fail("there is no backup yet; make one with svcctl backup now")
+            fail("There is no backup yet. Make one with svcctl backup now.")
         if not path.is_file():
             proof = Proof("it is not there")
         else:
@@ -243,18 +325,19 @@ def prove_command(
         if proof.fault is not None:
             fail(f"{path}: {proof.fault}")
     rows = sum(proof.contents.counted.tables.values()) if proof.contents is not None else 0
-    out.text(
-        f"{path}: proven {clock(moment)}; {rows} rows are all there, and an evening was played"
-    )
+    out.text(f"{path}: proven {clock(moment)}; {rows} rows were restored, and a session was played")
 
 
-@backup.command("restore")
+@host_command(backup, "restore", reason=True)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--into", metavar="DIR", type=click.Path(path_type=Path), help="As a host in DIR.")
-@click.option("--identity", type=click.Path(path_type=Path), help="The private key of age.")
-@click.option("--stop", is_flag=True, help="Stop the host first, if it runs.")
-@with_reason
-@about_a_host
+@click.option(
+    "--into",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Restore the whole host into DIR.",
+)
+@click.option("--identity", type=click.Path(path_type=Path), help="File with the private age key.")
+@click.option("--stop", is_flag=True, help="Stop a running host first.")
 def restore(
     host: Host,
     out: Out,
@@ -266,7 +349,8 @@ def restore(
 ) -> None:
     """Restore the database of FILE, or the whole host.
 
-    A running host is refused: what players do meanwhile would be lost.
+    Without --into, FILE's database replaces this host's, which must be stopped. With --into, the
+    whole host is restored into DIR.
     """
     if into is None:
         with noted(host, "restore", file.name, reason=reason), stoppable():
@@ -274,7 +358,7 @@ def restore(
             into_place(file, wanted_of(host, identity).lock, host, out, stop=stop)
         return
     if stop:
-        fail("--stop is for a restore in the place of this host's database: leave out --into")
+        fail("--stop applies only to this host's database. Leave out --into.")
     _there(file)
     folder = whole_path(into)
     target = Host(folder)  # this one may be gone
@@ -303,7 +387,7 @@ def _lock(host: Host, identity: Path | None, file: Path) -> Lock:
 def _asked() -> str:
     """Return the passphrase from a terminal; fails without one."""
     if not sys.stdin.isatty():
-        fail("nobody is here to ask for the passphrase; give BACKUP_PASSPHRASE, or --identity FILE")
+        fail("The passphrase is missing. Set BACKUP_PASSPHRASE, or give --identity FILE.")
     words: str = prompt("Passphrase", hide_input=True)
     return words
 

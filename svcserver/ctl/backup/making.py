@@ -74,8 +74,8 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
     lock = _lock(wanted)
     if wanted.settings.with_secrets and not lock:
         fail(
-            "BACKUP_SECRETS=1 wants BACKUP_PASSPHRASE or BACKUP_RECIPIENTS in stack.env: "
-            "secrets are only kept encrypted"
+            "BACKUP_SECRETS=1 needs BACKUP_PASSPHRASE or BACKUP_RECIPIENTS in stack.env: "
+            "backups with secrets must be encrypted"
         )
     url = database.url_of(wanted.host)
     if url.get_backend_name() == "postgresql":
@@ -135,7 +135,7 @@ def _room(target: Path, file: Path | None) -> None:
     free = shutil.disk_usage(target).free
     if free < ROOM * size + (64 << 20):
         fail(
-            f"the disk of {target} has {free >> 20} MB left, a backup wants "
+            f"the disk of {target} has {free >> 20} MB left, but a backup needs "
             f"{(ROOM * size >> 20) + 64}; make room, or set BACKUP_DIR in stack.env"
         )
 
@@ -178,7 +178,7 @@ def _snapshot(url: URL, target: Path) -> tuple[DatabaseCounts, str]:
         copy_sqlite(database.existing_file(file), target)
         make_one_file(target)
         if faults := sqlite_faults(target):
-            fail(f"the database is damaged: {faults[0]}; look with svcctl db check")
+            fail(f"the database is damaged: {faults[0]}; run svcctl db check")
         return count(URL.create("sqlite", database=str(target))), "sqlite"
     engine = make_engine(url)
     try:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from attrs import frozen
+from attrs import define, field, frozen
 from sqlalchemy.engine import URL
 
-from svcserver.ctl.backup.apart import Restored
 from svcserver.ctl.backup.archive import Contents, DamagedBackup
-from svcserver.ctl.backup.opening import opened, same
-from svcserver.ctl.backup.restoring import DUMP
+from svcserver.ctl.backup.restoring import DUMP, opened, restored, same
 from svcserver.ctl.backup.scratch import database, scratch
 from svcserver.ctl.backup.sealing import CannotSeal, Lock
 from svcserver.ctl.backup.throwaway import ThrowAway
@@ -23,12 +23,100 @@ from svcserver.ctl.database import file_of, url_of
 from svcserver.ctl.database_commands import migrate
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, find
+from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.output import Failed
 from svcserver.ctl.postgres import needs
 from svcserver.ctl.postgres_restore import restore_into
+from svcserver.edge.certificate import CERT_FILE, KEY_FILE
 from svcserver.kernel import json
 from svcserver.kernel.secrets import hex_token
+from svcserver.kernel.settings import parse_env_file
+from svcserver.stack.alerts.channels import PATTERN
 from svcserver.stack.components import environment
+
+LOCALHOST = "127.0.0.1"
+# settings that name a place, who may come there, or what is written where
+PLACE = re.compile(r"PORT|HOST|BIND|URL|LOG|ALLOW|SECRET|CERT|GATEWAY_KEY|CONNECTIONS")
+A_PATH = re.compile(r"_(DIR|FILE|PATH)\Z")
+# what the throw-away host's metagame.env says of the game itself: the backup's word counts
+THE_GAMES = re.compile(
+    r"AUTH_SIGNING_.*|DATABASE_URL|SERVER_NAME|SAVE_HISTORY_KEEP|CITY_MAP|STORE|GUILDS|"
+    r"CHAT_PRESENCE|NODE_ENV"
+)
+
+
+@define(eq=False, kw_only=True)
+class Restored(ThrowAway):
+    """The host of an unpacked backup, in a scratch folder."""
+
+    contents: Contents
+    parts: Path = field()
+
+    def make(self) -> None:
+        """Restore it as after the loss of a machine, then isolate it."""
+        restored(self.contents, self.parts, self.folder, self.folder)
+        plain = self.folder.with_name("plain")
+        create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)
+        set_apart(self.folder, plain)
+
+
+def set_apart(folder: Path, plain: Path) -> None:
+    """Give the host in ``folder`` the ports and addresses of the one in ``plain``."""
+    for path in [*folder.glob(PATTERN), folder / "stack.env"]:
+        path.unlink(missing_ok=True)  # nobody is told of a drill, and it has one worker
+    ours, lent = _read(folder / "metagame.env"), _read(plain / "metagame.env")
+    game = {name: text for name, text in lent.items() if not THE_GAMES.fullmatch(name)}
+    metagame = {"CITY_MAP": lent["CITY_MAP"], **_rules(ours, folder), **game}
+    metagame["DATABASE_URL"] = ours.get("DATABASE_URL", "")
+    _write(folder / "metagame.env", metagame)
+    _certificate(folder, plain)
+    gateway = _rules(_read(folder / "gateway.env"), folder) | _read(plain / "gateway.env")
+    gateway |= {"GATEWAY_CERT": str(folder / CERT_FILE), "GATEWAY_KEY": str(folder / KEY_FILE)}
+    _write(folder / "gateway.env", gateway)
+    deploy = {**_read(plain / "deploy.env"), "CITY_MAP": metagame["CITY_MAP"]}
+    _write(folder / "deploy.env", deploy)
+    for name in ("content.env", "allowlist.env", "relay.env"):
+        _write(folder / name, _read(plain / name))
+
+
+def _rules(values: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return the settings that name no place, and files that the backup holds."""
+    return {
+        name: text
+        for name, text in values.items()
+        if not PLACE.search(name) and (A_PATH.search(name) is None or _is_there(text, folder))
+    }
+
+
+def _is_there(text: str, folder: Path) -> bool:
+    path = (folder / text).resolve()
+    return folder.resolve() in path.parents and path.exists()
+
+
+def _certificate(folder: Path, plain: Path) -> None:
+    """Use the gateway's own pair if the backup holds it, else the throw-away host's."""
+    named = _read(folder / "gateway.env")
+    pair = [
+        folder / named.get("GATEWAY_CERT", CERT_FILE),
+        folder / named.get("GATEWAY_KEY", KEY_FILE),
+    ]
+    if not all(_is_there(str(path), folder) for path in pair):
+        pair = [plain / CERT_FILE, plain / KEY_FILE]
+    for source, name in zip(pair, (CERT_FILE, KEY_FILE), strict=True):
+        if source != folder / name:
+            shutil.copy(source, folder / name)
+
+
+def _read(path: Path) -> dict[str, str]:
+    return parse_env_file(path.read_text("utf-8-sig")) if path.is_file() else {}
+
+
+def _write(path: Path, values: Mapping[str, str]) -> None:
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    text = "".join(f"{name}={value}\n" for name, value in values.items() if value)
+    path.write_text(text, encoding="utf-8")
+
 
 EVENING_S = 600.0
 PLAYERS = 2
@@ -74,7 +162,7 @@ def _enough_memory() -> None:
         return
     for line in lines:
         if line.startswith("MemAvailable:") and int(line.split()[1]) >> 10 < NEEDED_MB:
-            raise DamagedBackup(f"it was not tried: a drill wants {NEEDED_MB} MB of memory")
+            raise DamagedBackup(f"it was not tried: a drill needs {NEEDED_MB} MB of memory")
 
 
 @contextmanager
@@ -117,11 +205,11 @@ def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
         url = url_of(find(str(folder), None))
         file = file_of(url)
         if file is None or folder not in (folder / file).parents:
-            raise DamagedBackup("its database would not lie in the scratch folder")
+            raise DamagedBackup("its database is outside the scratch folder")
         yield URL.create("sqlite", database=str(folder / file))
         return
     if live.get_backend_name() != "postgresql":
-        raise DamagedBackup("it is a dump of PostgreSQL, and DATABASE_URL names none to try it on")
+        raise DamagedBackup("it is a PostgreSQL dump, but DATABASE_URL is not PostgreSQL")
     with database(folder.parent, live) as url:
         restore_into(url, folder / DUMP)
         same(contents, url)

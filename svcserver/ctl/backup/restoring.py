@@ -17,9 +17,9 @@ from svcserver.content.manifest_builder import OWNERS_NOTE
 from svcserver.ctl import begun, database, postgres, postgres_restore, running
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, DamagedBackup
-from svcserver.ctl.backup.opening import opened, same
+from svcserver.ctl.backup.making import count
 from svcserver.ctl.backup.scratch import scratch
-from svcserver.ctl.backup.sealing import CannotSeal, Lock
+from svcserver.ctl.backup.sealing import CannotSeal, Lock, is_closed
 from svcserver.ctl.begun import Begun
 from svcserver.ctl.blueprint import LAUNCHER
 from svcserver.ctl.bundle import is_secret
@@ -46,6 +46,33 @@ from svcserver.ctl.units import SERVICES
 from svcserver.db.engine import DEFAULT_URL, database_url, make_engine, sqlite_url
 from svcserver.kernel.settings import BadSetting, parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
+
+
+def opened(source: Path, lock: Lock, into: Path) -> Contents:
+    """Decrypt and unpack; raises DamagedBackup, CannotSeal or OSError."""
+    into.mkdir(mode=0o700)
+    if not is_closed(source):
+        return archive.unpack(source, into)
+    clear = into.parent / "clear.tar.gz"
+    os.close(os.open(clear, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        lock.open(source, clear)
+        return archive.unpack(clear, into)
+    finally:
+        clear.unlink()
+
+
+def same(contents: Contents, url: URL) -> None:
+    """Compare the restored database with the counts of the original; raises DamagedBackup."""
+    present, expected = count(url), contents.counted
+    for table, rows in expected.tables.items():
+        if present.tables.get(table) != rows:
+            raise DamagedBackup(
+                f"its table {table} has {present.tables.get(table, 0)} rows, and had {rows}"
+            )
+    if present.characters != expected.characters:
+        raise DamagedBackup("its characters differ from the original")
+
 
 LOCALHOST = "127.0.0.1"
 DUMP = "restored.dump"  # of a PostgreSQL, in a restored folder
@@ -113,7 +140,9 @@ def _writable(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as why:
-        fail(f"{folder} cannot be written: {why.strerror or why}; mend that or give another folder")
+        fail(
+            f"{folder} cannot be written: {why.strerror or why}; fix that, or choose another folder"
+        )
 
 
 def _claim(folder: Path, note: Begun) -> bool:
@@ -137,7 +166,7 @@ def _made(source: Path, lock: Lock, folder: Path) -> RestoreOutcome:
     with _sound_backup(source):
         contents = opened(source, lock, parts)
         if f"{archive.FILES}metagame.env" not in contents.files:
-            raise DamagedBackup("it holds no metagame.env, so it is of no host")
+            raise DamagedBackup("it holds no metagame.env, so it is not a host's")
         made_anew = restored(contents, parts, at, folder)
         missing = () if contents.secrets else _missing(parts / archive.FILES, at)
         _room_for_the_game(at, folder)
@@ -152,10 +181,11 @@ def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
     if fresh:
         out.text("made anew, since the backup holds no secrets: " + ", ".join(fresh))
         out.text(
-            f"your account key is as it was; where {OWNER_KEY} is lost: svcctl account new-key NAME"
+            "Your account key is unchanged. "
+            f"If {OWNER_KEY} is lost, run svcctl account new-key NAME."
         )
     if done.missing:
-        out.text("write these again, which the backup leaves out: " + ", ".join(done.missing))
+        out.text("Set these again, which the backup leaves out: " + ", ".join(done.missing))
     if done.left_out:
         more = f" and {len(done.left_out) - MOST_TOLD} more" * (len(done.left_out) > MOST_TOLD)
         named = ", ".join(done.left_out[:MOST_TOLD])
@@ -164,7 +194,7 @@ def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
     if done.kind != "sqlite":
         if fresh:
             out.text(
-                f"its DATABASE_URL was a secret: write it into {folder / 'metagame.env'} first"
+                f"DATABASE_URL was not in the backup: write it into {folder / 'metagame.env'} first"
             )
         out.text(f"its {done.kind} database is in {folder / DUMP}: unless it is still where it")
         dump = shlex.quote(str(folder / DUMP))
@@ -173,7 +203,7 @@ def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
 
 
 def _room_for_the_game(at: Path, folder: Path) -> None:
-    """Make the game's folder, which no backup holds, as ``svcctl init`` does."""
+    """Make the game's folder, which is not allowed in a backup, as ``svcctl init`` does."""
     if not (at / "content.env").is_file():
         return
     named = Host(at).variables("content").get("CONTENT_GAME_DIR", "")
@@ -220,11 +250,11 @@ def _sound_backup(source: Path) -> Iterator[None]:
     try:
         yield
     except (DamagedBackup, CannotSeal) as why:
-        fail(f"{source}: {why}; nothing was touched")
+        fail(f"{source}: {why}; nothing was changed")
     except UnicodeDecodeError:
-        fail(f"{source}: its settings are no UTF-8 text; nothing was touched")
+        fail(f"{source}: its settings are not UTF-8 text; nothing was changed")
     except (BadSetting, ValueError) as why:  # of settings that no program of ours has written
-        fail(f"{source}: its settings cannot be read ({str(why)[:200]!r}); nothing was touched")
+        fail(f"{source}: its settings cannot be read ({str(why)[:200]!r}); nothing was changed")
 
 
 @contextmanager

@@ -82,15 +82,15 @@ class Lock:
             raise CannotSeal("it is damaged: its header has no end")
         by_passphrase = SCRYPT in head[:200]
         if by_passphrase and source.stat().st_size > MOST + (MOST >> 8):
-            raise CannotSeal("it is too large for a passphrase; no backup of a host is")
+            raise CannotSeal("it is too large for a backup with a passphrase")
         try:
             if by_passphrase:
                 if self.passphrase is None:
-                    raise CannotSeal("it wants a passphrase: set BACKUP_PASSPHRASE")
+                    raise CannotSeal("it needs a passphrase: set BACKUP_PASSPHRASE")
                 target.write_bytes(self._opened(source.read_bytes()))
                 return
             if self.identity is None and self._once is None:
-                text = "it wants the private key of BACKUP_RECIPIENTS: give --identity FILE"
+                text = "it needs the private key of BACKUP_RECIPIENTS: give --identity FILE"
                 raise CannotSeal(text)
             with source.open("rb") as closed, target.open("wb") as clear:
                 age.decrypt_io(closed, clear, self._keys())

@@ -6,14 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from svcserver.ctl.database import user_name
 from svcserver.ctl.doctor import files, live, matching, places, reading, storage
 from svcserver.ctl.doctor.case import Case, Check, Finding, Level
 from svcserver.ctl.doctor.machine import Machine
-from svcserver.ctl.host import Host, about_a_host
+from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail
+from svcserver.ctl.play.story import counted
 
 CHECKS: tuple[Check, ...] = (
     reading.settings,  # fills the Case for the others
@@ -40,22 +39,24 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-@click.command("doctor")
-@about_a_host
+@host_command(None, "doctor")
 def doctor(host: Host, out: Out) -> None:
-    """Find what is wrong with a host and how to fix it."""
+    """Find what is wrong with a host and how to fix it.
+
+    Nothing is changed. Each finding names its cure.
+    """
     if host.folder is None:
-        fail("the doctor looks at a whole host; give its folder with --config DIR")
+        fail("The doctor needs the host's folder. Give --config DIR.")
     if not any(host.folder.glob("*.env")):
-        fail(f"{host.folder} is no host: it has no settings; make one with svcctl init DIR")
+        fail(f"{host.folder} is not a host: it has no settings. Make one with svcctl init DIR.")
     findings = examine(host, host.folder)
     wrong = [finding for finding in findings if finding.level is Level.WRONG]
     out.data({"ok": not wrong, "findings": [as_data(finding) for finding in findings]})
     for finding in findings:
         out.text(str(finding))
     if wrong:
-        fail(f"{len(wrong)} {'thing is' if len(wrong) == 1 else 'things are'} wrong")
-    out.text("nothing is wrong")
+        fail(f"{counted(len(wrong), 'fault')} found. Follow the cures above.")
+    out.text("No faults found.")
 
 
 def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequence[Finding]:

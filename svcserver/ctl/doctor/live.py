@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from svcserver.ctl.doctor.case import Case, Finding
-from svcserver.ctl.doctor.engine import EngineFacts, EngineRefused
+from svcserver.ctl.doctor.machine import EngineFacts, EngineRefused
 
 ENGINE = "live state"
 OLDEST = (6, 2)  # GETEX

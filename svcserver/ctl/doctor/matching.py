@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from svcserver.ctl.blueprint import CITY_MAP
+from svcserver.ctl.blueprint import CITY_MAP, is_private
 from svcserver.ctl.doctor.case import Case, Finding
-from svcserver.ctl.private_network import is_private
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
 from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, load_private, load_public

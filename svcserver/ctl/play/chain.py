@@ -13,7 +13,7 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 
 from svcserver.ctl.host import Host
-from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.wire import Wire
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.kernel.digits import whole_in

@@ -12,8 +12,8 @@ from attrs import define, field
 from twisted.internet.task import deferLater
 
 from svcserver.ctl.play.crowd import gather
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.players.chat import ChatClient, Line
 from svcserver.players.websocket import connect

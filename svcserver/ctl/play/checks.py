@@ -16,8 +16,8 @@ from twisted.internet.task import deferLater
 from svcserver.ctl import database
 from svcserver.ctl.host import Host
 from svcserver.ctl.play import owned
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import Player
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.together import Downloaded
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json

@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, FirstError, gatherResults
 
-from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.story import PlayFailed
 
 WIDE = 256  # at the same time, at most
 

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import DatagramProtocol
 
-from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.kernel.every import Every
 
 KNOCK_S = 0.25

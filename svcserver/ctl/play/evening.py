@@ -15,11 +15,10 @@ from svcserver.ctl.play import checks, datagram, together
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.chat import Chat
 from svcserver.ctl.play.crowd import gather, some_of
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import HuntServer
 from svcserver.ctl.play.party_evening import PartyEvening, named
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import Story, and_more, counted
+from svcserver.ctl.play.story import PlayFailed, Story, and_more, counted
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token

@@ -13,8 +13,8 @@ from uuid import uuid4
 from attrs import define, field
 
 from svcserver.ctl.play.crowd import gather
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import CURRENCY, PERSISTENT, SEASON, Item, Player
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 from svcserver.kernel.headers import GAME_SERVER_KEY

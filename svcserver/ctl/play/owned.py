@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.player import CURRENCY, SEASON, Player
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.kernel import json
 from svcserver.players import requests
 

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define, field, frozen
 from twisted.internet.task import deferLater
 
-from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.wire import Wire
 from svcserver.players import requests
 

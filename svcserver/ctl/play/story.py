@@ -7,6 +7,14 @@ from collections.abc import Callable
 from attrs import define, field
 
 
+class PlayFailed(Exception):
+    """A failure of the component ``link``; ``fault`` was observed; ``str()`` is one line."""
+
+    def __init__(self, link: str, fault: str) -> None:
+        super().__init__(f"{link}: {fault}")
+        self.link, self.fault = link, fault
+
+
 @define
 class Story:
     """Prints lines by ``tell`` and keeps them."""

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from svcserver.ctl.play.failed import PlayFailed
 from svcserver.ctl.play.looting import KEY_HEADER
 from svcserver.ctl.play.player import Item, Player, ServerAddress, follow
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.wire import Wire
 from svcserver.kernel.secrets import hex_token
 from svcserver.players import requests
@@ -174,9 +174,7 @@ async def download(player: Player) -> list[Downloaded]:
         path = f"/content/v1/files/{quote(file['path'])}"
         reply = await player.wire.ask("GET", path, headers={ACCOUNT_KEY: player.key})
         if hashlib.sha256(reply.body).hexdigest() != file["sha256"]:
-            raise PlayFailed(
-                "content", f"{file['path']} came with other bytes than the manifest says"
-            )
+            raise PlayFailed("content", f"{file['path']} differs from the manifest")
         downloads.append(Downloaded(str(file["path"]), reply.body))
     if not downloads:
         raise PlayFailed("content", "the manifest lists no file")

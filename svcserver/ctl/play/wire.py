@@ -12,7 +12,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectError, ConnectionRefusedError
 from twisted.web.client import Agent, HTTPConnectionPool, ResponseNeverReceived
 
-from svcserver.ctl.play.failed import PlayFailed
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings, operation_of
 from svcserver.kernel import json
 from svcserver.players.http import body_of
@@ -41,7 +41,7 @@ class WireReply:
         try:
             return json.parse(self.body)
         except json.BadJson:
-            raise PlayFailed("metagame", "answered something that is not JSON") from None
+            raise PlayFailed("metagame", "sent a reply that is not JSON") from None
 
 
 @define(eq=False)

@@ -13,7 +13,7 @@ from unittest import mock
 import pyrage
 
 from svcserver.ctl import begun
-from svcserver.ctl.backup import runs
+from svcserver.ctl.backup import command
 from svcserver.ctl.backup.proving import Proof
 from svcserver.ctl.begun import Begun
 from svcserver.ctl.stopping import EndedBySignal
@@ -65,7 +65,7 @@ class BackupTests(BackupCase):
         ran, _ = self.restored()
         self.assertEqual(ran.status, 0, ran.err)
         wanted = "LIVE_URL in metagame.env, BACKUP_PASSPHRASE in stack.env"
-        self.assertIn(f"write these again, which the backup leaves out: {wanted}\n", ran.out)
+        self.assertIn(f"Set these again, which the backup leaves out: {wanted}\n", ran.out)
 
     def test_a_restore_keeps_a_file_that_is_no_text(self) -> None:
         (self.folder / "notes.env").write_bytes(b"caf\xe9=1\n")
@@ -315,7 +315,7 @@ class BackupTests(BackupCase):
         self.assertIsNone(self.ctl("backup", "list", "--json").data["wrong"])
 
     def test_two_at_once(self) -> None:
-        with backups.running(self.folder), mock.patch.object(runs, "PAUSE_S", 0.0):
+        with backups.running(self.folder), mock.patch.object(command, "PAUSE_S", 0.0):
             self.assertIn("already", self.ctl("backup", "now").line)
             night = self.ctl("backup", "nightly")
         self.assertEqual(night.status, 0, night.err)

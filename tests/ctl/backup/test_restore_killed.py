@@ -15,7 +15,7 @@ from attrs import evolve
 
 from svcserver.ctl import begun
 from svcserver.ctl.backup import archive
-from svcserver.ctl.backup.opening import opened
+from svcserver.ctl.backup.restoring import opened
 from svcserver.ctl.backup.sealing import Lock
 from svcserver.kernel.secrets import Secret
 from tests.ctl.backup.test_command import BackupCase

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.backup.retention import BackupRetention
+from svcserver.ctl.backup.command import BackupRetention
 from tests.support.proves import proves
 
 MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31))
