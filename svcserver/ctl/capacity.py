@@ -132,8 +132,8 @@ def capacity(host: Host, out: Out) -> None:
     if not PROCESSES.is_dir():
         fail("svcctl capacity needs /proc, so it works only on Linux.")
     settings = host.settings("deploy", Settings)
-    data = Path(host.variables("stack").get("DATA_DIR", "")) if _has_stack(host) else Path()
-    folder = host.folder / data  # an absolute DATA_DIR stays what it is
+    stack = host.variables("stack") if (host.folder / "stack.env").is_file() else {}
+    folder = host.folder / stack.get("DATA_DIR", "")  # an absolute DATA_DIR stays what it is
     hunts, worlds = _running(folder)
     measured = hunts or worlds
     begun, before, idle = time.monotonic(), usage(measured), idle_ticks()
@@ -188,7 +188,8 @@ def _show(
     how = f"measured on {cost.measured}" if cost.measured else f"assumed: {assumed}"
     out.text(f"a hunt takes {cost.memory_mb:.0f} MB and {cost.cores:.3f} cores ({how})")
     run = "1 hunt runs" if running == 1 else f"{running} hunts run"
-    out.text(f"{run}, {first.more or 'no'} more {_fit(first.more)}; the limit is {first.name}", "")
+    more = f"{first.more or 'no'} more {'fits' if first.more == 1 else 'fit'}"
+    out.text(f"{run}, {more}; the limit is {first.name}", "")
     drawn = bars([limit.more for limit in limits])
     rows = [
         [limit.name, f"{limit.more}", bar, limit.why]
@@ -204,10 +205,6 @@ def bars(counts: Sequence[int]) -> list[str]:
         "█" * WIDTH + "…" if count > longest else "█" * math.ceil(WIDTH * count / longest)
         for count in counts
     ]
-
-
-def _fit(more: int) -> str:
-    return "fits" if more == 1 else "fit"
 
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
@@ -228,10 +225,6 @@ def _running(folder: Path) -> tuple[list[int], list[int]]:
         if entry.server.launch.kind in (Kind.HUNT, Kind.TUTORIAL)
     ]
     return hunts, worlds
-
-
-def _has_stack(host: Host) -> bool:
-    return host.folder is not None and (host.folder / "stack.env").is_file()
 
 
 def _number(text: str) -> int:

@@ -16,10 +16,10 @@ from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.launcher_file import how, supply
 from svcserver.ctl.output import Out, config_of, fail, program
-from svcserver.ctl.play.evening import MAX_PLAYERS, Wishes
+from svcserver.ctl.play.evening import Wishes
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play_command import findings, live, tell_times
+from svcserver.ctl.play_command import findings, live, session_options, tell_times
 from svcserver.ctl.stack_process import Stack
 from svcserver.edge.invite import decode
 from svcserver.edge.joining import NoJoinString, has_launcher, join_address, join_string
@@ -33,14 +33,7 @@ STOPPED = PlayFailed("stack", "stopped before the session ended")
 @click.command("demo")
 @click.option("--config", metavar="DIR", default=FOLDER, help="The demo host's folder.")
 @click.option("--once", is_flag=True, help="Stop after the session; exit with 0 on success.")
-@click.option(
-    "--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="Number of players."
-)
-@click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Number of hunts.")
-@click.option(
-    "--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of a hunt."
-)
-@click.option("--times", is_flag=True, help="Print the duration of each kind of request.")
+@session_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @as_owner_of_its_folder
 def demo(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,21 +28,32 @@ from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts
 
+SESSION_OPTIONS = (
+    click.option(
+        "--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="Number of players."
+    ),
+    click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Number of hunts."),
+    click.option(
+        "--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of a hunt."
+    ),
+    click.option("--times", is_flag=True, help="Print the duration of each kind of request."),
+)
+
+
+def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a session, which ``play`` and ``demo`` share."""
+    for option in reversed(SESSION_OPTIONS):
+        command = option(command)
+    return command
+
 
 @host_command(None, "play")
-@click.option(
-    "--players", type=click.IntRange(1, MAX_PLAYERS), default=4, help="Number of players."
-)
-@click.option("--hunts", type=click.IntRange(0, 100), default=1, help="Number of hunts.")
-@click.option(
-    "--hunt-seconds", type=click.FloatRange(0, 3600), default=0.0, help="Length of a hunt."
-)
+@session_options
 @click.option("--url", metavar="URL", help="The metagame's URL, without relay and gateway.")
 @click.option(
     "--relay-port", type=click.IntRange(1024, 65000), default=61010, help="Port of the first relay."
 )
 @click.option("--keep", is_flag=True, help="Keep the players' accounts.")
-@click.option("--times", is_flag=True, help="Print the duration of each kind of request.")
 def play(
     host: Host,
     out: Out,

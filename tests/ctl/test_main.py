@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.main import main
 from tests.ctl.command import svcctl
+from tests.ctl.test_thin import commands
 
 
 class MainTests(SynchronousTestCase):
@@ -22,10 +23,14 @@ class MainTests(SynchronousTestCase):
         self.assertEqual(ran.status, 2)
         self.assertIn("bann", ran.err)
 
-    def test_every_command_is_listed_with_its_help(self) -> None:
+    def test_every_command_has_a_whole_summary_of_one_line(self) -> None:
         output = svcctl("--help").out
         for name in ("announce", "db", "gameserver-key", "status"):
             self.assertIn(f"  {name} ", output)
+        for path, command in commands(main):
+            summary = command.get_short_help_str(200)
+            self.assertTrue(0 < len(summary) <= 55, f"{path}: {summary}")
+            self.assertFalse(summary.endswith("..."), f"{path}: {summary}")
 
     def test_a_folder_that_is_none_or_no_host_is_named(self) -> None:
         empty = self.enterContext(TemporaryDirectory())

@@ -17,22 +17,10 @@ from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, load_private, lo
 
 def secrets(case: Case) -> Iterator[Finding]:
     """Check that secrets which two components share are equal."""
-    if case.metagame is not None and case.gateway is not None:
-        yield from _secret(
-            "GATEWAY_SECRET",
-            "metagame",
-            case.metagame.gateway_secret,
-            "gateway",
-            case.gateway.secret,
-        )
-    if case.content is not None and case.gateway is not None:
-        yield from _secret(
-            "GATEWAY_SECRET",
-            "content",
-            case.content.gateway_secret,
-            "gateway",
-            case.gateway.secret,
-        )
+    for name, service in (("metagame", case.metagame), ("content", case.content)):
+        if service is not None and case.gateway is not None:
+            ours, right = service.gateway_secret, case.gateway.secret
+            yield from _secret("GATEWAY_SECRET", name, ours, "gateway", right)
     if case.allowlist is None:
         return
     right = case.allowlist.secret

@@ -67,29 +67,29 @@ class Chain:
             pinned = fingerprint(certificate.read_bytes())
         except (OSError, BadCertificate):
             raise PlayFailed("gateway", f"the certificate {certificate} cannot be read") from None
+        content = host.variables("content")
+        ports = {
+            "metagame": _port(metagame, "PORT", 61000),
+            "deploy": _port(deploy, "PORT", 61001),
+            "content": _port(content, "PORT", 61002),
+            "allowlist": _port(allowlist, "ALLOWLIST_PORT", 61005),
+            "gateway": _port(gateway, "GATEWAY_PORT", 443),
+            "chat": _port(metagame, "CHAT_PORT", 61099),
+        }
         return cls(
             host,
-            _local(metagame, "PORT", 61000),
-            _local(deploy, "PORT", 61001),
-            _local(host.variables("content"), "PORT", 61002),
-            _local(allowlist, "ALLOWLIST_PORT", 61005),
-            Target("127.0.0.1", _port(gateway, "GATEWAY_PORT", 443), pinned),
+            f"http://127.0.0.1:{ports['metagame']}",
+            f"http://127.0.0.1:{ports['deploy']}",
+            f"http://127.0.0.1:{ports['content']}",
+            f"http://127.0.0.1:{ports['allowlist']}",
+            Target("127.0.0.1", ports["gateway"], pinned),
             deploy.get("METAGAME_API_KEY", ""),
             deploy.get("GAMESERVER_BINARY_PATH", ""),
             allowlist.get("ALLOWLIST_SECRET", ""),
-            host.path(host.variables("content").get("CONTENT_GAME_DIR", "")),
+            host.path(content.get("CONTENT_GAME_DIR", "")),
             metagame.get("CITY_MAP", ""),
             _features(metagame),
-            frozenset(
-                [
-                    _port(metagame, "PORT", 61000),
-                    _port(metagame, "CHAT_PORT", 61099),
-                    _port(deploy, "PORT", 61001),
-                    _port(host.variables("content"), "PORT", 61002),
-                    _port(allowlist, "ALLOWLIST_PORT", 61005),
-                    _port(gateway, "GATEWAY_PORT", 443),
-                ]
-            ),
+            frozenset(ports.values()),
         )
 
     async def look(self, reactor: Any) -> None:
@@ -200,10 +200,6 @@ def _features(metagame: dict[str, str]) -> frozenset[str]:
         "content": True,
     }
     return frozenset(name for name, on in switches.items() if on)
-
-
-def _local(variables: dict[str, str], name: str, default: int) -> str:
-    return f"http://127.0.0.1:{_port(variables, name, default)}"
 
 
 def _port(variables: dict[str, str], name: str, default: int) -> int:
