@@ -29,7 +29,7 @@ class AlertChannelTests(HostCase):
             secret = value(self.folder, f"alert-{form}", "SIGNING_SECRET")
             self.assertEqual(len(secret), 64)
             self.assertNotIn(secret, out)
-            self.assertIn("is signed by the SIGNING_SECRET there", out)
+            self.assertIn("is signed with the SIGNING_SECRET in that file", out)
             secrets.add(secret)
         self.assertEqual(len(secrets), 4)
 
@@ -103,8 +103,8 @@ class AlertChannelTests(HostCase):
         self.assertFalse((self.folder / "alert-a.env").exists())
 
     def test_lines_that_are_none_are_one_line(self) -> None:
-        self.assertIn("there is no URL", self.of_file("a", "json", "TOKEN=tk_1\n").line)
-        self.assertIn("no list of a channel's lines", self.of_file("a", "json", "x" * 70_000).line)
+        self.assertIn("URL is missing", self.of_file("a", "json", "TOKEN=tk_1\n").line)
+        self.assertIn("KEY=value lines", self.of_file("a", "json", "x" * 70_000).line)
         for name in ("nowhere", "svc.db", "."):
             ran = self.ctl("alerts", "add", "a", "--form", "json", "--from", self.folder / name)
             self.assertEqual(ran.status, 1, name)

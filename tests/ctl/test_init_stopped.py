@@ -165,7 +165,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(child(partial(killed_at_rename, 3), *self.words()), KILLED)
         for damaged in ("{", "[]", "{}"):
             (self.folder / begun.NOTE).write_text(damaged)
-            self.assertIn("is damaged, so a host was begun there", svcctl(*self.words()).line)
+            self.assertIn("is damaged. Empty", svcctl(*self.words()).line)
 
     def test_a_new_database_in_a_folder_of_data_is_finished_too(self) -> None:
         for trap in (killed_before_the_commit, partial(killed_at_put, begun.LAST)):

@@ -72,7 +72,7 @@ class KeysTests(DoctorCase):
             self.ctl("keys", "rotate")
             ran = self.ctl("keys", "retire")
             self.assertEqual(ran.status, 1)
-            self.assertIn("has not been started with the new key", ran.line)
+            self.assertIn("still signs with the old key", ran.line)
 
     def test_the_doctor_says_when_to_restart_and_when_the_old_key_may_go(self) -> None:
         self.start(hours_ago=100)

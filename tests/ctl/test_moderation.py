@@ -134,7 +134,7 @@ class ModerationTests(RunningHostCase):
         self.assertEqual([row["target"] for row in rows], [f"P_{at}" for at in range(1099, -1, -1)])
         old = self.rows(*mine, "--until", "40d", "--since", "41d", "--count", "600")
         self.assertEqual([old[0]["target"], old[-1]["target"]], ["P_139", "P_116"])
-        self.assertIn("the newest 2;", self.ctl("audit", *mine, "--count", "2").out)
+        self.assertIn("the newest 2.", self.ctl("audit", *mine, "--count", "2").out)
 
     @proves("svcctl ban, unban")
     def test_a_ban_needs_no_metagame_that_runs(self) -> None:

@@ -84,12 +84,12 @@ class NotingTests(HostCase):
     @proves("every act of staff and every refused try is in the audit log")
     def test_what_is_refused_before_anything_is_done(self) -> None:
         add = ("alerts", "add", "phone", "--form", "json")
-        self.assertIn("there is no URL", self.tried("add alerts", *add, target="phone"))
+        self.assertIn("URL is missing", self.tried("add alerts", *add, target="phone"))
         away = ("--from", self.folder / "none")
         self.assertIn("cannot be read", self.tried("add alerts", *add, *away, target="phone"))
         self.did("make certificate", "cert", "make", "--host", "203.0.113.10")
         again = ("cert", "make", "--host", "203.0.113.10")
-        self.assertIn("is prepared already", self.tried("make certificate", *again))
+        self.assertIn("is already prepared", self.tried("make certificate", *again))
         self.assertIn("no backup yet", self.tried("prove backup", "backup", "prove"))
 
     @proves("every act of staff and every refused try is in the audit log")

@@ -79,14 +79,14 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
             self.file.write_text("precious\n")
 
         with mock.patch.object(people, "_write", late):
-            self.assertIn("mine.json is there already", self.delete().line)
+            self.assertIn("mine.json exists already", self.delete().line)
         self.assertEqual(list(self.above.iterdir()), [self.file])
         self.assertEqual(self.file.read_text(), "precious\n")
         self.assertIn("Alpha", self.accounts())
 
     def test_a_link_that_leads_nowhere_is_no_free_name(self) -> None:
         self.file.symlink_to(self.above / "else")
-        self.assertIn("mine.json is there already", self.delete().line)
+        self.assertIn("mine.json exists already", self.delete().line)
         self.assertTrue(self.file.is_symlink())
 
     def test_nobody_of_that_name_leaves_no_file(self) -> None:
@@ -157,7 +157,7 @@ class TransactionTests(FileOfAnAccountCase):
             ran = self.delete()
         self.assertEqual(ran.status, 1)
         where, why = ran.err.splitlines()
-        warning = f"svcctl: Alpha may be deleted all the same; what was kept stands in {self.file}"
+        warning = f"svcctl: Alpha may be deleted nevertheless; the export is in {self.file}"
         self.assertEqual(where, warning)
         self.assertIn("the database cannot be used", why)
         self.assertNotIn("Alpha", self.accounts())
@@ -174,7 +174,7 @@ class TransactionTests(FileOfAnAccountCase):
             ran = self.delete()
         self.assertEqual(ran.status, 1)
         where, *_, last = ran.err.splitlines()
-        warning = f"svcctl: Alpha may be deleted all the same; what was kept stands in {self.file}"
+        warning = f"svcctl: Alpha may be deleted nevertheless; the export is in {self.file}"
         self.assertEqual((where, last), (warning, "Aborted!"))
         self.assertIn("Alpha", self.accounts())
         self.assert_whole()

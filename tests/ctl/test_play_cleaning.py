@@ -115,10 +115,10 @@ class CleaningTests(HostCase):
 class EndingTests(HostCase):
     def test_where_no_metagame_can_be_is_said_at_once(self) -> None:
         for url in ("nonsense", "http://", "ftp://127.0.0.1", "http://127.0.0.1:99999"):
-            self.assertIn(f"{url} is no address like http://", svcctl("play", "--url", url).line)
+            self.assertIn(f"{url} is not a URL like http://", svcctl("play", "--url", url).line)
         (self.folder / "gateway.env").unlink()
         change(self.folder, "metagame", "PORT", "abc")
-        self.assertIn(":abc is no address like", self.ctl("play").line)
+        self.assertIn(":abc is not a URL like", self.ctl("play").line)
 
     def test_a_fault_of_its_own_is_not_silent(self) -> None:
         def react(main: Callable[[Any], Deferred[None]]) -> None:

@@ -32,4 +32,4 @@ class RunningTests(HostCase):
         self.patch(running, "READS_LOCKS", False)
         ran = self.ctl("db", "restore", copy)
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertIn("cannot be known on this system", ran.err)
+        self.assertIn("is unknown on this system", ran.err)

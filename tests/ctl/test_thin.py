@@ -105,7 +105,7 @@ class ContentTests(HostCase):
         bad = svcctl("content", "verify", game, "--manifest", listed)
         self.assertEqual(bad.status, 1)
         self.assertIn("hash", bad.out)
-        self.assertIn("1 files are not as the manifest says", bad.line)
+        self.assertIn("1 files differ from the manifest", bad.line)
 
     @proves("svcctl content")
     def test_the_hosts_own_folder(self) -> None:
@@ -214,7 +214,7 @@ class StatusTests(HostCase):
         with self.metagame({**STATUS, "limited": True}):
             ran = self.ctl("status", "--key", "UUK_x")
         self.assertEqual(ran.status, 1)
-        self.assertIn("does not know the key", ran.line)
+        self.assertIn("does not know this key", ran.line)
 
     def test_a_metagame_that_is_down_or_odd(self) -> None:
         with self.metagame([], 500):
@@ -225,7 +225,7 @@ class StatusTests(HostCase):
         for port in ("abc", "99999"):
             change(self.folder, "metagame", "PORT", port)
             for words in (("status",), ("drain", "status")):
-                self.assertIn("its PORT is no port", self.ctl(*words).line)
+                self.assertIn("its PORT is not a port number", self.ctl(*words).line)
 
     def test_a_foreign_server_on_the_port_is_named_as_such(self) -> None:
         with self.metagame({}, 404):
@@ -276,7 +276,7 @@ class StatusTests(HostCase):
         with self.metagame({**STATUS, "limited": True}):
             ran = self.ctl("status", "--watch", "--key", "UUK_x")
         self.assertEqual(ran.status, 1)
-        self.assertIn("does not know the key", ran.line)
+        self.assertIn("does not know this key", ran.line)
 
 
 class EveryCommandTests(SynchronousTestCase):

@@ -77,7 +77,7 @@ class UpTests(SynchronousTestCase):
     def test_where_nobody_answers_it_names_the_options(self) -> None:
         ran = self.up()
         self.assertEqual((ran.status, self.started), (1, []))
-        self.assertIn("give --yes, with --public-host H and --owner NAME", ran.err)
+        self.assertIn("Give --yes, with --public-host H and --owner NAME", ran.err)
         self.assertFalse(self.folder.exists())
 
     @proves("svcctl up")

@@ -71,7 +71,7 @@ class BackupTests(BackupCase):
         (self.folder / "notes.env").write_bytes(b"caf\xe9=1\n")
         ran, into = self.restored("BACKUP_SECRETS=1")
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertNotIn("write these again", ran.out)
+        self.assertNotIn("Set these again", ran.out)
         self.assertEqual((into / "notes.env").read_bytes(), b"caf\xe9=1\n")
 
     def test_a_restored_launcher_folder_names_the_new_one(self) -> None:
@@ -84,7 +84,7 @@ class BackupTests(BackupCase):
         file, into = self.made().data["file"], nowhere(self)
         ran = svcctl("backup", "restore", file, "--into", into)
         self.assertEqual((ran.status, ran.out), (1, ""))
-        self.assertIn("nobody is here to ask for the passphrase", ran.err)
+        self.assertIn("The passphrase is missing", ran.err)
         self.assertFalse(into.exists())
 
     @proves("svcctl backup now|list|prove|restore")
@@ -189,7 +189,7 @@ class BackupTests(BackupCase):
         self.assertIn(f"a host was begun in {half}: finish it with svcctl init {half}", ran.line)
         file = nowhere(self)
         file.touch()
-        self.assertIn("is no folder", self.ctl("backup", "restore", made, "--into", file).line)
+        self.assertIn("is not a folder", self.ctl("backup", "restore", made, "--into", file).line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_one_that_fails_half_way_leaves_nothing_that_could_be_started(self) -> None:
@@ -265,7 +265,7 @@ class BackupTests(BackupCase):
         data = bytearray(file.read_bytes())
         data[len(data) // 2] ^= 1
         file.write_bytes(data)
-        self.assertIn("nothing was touched", self.ctl("backup", "restore", file).line)
+        self.assertIn("nothing was changed", self.ctl("backup", "restore", file).line)
         with mock.patch("svcserver.ctl.backup.command.time.time", return_value=4e9):
             line = self.ctl("backup", "now").line
         self.assertIn("damaged", line)
@@ -316,7 +316,7 @@ class BackupTests(BackupCase):
 
     def test_two_at_once(self) -> None:
         with backups.running(self.folder), mock.patch.object(command, "PAUSE_S", 0.0):
-            self.assertIn("already", self.ctl("backup", "now").line)
+            self.assertIn("in progress", self.ctl("backup", "now").line)
             night = self.ctl("backup", "nightly")
         self.assertEqual(night.status, 0, night.err)
         self.assertFalse((self.folder / "backups").exists())

@@ -110,7 +110,7 @@ class HostileTests(ArchiveCase):
         for name in ("files", "/etc/passwd", "other/a", "files/../../a", "files/.init.json"):
             self.refused(packed(listing(name), *whole()[1:], entry(name, b"x")))
         deep = "files/" + "a/" * 2000 + "x"
-        self.refused(packed(listing(deep), *whole()[1:], entry(deep, b"x")), "no name")
+        self.refused(packed(listing(deep), *whole()[1:], entry(deep, b"x")), "not an allowed name")
         many = {**CONTENTS.files, **{f"files/{number}": ZEROS for number in range(2500)}}
         self.refused(packed(contents(files=many), *whole()[1:]), "more files")
         for text in (b"", b"{", b"[" * 5000, b"null", b'{"form":1}', b"\xff", b"{}" + b" " * 99):
@@ -128,12 +128,12 @@ class HostileTests(ArchiveCase):
             odd = entry("files/metagame.env", b"", type=kind, linkname="/etc/passwd")
             self.refused(packed(contents(), odd, *whole()[1:]))
             self.refused(packed(odd, *whole()))
-        self.refused(packed(*whole(), entry("files/metagame.env", b"PORT=1\n")), "does not name")
-        self.refused(packed(*whole(), contents()), "does not name")
-        self.refused(packed(contents(), contents(), *whole()[1:]), "does not name")
-        self.refused(packed(*whole()[1:], contents()), "no backup")
+        self.refused(packed(*whole(), entry("files/metagame.env", b"PORT=1\n")), "not in its list")
+        self.refused(packed(*whole(), contents()), "not in its list")
+        self.refused(packed(contents(), contents(), *whole()[1:]), "not in its list")
+        self.refused(packed(*whole()[1:], contents()), "not a backup")
         self.refused(packed(*whole()[:2]), "is missing")
-        self.refused(packed(*whole(), entry("files/a\x1b[2J", b"x")), "does not name")
+        self.refused(packed(*whole(), entry("files/a\x1b[2J", b"x")), "not in its list")
 
     def test_an_extended_header_tells_a_short_name_and_a_size(self) -> None:
         long = f"files/{'n' * 150}\u00e9.json"
@@ -172,9 +172,9 @@ class HostileTests(ArchiveCase):
     def test_nothing_follows_its_end(self) -> None:
         good = packed(*whole())
         for more in (b"x", b"\0", good, gzip.compress(b""), b"\x1f\x8b"):
-            self.refused(good + more, "more follows")
-        self.refused(packed(*whole(), tail=b"\0" * 20_000), "more follows")
-        self.refused(packed(*whole(), tail=b"hidden"), "more follows")
+            self.refused(good + more, "data after its end")
+        self.refused(packed(*whole(), tail=b"\0" * 20_000), "data after its end")
+        self.refused(packed(*whole(), tail=b"hidden"), "data after its end")
         self.refused(gzip.compress(b"\0" * 50_000) + good, "")
 
     def test_a_long_header_of_gzip_is_read_in_pieces(self) -> None:
