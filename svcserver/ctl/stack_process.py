@@ -38,7 +38,7 @@ def broken_of(line: str) -> PlayFailed:
 class Stack:
     """The ``svc-stack`` process of ``folder``; its output goes to ``stack.log`` there.
 
-    Of a long evening the end is kept: that file, and as much before it in ``stack.log.1``.
+    Only the end of a long log is kept: that file, and as much before it in ``stack.log.1``.
     """
 
     reactor: Any

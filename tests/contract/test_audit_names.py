@@ -74,7 +74,7 @@ WITHOUT_THE_DATABASE = {  # run where it is not, or by another user than its own
     *("content launcher", "allowlist close-ports"),
 }
 LEAVES = re.compile(
-    r"\b(noted|recorded|by_staff|_change_access|set_role|new_invite|copy_database)\(|\.act\("
+    r"\b(noted|recorded|by_staff|_change_access|set_role|new_invite|copy_database)\(|\.post\("
 )
 
 

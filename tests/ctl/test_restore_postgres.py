@@ -206,7 +206,7 @@ class RestoreTests(HostCase):
         data = self.filled().read_bytes()
         block = data.rindex(b"\x78\x9c")  # where compressed rows begin
         damaged = {
-            "was not touched": data[:1000],  # not even its contents can be read
+            "was not changed": data[:1000],  # not even its contents can be read
             "end of file; the database is as it was": data[:-30],
             "uncompress data.*; the database is as it was": data[:block] + b"0" + data[block + 1 :],
             "psql: .*; the database is as it was": data.replace(b"CREATE INDEX", b"CREATE INDEY"),

@@ -49,4 +49,4 @@ def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path)
         assert more[result["first"]] == result["more"]
         lines = svcctl("capacity", "--config", folder).out.splitlines()
         assert "(measured on 2)" in lines[0] and lines[1].startswith("2 hunts run, ")
-        assert lines[1].endswith(f"what ends first: {lines[4].split()[0]}")
+        assert lines[1].endswith(f"the limit is {lines[4].split()[0]}")

@@ -68,5 +68,5 @@ class RollingTests(SynchronousTestCase):
         self.rolling.roll()
         ran = svcctl("restart", "--rolling", "--config", self.folder)
         self.assertEqual(ran.status, 1)
-        self.assertIn("another rolling restart is under way", ran.err)
+        self.assertIn("Another rolling restart is in progress", ran.err)
         self.assertEqual(len(self.children.waiting), 1)

@@ -231,8 +231,8 @@ def _evening(host: ThrowAway) -> str | None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"the evening on it was not over after {EVENING_S:.0f} s"
+        return f"the session on it did not end within {EVENING_S:.0f} s"
     if done.returncode == 0:
         return None
     errors = done.stderr.strip().splitlines()
-    return f"no evening could be played on it: {errors[-1] if errors else 'no reason was given'}"
+    return f"the session on it failed: {errors[-1] if errors else 'no reason was given'}"

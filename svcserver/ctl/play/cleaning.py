@@ -57,4 +57,4 @@ def _disband(tx: Connection, account: Account) -> None:
     member = guilds.member(account.id)
     guild = None if member is None else guilds.guild(member.guild_id)
     if guild is not None and guild.leader == account.id:
-        guilds.disband(guild.id)  # only players of the same evening were asked in
+        guilds.disband(guild.id)  # only players of the same session were invited

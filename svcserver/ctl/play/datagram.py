@@ -39,7 +39,7 @@ class ServerProbe(DatagramProtocol):
 
 
 async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -> None:
-    """Send ``words`` without waiting for an answer, to clean up after a failed evening."""
+    """Send ``words`` without waiting for an answer, to clean up after a failed session."""
     listening = reactor.listenUDP(0, DatagramProtocol(), interface=source)
     for word in words:
         listening.write(word, (host, port))

@@ -43,7 +43,7 @@ class Wishes:
     relay_port: int = 61010
     invite: str | None = None
     hunt_s: float = 0.0  # the least length of a hunt; players' actions are spread over it
-    whole: bool = False  # every part of an evening must be switched on
+    whole: bool = False  # every part of a session must be switched on
     keep: bool = False  # leave the players' accounts there
     stand_in: bool = True  # the game servers are our simulator; the real ones answer only the game
 
@@ -360,7 +360,7 @@ async def _save_some(player: Player) -> None:
 def source_of(at: int, street: int = 77) -> str:
     """Return an address of 127.0.0.0/8 for this player; ``street`` differs for each session.
 
-    The gateway limits registrations by address, so several evenings within minutes must not
+    The gateway limits registrations by address, so several sessions within minutes must not
     use the same ones.
     """
     return f"127.{street}.{at // 200 + 1}.{at % 200 + 11}"

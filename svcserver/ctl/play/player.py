@@ -17,9 +17,9 @@ from svcserver.players import requests
 CURRENCY = "CURRENCY_NOTES"
 SEASON = "season09b"
 PERSISTENT = "persistent"
-SAVE_BYTES = 40_000  # the size of a character after many evenings
+SAVE_BYTES = 40_000  # the size of a character after many sessions
 MATCH = "matchmaking, from join to address"
-POLL_S = 1.0  # the game polls every 10 s; an evening shall be shorter
+POLL_S = 1.0  # the game polls every 10 s; a session is shorter
 MATCH_S = 120.0  # on a full host players wait
 
 

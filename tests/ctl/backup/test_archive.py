@@ -122,7 +122,10 @@ class SealingTests(ArchiveCase):
     def test_a_header_without_end_and_a_huge_file_are_not_read(self) -> None:
         closed, clear = self.folder / "closed", self.folder / "clear"
         lock = Lock(passphrase=Secret("correct horse"))
-        for head, why in ((CHEAP[:60], "has no end"), (CHEAP, "too large for a passphrase")):
+        for head, why in (
+            (CHEAP[:60], "has no end"),
+            (CHEAP, "too large for a backup with a passphrase"),
+        ):
             with closed.open("wb") as file:
                 file.write(head)
                 file.truncate(3 << 30)  # of which the disk holds nothing

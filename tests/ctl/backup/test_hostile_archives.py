@@ -116,7 +116,7 @@ class HostileTests(ArchiveCase):
         for text in (b"", b"{", b"[" * 5000, b"null", b'{"form":1}', b"\xff", b"{}" + b" " * 99):
             self.refused(packed(entry(archive.CONTENTS, text)), "cannot be read")
         self.refused(
-            packed(entry(archive.CONTENTS, b" " * (archive.MAX_CONTENTS + 1))), "no backup"
+            packed(entry(archive.CONTENTS, b" " * (archive.MAX_CONTENTS + 1))), "not a backup"
         )
 
     def test_entries_are_regular_files_that_it_names_once(self) -> None:

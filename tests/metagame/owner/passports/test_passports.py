@@ -173,7 +173,7 @@ class PassportTests(SynchronousTestCase):
         file.write_bytes(json.dump(passport))
         config = ("--config", folder)
         key, second_key = passport["key"], "0" * 63 + "1"
-        self.assertIn("no other host is trusted", svcctl("passport", "trusted", *config).out)
+        self.assertIn("No host is trusted yet", svcctl("passport", "trusted", *config).out)
         self.assertEqual(svcctl("passport", "trusted", "--json", *config).data, [])
         svcctl("account", "create", "Ann_2", *config)
         svcctl("passport", "trust", second_key, "--name", "Olga's", *config)
