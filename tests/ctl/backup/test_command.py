@@ -245,7 +245,7 @@ class BackupTests(BackupCase):
             ran = self.ctl("backup", "restore", made, "--into", target)
         work = target / begun.WORK
         by_hand, why = ran.err.splitlines()
-        warning = f"svcctl: {work} cannot be removed: Read-only; do it by hand: rm -r {work}"
+        warning = f"svcctl: {work} cannot be removed: Read-only; remove it yourself: rm -r {work}"
         self.assertEqual(by_hand, warning)
         self.assertIn("No space left", why)
         self.assertEqual(self.ctl("backup", "restore", made, "--into", target).err, "")
@@ -325,4 +325,4 @@ class BackupTests(BackupCase):
         self.assertIn("no backup yet", self.ctl("backup", "prove").line)
         missing = self.folder / "missing"
         self.assertIn("there is no backup", self.ctl("backup", "restore", missing).line)
-        self.assertIn("whole host", svcctl("backup", "now", "--env-file", missing).line)
+        self.assertIn("the host's folder", svcctl("backup", "now", "--env-file", missing).line)
