@@ -146,7 +146,7 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
     if exposed:
         warn(
             f"{' and '.join(exposed)} was on the command line, which every user of this"
-            " machine can see, and the shell keeps: make a new one, and give it by --from FILE"
+            " machine can see and the shell keeps. Make a new one and give it with --from FILE."
         )
 
 
@@ -172,7 +172,9 @@ def _write(folder: Path, name: str, text: str) -> None:
 @click.argument("name")
 def test(host: Host, out: Out, name: str, reason: str) -> None:
     """Send a test alert to a channel, even in quiet hours."""
-    from svcserver.ctl.noting import noted  # the database: no alert on its way waits for it
+    from svcserver.ctl.noting import (
+        noted,
+    )  # imports the database, which svcctl alerts needs only here
 
     alert = Alert(AlertKind.TEST, "svcctl's", "It arrives: this channel works.", time.time())
     began = time.monotonic()
@@ -214,7 +216,7 @@ def deliver(channel: Channel, alert: Alert, sender: str) -> None:
     async def send(reactor: Any) -> None:
         try:
             await AlertClient.with_resolver(reactor, sender).deliver(channel, alert, token_hex(16))
-        except NotDelivered as error:  # raised below: the reactor would only log it
+        except NotDelivered as error:  # raised below, because the reactor would only log it
             refusals.append(error)
 
     with suppress(SystemExit):  # as ``react`` ends

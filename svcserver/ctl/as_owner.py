@@ -20,7 +20,7 @@ from svcserver.kernel.system import epoch
 from svcserver.stack.components import metagame_url
 
 ANSWER_S = 5.0
-ACT_S = 60.0  # a game server may take its time to end
+ACT_S = 60.0  # a game server may end slowly
 UNPROVEN = (
     "the metagame knows neither the key nor this machine's ticket: run this on its machine with "
     "the metagame.env that it began with, and restart it where its signing key has been changed"
@@ -42,7 +42,7 @@ def get_json(
     status, body = _exchange(base, "GET", path, headers, what, ANSWER_S)
     if status in nothing:
         return None
-    if status == 404:  # every component knows the paths it is asked
+    if status == 404:  # every component knows these paths
         fail(f"{what} answered 404 to {path}: {foreign(base)}")
     if status != 200:
         fail(_refusal(status, body) or f"{what} answered {status} to {path}")
@@ -133,8 +133,8 @@ def actor() -> str:
 class Owner:
     """The dashboard's routes, called as the host's owner or with a key alone.
 
-    By the machine's ticket, which needs no second factor. The key goes along for a metagame whose
-    signing key has been changed in its file, or that is older than tickets.
+    The machine's ticket needs no second factor. The key is sent too, for a metagame that is older
+    than tickets or whose signing key was changed in its file.
     """
 
     base: str
@@ -189,9 +189,9 @@ class Act:
     """A decorator: the command that has the running metagame do ``POST /svc/api/ROUTE``.
 
     The members of the route's ``body`` are its parameters. ``arguments`` maps those that are
-    arguments to the names that the help shows; ``fixed`` holds the values that the command sets
-    itself, and all others are options. The function words the reply in a line; its docstring is
-    the command's help.
+    arguments to the names in the help, ``fixed`` holds values that the command sets itself, and all
+    others are options. The function turns the reply into lines; its docstring is the command's
+    help.
     """
 
     route: str

@@ -1,7 +1,7 @@
 """Commands that change a running host: ``svcctl ban``, ``mute``, ``kick``, ``account rename`` ...
 
-The running metagame does them, by the dashboard's routes. Only ``ban`` and ``unban`` work without
-it, too.
+The running metagame does them through the dashboard's routes. ``ban`` and ``unban`` also work
+without it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The marker of a host that a command is making in a folder, and the files put there.
 
-``svcctl init`` and ``svcctl backup restore --into`` write the note first, ``metagame.env`` last,
-and then remove the note. What a stop at any moment leaves, by ``kill -9`` too, is finished by the
-same command, which repeats all its steps with the keys that are there.
+``svcctl init`` and ``svcctl backup restore --into`` write the marker first, ``metagame.env`` last,
+and then remove the marker. After an interruption, even by ``kill -9``, the same command repeats all
+steps with the keys that are there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Begun:
 def read(folder: Path) -> Begun | None:
     """Return the marker of unfinished work; remove the marker of finished work.
 
-    So it does where the note is all that there is. Fails where it cannot be read.
+    A marker without any other file counts as finished. Fails if the marker cannot be read.
     """
     try:
         note = Begun(**json.read((folder / NOTE).read_bytes()))
@@ -129,7 +129,7 @@ def locked(folder: Path) -> Iterator[None]:
         fail(f"{folder} is not a folder. Choose another name.")
     try:
         import fcntl
-    except ImportError:  # Windows: nobody but the owner keeps two commands apart
+    except ImportError:  # Windows has no such lock
         yield
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

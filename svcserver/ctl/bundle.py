@@ -1,7 +1,7 @@
 """``svcctl bundle``: everything a helper needs to see of a host, in one file, without secrets.
 
-A setting is shown when a component knows it and it is none that holds a secret. Beyond that every
-text is searched for the host's secrets themselves, wherever they may have got to.
+A setting is shown if a component knows it and it holds no secret. In addition, the host's secrets
+are masked in every text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
 LAST_BYTES = 512 * 1024  # of the log
-SHORTEST = 6  # characters of a secret that is searched for; a shorter word stands anywhere
+SHORTEST = 6  # characters; shorter secrets would match ordinary words
 LINE_OF_A_KEY = 16  # characters; its last line may be short
 STACK = (*variables(Stack), *variables(BackupSettings))
 _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUNCHER|INVITE")
@@ -153,7 +153,7 @@ def secrets_of(host: Host, folder: Path) -> set[str]:
     for path in folder.glob("*key*.pem"):
         try:
             secrets |= lines_of(path.read_bytes())
-        except OSError:  # the doctor's part names it, and nothing of it is shown
+        except OSError:  # the doctor's part names the file, and it is not shown
             continue
     for name in (*SHAPES, "stack", *alert_files(folder)):
         if not (folder / f"{name}.env").is_file():
@@ -228,7 +228,7 @@ def last_lines(paths: Sequence[Path], count: int) -> str:
         except OSError as why:
             if path == paths[-1]:
                 return journal.last_lines(count) or f"{path.name}: {why.strerror}\n"
-            continue  # nothing was put away yet
+            continue  # the log has not been rotated yet
         lines += text.removesuffix("\n").split("\n")[1 if size > LAST_BYTES else 0 :]
     return "".join(f"{visible(line, LAST_BYTES)}\n" for line in lines[max(0, len(lines) - count) :])
 

@@ -23,7 +23,7 @@ from svcserver.kernel.processes import PROCESSES, started_at
 
 SAMPLE_S = 2.0
 OUTPUTS_MB = 2 * MAX_OUTPUT / (1 << 20)  # a game server's output file and the one before
-LEAST_CORES = 0.001  # what is measured as nothing still costs something
+LEAST_CORES = 0.001  # the least cost of a hunt
 
 
 @frozen

@@ -26,7 +26,7 @@ from svcserver.db.transaction import transaction as one_transaction
 
 T = TypeVar("T")
 
-# of a restored host whose backup did not hold its own: no service begins a new database by it
+# stands in a restored host whose backup had no URL: services refuse to start with it
 UNNAMED = "postgresql://USER:PASSWORD@HOST/NAME"
 WAIT_MS = 30_000  # how long a command waits for the metagame's writer
 
@@ -102,7 +102,7 @@ def existing_file(file: Path) -> Path:
 def obstacle(file: Path) -> tuple[str, str] | None:
     """Return what stops this user from using an SQLite database, and the cure; else None.
 
-    SQLite itself tells little of it: "unable to open database file", or "disk I/O error".
+    SQLite's own errors say little: "unable to open database file", or "disk I/O error".
     """
     folder = file.parent
     beside = [file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm", "-journal")]
@@ -152,7 +152,7 @@ def know_every_table() -> None:
 def transact(host: Host, work: Callable[[Connection], T], wait_ms: int | None = None) -> T:
     """Run ``work(tx)`` on the host's database and return its result; it may run twice.
 
-    ``wait_ms``: how long to wait for another writer; None for as long as any command waits.
+    ``wait_ms`` limits the wait for another writer; None means the default of all commands.
     """
     engine = existing(url_of(host))
     with _one_line(engine):

@@ -122,7 +122,7 @@ def check(host: Host, out: Out) -> None:
 def sqlite_faults(file: Path | None) -> list[str]:
     """Return the damage that SQLite's integrity checks report; empty for a server (None).
 
-    Fails with one line where the file cannot be checked: that is no damage.
+    Fails with one line if the file cannot be checked.
     """
     if file is None:
         return []
@@ -261,7 +261,7 @@ def put_back(source: Path, file: Path) -> Path | None:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         copy_sqlite(source, file)
-    except STOPPED:  # a copy is made in one step, and the signal heard before or after it
+    except STOPPED:  # the copy is atomic; the signal arrives before or after it
         line = f"stopped; {file} may be that of the backup by now: svcctl db upgrade makes it ready"
         raise HalfDone(line + _way_back(previous), "stopped: it may have been done") from None
     return previous
@@ -272,7 +272,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
     began = time.monotonic()
 
     def tried(status: int, _left: int, _pages: int) -> None:
-        # signals are heard here: SQLite's own waiting hears none, and has no end in a backup
+        # signals arrive only here: SQLite's own wait ignores them and has no limit
         if status != sqlite3.SQLITE_DONE and time.monotonic() - began > LOCKED_S:
             raise sqlite3.OperationalError("somebody else holds one of them")
 

@@ -53,7 +53,7 @@ def demo(
     host = find(str(folder.absolute()), None)
     supply(host, out)
     wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)
-    wishes = evolve(wishes, keep=True)  # to be looked at
+    wishes = evolve(wishes, keep=True)  # so that the owner can look at them
     timings = Timings()
     why = run(host, out, wishes, timings, once=once)
     if why is None and times:
@@ -80,7 +80,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
             "before", "shutdown", lambda: Deferred.fromCoroutine(stack.stop())
         )
         why = await evening(reactor, stack, host, out, wishes, timings)
-        # what failed only because the stack was stopped is no fault of the host
+        # a failure caused by stopping the stack is not the host's fault
         ended.append(STOPPED if why is not None and stack.told_to_stop else why)
         if why is None and not once:
             tell(host, out)
@@ -119,7 +119,7 @@ def relay_port(host: Host) -> int:
 def player_lines(host: Host) -> list[str]:
     """Return the addresses that a player would open: the host's page and the invite.
 
-    The demo host asks for no code, so any may stand in the invite.
+    The demo host needs no code, so the invite can hold any.
     """
     if host.folder is None:
         return []

@@ -1,8 +1,8 @@
 """A forecast of when the host's disks are full, from their growth so far.
 
-The database gains a day what it has gained on average since the host's first account was made.
-Logs gain as much until they turn, and backups one a night until the oldest give way; each of those
-is as much larger as the database is by then.
+The database grows by its daily average since the first account was made. Logs grow by theirs until
+they rotate. Backups grow by one a night until the oldest is dropped, each as large as the database
+implies by then.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.owner.bodylog import MOST as MOST_BODIES
 from svcserver.stack.alerts.disks import Disk, disk_of
 
-RESERVE = 1 << 30  # bytes that stay free: with less an alert tells of it
+RESERVE = 1 << 30  # bytes that stay free; below them an alert is sent
 DAY_S = 86_400.0
 HORIZON_DAYS = 30
 WIDTH = 40  # characters of a chart
-FARTHEST_DAYS = 3_650  # nobody's disk of today is there longer
+FARTHEST_DAYS = 3_650  # longer than a disk lasts
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 
@@ -116,8 +116,8 @@ def _all(host: Host, data: Path, size: int, days: float) -> Iterator[tuple[Path,
     wanted = wanted_of(host)
     rule, backups = wanted.settings, known(wanted.data).kept
     if rule.at is None and not backups:
-        return  # BACKUP_AT=off: nobody makes any
-    made = backups[0].bytes if backups else has // 4  # what is not known yet: a text shrinks so
+        return  # BACKUP_AT=off and none exist
+    made = backups[0].bytes if backups else has // 4  # an estimate of the compression
     most = rule.days + rule.weeks + rule.months
     grows = made / has * (has / days) * most if has else 0.0
     there = sum(backup.bytes for backup in backups)

@@ -121,7 +121,8 @@ def find(config: str | None, env_file: str | None) -> Host:
 def as_owner_of(folder: Path | None) -> Iterator[None]:
     """Make root act as the owner of ``folder`` from here on; fails with one line.
 
-    A file that this user may not touch, such as one in root's home, is then named with the reason.
+    An error on a file that this user may not touch, such as one in root's home, names the file and
+    the reason.
     """
     try:
         actor = act_as_owner(folder) if folder is not None else None

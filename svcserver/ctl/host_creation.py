@@ -1,7 +1,7 @@
 """Writes a host's folder, completely or not at all, and never over existing files.
 
-The files are written first, the owner's key among them; then the database learns of that key; then
-``metagame.env`` makes the folder a host. ``begun`` says what a stop in between leaves.
+The files come first, among them the owner's key. Then the database gets that key, and finally
+``metagame.env`` makes the folder a host. ``begun`` handles interruptions.
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ def create_host(
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
 
-    Where an earlier command began one, all its steps are repeated by the options of this one, with
-    the owner's key that is there; a failure leaves that as it is.
-    ``host`` is the address or name that players connect to; ``private``: without a gateway.
-    ``data``: another folder for the database, the game's files and what the services write.
-    ``shared``: the database may be that of another host.
+    If an earlier command was interrupted, all steps are repeated with the options of this one and
+    the owner's key that is there; a failure then changes nothing. ``host`` is the address or name
+    that players connect to. ``private``: without a gateway. ``data``: another folder for the
+    database, the game's files and what the services write. ``shared``: the database may be that of
+    another host.
     """
     folder, data, name = whole_path(folder), whole_path(data or folder), owner_name(owner)
     with stoppable(), _one_line(folder, owner), begun.locked(folder), ExitStack() as undo:
@@ -140,7 +140,7 @@ def create_host(
 def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
     """Write the files of a new host for ``folder`` into ``at``, without owner and database.
 
-    Returns the fingerprint of its certificate, where there is a gateway.
+    Return the fingerprint of its certificate; None without a gateway.
     """
     with _one_line(folder, ""):
         pair = None if private else _certificate(host)
@@ -155,7 +155,7 @@ def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str 
 def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
     """Write the marker of a new host; a failing command then leaves nothing behind.
 
-    Not so where an earlier one began it: what the database knows is not known then.
+    This does not hold for a host that an earlier command began, because its database may be in use.
     """
     note = begun.read(folder)
     if note is not None:
@@ -224,8 +224,8 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
 def whole_path(folder: Path) -> Path:
     """Return a host's absolute folder; fails if settings cannot name it.
 
-    A link stays, since it may be there to lead elsewhere one day; but a folder that was only gone
-    through (``../game``) may be gone tomorrow. A line of an env file is read as text, and stripped.
+    A link stays, because it may lead elsewhere one day; ``..`` is resolved, because the folder it
+    passes through may be removed. Settings cannot hold line breaks or blanks at the end.
     """
     path = folder.resolve() if ".." in folder.parts else folder.absolute()
     if not str(path).isprintable() or str(path) != str(path).strip():
@@ -304,10 +304,10 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
     key = (plan.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
     url = database_url(plan.scale.database or sqlite_url(plan.data / DATABASE))
     engine = make_engine(url)
-    with suppress(SQLAlchemyError):  # the transaction says what is wrong
+    with suppress(SQLAlchemyError):  # the transaction below reports it
         refuse_unsuitable(engine)
     with transaction(engine) as tx:
-        if not shared and is_anothers(tx, key):  # before anything of it is changed
+        if not shared and is_anothers(tx, key):  # before any change
             fail(
                 f"the database {url.render_as_string()} has accounts, so it is another "
                 "host's: nothing was changed. A host of its own wants another database: name it by "
@@ -327,7 +327,7 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
             return owner.username
         rules.check_free(accounts, name)
         accounts.add(Account(new_account_id(), name, is_admin=True), key, time.time())
-        undo.pop_all()  # from here on it may be committed, whatever becomes of this process
+        undo.pop_all()  # from here on it may be committed
     return name
 
 

@@ -1,7 +1,7 @@
 """``svcctl keys``: renews the keys that sign players' tokens without logging anybody out.
 
-The old key signs no more, but still verifies (AUTH_VERIFY_KEYS_B64) until the last token it
-signed has expired; then it is retired.
+The old key no longer signs, but verifies (AUTH_VERIFY_KEYS_B64) until the last token it signed
+has expired; then it can be retired.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class _PublicKeys:
 def expired_at(tx: Connection, public: str) -> datetime | None:
     """Return when the last token of an older key expires; None if one still signs.
 
-    ``public`` is the key that shall sign now; raises BadKey.
+    ``public`` is the current signing key; raises BadKey.
     """
     since = signs_since(tx, key_id(load_public(public)))
     return None if since is None else datetime.fromtimestamp(since + LIFETIME_S, UTC)

@@ -19,7 +19,7 @@ BUILT = Path(svcserver.__file__).parents[1] / "dist" / LAUNCHER_FILE
 def put(file: Path, folder: Path) -> str:
     """Put a launcher into ``folder`` with its checksum; return the checksum. Raises OSError.
 
-    Whoever downloads meanwhile gets the old file whole or an error, never a mixture.
+    A download that is in progress gets the old file whole or an error, never a mixture.
     """
     folder.mkdir(exist_ok=True)
     new = folder / f"{LAUNCHER_FILE}.new"

@@ -203,8 +203,8 @@ def _once_it_listens(
 ) -> dict[str, Any]:
     """Call ``act``, retrying up to ``START_S`` while the connection is refused.
 
-    Neither apt nor systemd waits until the metagame answers; whoever ends maintenance mode in the
-    next line would be refused, and with the mode still on nobody gets a hunt.
+    Neither apt nor systemd waits until the metagame answers, so svcctl drain off right after an
+    upgrade would be refused.
     """
     began, is_printed = clock(), False
     while True:

@@ -1,6 +1,6 @@
 """``svcctl sanctions`` and ``audit``, and acts on the database with their audit rows.
 
-A running metagame looks at the database twice a second, so a player notices within one.
+A running metagame polls the database twice a second, so changes reach players within a second.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from svcserver.ctl.output import Failed, HalfDone, warn
 from svcserver.kernel.json import Json
 from svcserver.metagame.accounts.audit import BROKEN_OFF, AuditEntry, Trace, add_row
 
-# The act is over, and who did it waits: as long as a metagame's start does for who holds the lock
+# as long as a starting metagame waits for a lock
 WAIT_MS = 5_000
 CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have been done"}
 
@@ -24,11 +24,9 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
     """Add an audit row after the body: that it was done and why, or why it failed.
 
-    A body that is called off, or ends in any other way, may have done part of it: its row says so.
-    One that knows what it has done raises HalfDone.
-    The row comes after the act, which is no transaction of the database; where the database
-    cannot be used, or another program holds its lock for longer than ``WAIT_MS``, the act counts
-    all the same, and a line says so.
+    If the body is interrupted or raises, the row says that part of it may have been done; HalfDone
+    carries a more exact outcome. If the row cannot be written within ``WAIT_MS``, the act still
+    counts and a warning is printed.
     """
     entry, trace = AuditEntry(actor(), action, target, reason), Trace()
     try:
@@ -54,7 +52,7 @@ def _leave(
 ) -> None:
     """Add the row; if that fails, print a warning that begins with ``prefix``."""
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
-        return  # there is no host, so no audit log
+        return  # without a host there is no audit log
     try:
         transact(host, lambda tx: add_row(tx, entry, time.time(), refused, trace), WAIT_MS)
     except Failed as why:

@@ -117,7 +117,7 @@ def _day(milliseconds: int) -> str:
 def _key(host: Host, entry: AuditEntry, text: str) -> str:
     """Return a host's key in its stored form; a bad one is recorded without its text.
 
-    It may be the key that must stay secret, by mistake.
+    The text may be a secret key, given by mistake.
     """
     key = text.strip().lower()
     if not rules.is_public_text(key):

@@ -69,7 +69,7 @@ class NewFile:
         try:
             _write(part, value)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            self.is_there = True  # the name is ours from here on
+            self.is_there = True  # from here on the name is ours
             os.replace(part, self.path)
             sync_folder(self.path.parent)
         except BaseException as why:
@@ -126,7 +126,7 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
     )
 
     def act(tx: Connection, trace: Trace) -> AccountExport:
-        made.drop()  # of a run that was rolled back
+        made.drop()  # left by a run that was rolled back
         data = work.export()(tx, trace)
         made.put(data)
         return data
@@ -134,7 +134,7 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
     try:
         data = recorded(host, entry, act)
     except BaseException:
-        made.drop()  # nothing is handed out without its row
+        made.drop()  # no export without its audit row
         raise
     left = data["leftOut"]
     out.data({"username": data["account"], "file": str(file), "leftOut": left})
@@ -160,15 +160,15 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
     know_every_table()
 
     def act(tx: Connection, trace: Trace) -> Removed:
-        copy.drop()  # of a run that was rolled back
+        copy.drop()  # left by a run that was rolled back
         gone = work.delete()(tx, trace)
-        copy.put(gone.export)  # before the commit: else it might be lost
+        copy.put(gone.export)  # before the commit, so that it cannot be lost
         return gone
 
     try:
         gone = recorded(host, entry, act)
     except BaseException:
-        if copy.is_there:  # whether it was committed is not known: this may be the only copy
+        if copy.is_there:  # the commit may have succeeded, so this may be the only copy
             warn(f"{name} may be deleted nevertheless; the export is in {file}")
         raise
     name, left = gone.account.username, gone.export["leftOut"]

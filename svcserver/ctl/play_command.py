@@ -127,7 +127,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | 
     async def work(reactor: Any) -> None:
         try:
             ended.append(await live(reactor, host, out, wishes, timings))
-        except Exception as why:  # raised below: the reactor would only log it
+        except Exception as why:  # raised below, because the reactor would only log it
             faults.append(why)
 
     try:

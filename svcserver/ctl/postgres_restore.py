@@ -23,15 +23,15 @@ from svcserver.ctl.stopping import STOPPED
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 
 PROGRAMS = ("pg_dump", "pg_restore", "psql")
-TRIES = 3  # a deadlock with a metagame that runs ends one of them
+TRIES = 3  # a running metagame may cause a deadlock
 _LOST = 2  # psql's status when its connection has ended
-_END_S = 5.0  # psql may take to have the server call off what it does
+_END_S = 5.0  # time for psql to cancel its statement
 # lines of pg_restore --list
 _OF_A_HOST = re.compile(r"(?m)^\d+; .* TABLE DATA \S+ accounts ")
 _LARGE_OBJECTS = re.compile(r"(?m)^\d+; .* BLOBS? ")
-# what is the database's, not ours, and only a superuser may make: it stays as it is
+# objects of the database that only a superuser can make: they stay as they are
 _OF_THE_DATABASE = re.compile(r"\d+; \d+ \d+ (COMMENT - )?(EXTENSION|PUBLICATION) ")
-# its tables go to whoever restores them; that role's grants to others may name nobody here
+# the restoring role owns all tables; grants may name roles that do not exist here
 _OURS = ("--no-owner", "--no-privileges")
 _DEADLOCK = re.compile(r":  40P01: ")
 _BUSY = re.compile(r":  (?:40P01|55P03): ")
@@ -109,8 +109,8 @@ def restore_into(url: URL, source: Path) -> None:
 def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -> Path | None:
     """Replace the database by a dump of a host, all or nothing.
 
-    Returns the file in the folder ``beside`` in which what was there is kept; None where nothing
-    was. Any failure leaves the database as it was. ``say`` is told of a second try.
+    Return the file in ``beside`` with the previous contents; None if there were none. Any failure
+    leaves the database as it was. ``say`` reports a second try.
     """
     try:
         needs(*PROGRAMS)
@@ -185,9 +185,8 @@ def _is_used(url: URL) -> bool:
 def _replace(source: Path, url: URL, wanted: str) -> None:
     """Drop our objects and restore the dump in one transaction.
 
-    pg_restore has no place for statements of ours, so psql carries out what it prints. Only its
-    end with success, and psql's word that all was carried out, bring the COMMIT: of a damaged
-    dump nothing is kept, and until then no end leaves anything in doubt.
+    pg_restore cannot run statements of ours, so psql runs its output. COMMIT is sent only after
+    pg_restore has succeeded and psql has confirmed everything, so a damaged dump changes nothing.
     """
     place, environ = connection(url)
     quiet = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose")
@@ -218,8 +217,7 @@ def _psql(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run psql, and end it with the body in any case.
 
-    It is interrupted first: then it has the server call off what it does, which would else hold
-    its locks for as long as it waits for others.
+    psql is interrupted first, so that the server cancels its statement and releases its locks.
     """
     with subprocess.Popen(
         command,
@@ -232,7 +230,7 @@ def _psql(
         try:
             yield psql
         finally:
-            # whoever stops us once more waits no longer, and reads what came of it all the same
+            # a second signal ends the wait, but the outcome is still reported
             with suppress(subprocess.TimeoutExpired, *STOPPED):
                 _stdin(psql).close()
                 if psql.poll() is None:

@@ -1,7 +1,7 @@
 """The processes that run a host, and how they are stopped.
 
-A stack has a file in the host's folder. Services under systemd and a metagame that was started by
-hand hold the database open: an SQLite file has their lock, PostgreSQL lists their connections.
+A stack has a file in the host's folder. Other services hold the database open: SQLite's file shows
+their lock, PostgreSQL lists their connections.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _stop_line(unit: str) -> str:
 
 
 def _systemctl(unit: str) -> None:
-    if os.geteuid() != 0:  # root has become the owner of the host's folder by now
+    if os.geteuid() != 0:  # root acts as the owner of the host's folder by now
         fail(f"--stop cannot stop {unit} as this user. Stop it first: {_stop_line(unit)}")
     command = ["systemctl", "stop", unit]
     try:
@@ -154,7 +154,7 @@ def _user(host: Host, url: URL) -> DatabaseUser | None:
 def _holder(file: Path) -> DatabaseUser | None:
     """Return a process that has an SQLite file open; None, with a warning, if unknown.
 
-    Call it while this process has the file not open: closing a file ends all its locks.
+    This process must not have the file open: closing a file releases all its locks.
     """
     if not file.exists():
         return None

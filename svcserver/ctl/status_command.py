@@ -16,7 +16,7 @@ from svcserver.ctl.play.story import counted
 from svcserver.kernel.foreign_text import cell
 
 EVERY_S = 2.0
-NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else for who is no admin
+NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else the key is not an admin's
 
 
 @host_command(None, "status")
@@ -30,7 +30,7 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
         return
     pause = Event()
     with suppress(KeyboardInterrupt):
-        draw(out, *state_and_health)  # a wrong key has ended it before
+        draw(out, *state_and_health)  # a wrong key has failed by now
         while not pause.wait(EVERY_S):
             draw_again(host, key, out)
 
@@ -38,7 +38,7 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
 def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the server status, and the health if BACKEND_HEALTH is on and the key an admin's.
 
-    As the owner where no ``key`` is given.
+    Without ``key``, the owner asks.
     """
     owner = owner_of(host) if key is None else by_key(host, key)
     state = owner.get("ServerStatus")

@@ -17,15 +17,18 @@ class EndedBySignal(SystemExit):
     """The stack or systemd stops the command in order."""
 
 
-STOPPED = (KeyboardInterrupt, EndedBySignal)  # a command that knows what came of it fails with that
+STOPPED = (
+    KeyboardInterrupt,
+    EndedBySignal,
+)  # for commands that know their outcome when they are stopped
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
     """End the body on SIGTERM and SIGHUP as Ctrl-C does, so that nothing is left behind.
 
-    One that is ignored stays so: nohup wants a command to outlive its terminal. Within another
-    this changes nothing, so that what the outer body cleans up is not cut short either.
+    An ignored signal stays ignored, as nohup needs it. A nested call changes nothing, so that the
+    outer body's cleanup is not cut short.
     """
     if current_thread() is not main_thread():
         yield
@@ -43,5 +46,5 @@ def stoppable() -> Iterator[None]:
 
 def _stop(number: int, frame: Any) -> None:
     for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)  # what we clean up is not to be cut short
+        signal.signal(each, signal.SIG_IGN)  # the cleanup must not be interrupted
     raise EndedBySignal(128 + number)

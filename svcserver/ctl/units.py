@@ -27,8 +27,8 @@ STOP_S = 30
 class UnitPaths:
     """The absolute paths of the host's folder, the installed program and its Python.
 
-    ``data`` where the services run and write: the host's folder unless ``svcctl init --data``
-    named another.
+    ``data`` is where the services run and write: the host's folder, or that of ``svcctl init
+    --data``.
     """
 
     folder: Path = Path("/srv/game")
@@ -56,7 +56,7 @@ class Service:
     after: tuple[str, ...] = ()
     capability: str = ""
     families: str = "AF_UNIX AF_INET AF_INET6"
-    confined: bool = True  # False where it starts programs of the owner
+    confined: bool = True  # False if it starts programs of the owner
     end: str = "KillMode=mixed"
 
 
@@ -84,10 +84,7 @@ SERVICES = {
 
 
 def files(place: UnitPaths, names: Iterable[str] = SERVICES) -> dict[str, str]:
-    """Return file name -> content: the target, the components' units, ``KEEPERS``, logrotate.
-
-    And how logs are rotated.
-    """
+    """Return file name -> content: the target, the components' units, ``KEEPERS``, logrotate."""
     chosen = [name for name in SERVICES if name in set(names)]
     texts = {TARGET: _target(chosen), "svcserver.logrotate": _logrotate(place)}
     texts |= {f"{unit(name)}": _unit(name, SERVICES[name], place) for name in chosen}

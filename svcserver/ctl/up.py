@@ -33,7 +33,7 @@ from svcserver.kernel.foreign_text import shown
 
 FOLDER = "my-host"
 OWNER = "owner"
-UNPRIVILEGED_PORT = 8443  # for the gateway, where 443 needs a right that we do not have
+UNPRIVILEGED_PORT = 8443  # for the gateway, if we may not bind 443
 PUBLIC, PRIVATE = "public", "private"
 
 
@@ -82,7 +82,7 @@ def answers(
 ) -> tuple[PublicAddress, str | None]:
     """Return where players reach the new host, and its first player or None.
 
-    None where nobody has named that player.
+    The player is None if nobody has named one.
     """
     if ask and public_host is None and private_host is None:
         mode = prompt(

@@ -79,12 +79,12 @@ class AlertChannelTests(HostCase):
     def test_a_secret_on_the_command_line_is_said_to_be_seen(self) -> None:
         url = ("--url", "https://203.0.113.9/x")
         for name, form, words, exposed in (
-            ("a", "json", url, "svcctl: the URL stood"),
+            ("a", "json", url, "svcctl: the URL was"),
             ("b", "mail", ("--url", "smtps://mail.example"), ""),
-            ("c", "mail", ("--url", "smtps://u:p@mail.example"), "svcctl: the URL stood"),
-            ("d", "matrix", (*url, "--set", "TOKEN=syt_1"), "svcctl: TOKEN stood"),
+            ("c", "mail", ("--url", "smtps://u:p@mail.example"), "svcctl: the URL was"),
+            ("d", "matrix", (*url, "--set", "TOKEN=syt_1"), "svcctl: TOKEN was"),
             ("e", "json", (*url, "--set", "SIGNING_SECRET=mine"), "the URL and SIGNING_SECRET"),
-            ("f", "json", ("--set", "URL=https://203.0.113.9/x"), "svcctl: the URL stood"),
+            ("f", "json", ("--set", "URL=https://203.0.113.9/x"), "svcctl: the URL was"),
         ):
             ran = self.ctl("alerts", "add", name, "--form", form, *words)
             self.assertEqual(ran.status, 0, ran.err)
@@ -98,7 +98,7 @@ class AlertChannelTests(HostCase):
             ran = self.ctl("alerts", "add", "a", "--form", "json", "--url", url)
             self.assertTrue(ran.line.startswith("svcctl: URL must "), ran.line)
         good = ("alerts", "add", "a", "--form", "json", "--url", "https://x/")
-        for line, fault in (("TOKEN=\u20ac", "TOKEN must"), ("SIGNING_SECRET=\udcff", "no UTF-8")):
+        for line, fault in (("TOKEN=\u20ac", "TOKEN must"), ("SIGNING_SECRET=\udcff", "not UTF-8")):
             self.assertIn(fault, self.ctl(*good, "--set", line).line)
         self.assertFalse((self.folder / "alert-a.env").exists())
 

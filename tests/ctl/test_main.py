@@ -27,7 +27,7 @@ class MainTests(SynchronousTestCase):
         output = svcctl("--help").out
         for name in ("announce", "db", "gameserver-key", "status"):
             self.assertIn(f"  {name} ", output)
-        for path, command in commands(main):
+        for path, command in commands():
             summary = command.get_short_help_str(200)
             self.assertTrue(0 < len(summary) <= 55, f"{path}: {summary}")
             self.assertFalse(summary.endswith("..."), f"{path}: {summary}")

@@ -1,7 +1,7 @@
 """The backup's file: a tar.gz with the database, the host's small files and a list of them.
 
-Its first entry, ``backup.json``, names every other with its SHA-256, and says how many rows each
-table had and what the characters' documents add up to, so that a restore can be compared.
+Its first entry, ``backup.json``, lists all others with their SHA-256, the rows of each table and a
+digest of the characters' documents, so that a restore can be compared.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FILES = "files/"
 CHUNK = 1 << 20
 MAX_CONTENTS = 4 << 20  # bytes of backup.json
 LEVEL = 6  # of gzip
-RATIO = 1032  # to which DEFLATE compresses at best
+RATIO = 1032  # the best ratio of DEFLATE
 PIECE = 64 * 1024  # bytes read of the file at a time
 MAX_HEADER = 16 * 1024  # bytes of an extended header: a long name, a large size
 LARGEST = 16 << 20  # bytes of a small file
@@ -100,8 +100,8 @@ def _add(archive: tarfile.TarFile, name: str, source: Any, size: int) -> None:
 def unpack(source: Path, into: Path) -> Contents:
     """Write every entry below ``into`` and check its digest; raises DamagedBackup or OSError.
 
-    Only names that ``backup.json`` lists are written, and none that leads out of ``into``. Memory
-    is bounded whatever the file holds; of the disk only what is free is used.
+    Only names that ``backup.json`` lists are written, and none outside ``into``. Memory use is
+    bounded, and entries must fit into the free disk space.
     """
     into.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -205,7 +205,7 @@ def is_kept(path: Path) -> bool:
 class ArchiveReader:
     """The entries of a tar.gz as ``pack`` writes it: regular files alone, with short headers.
 
-    ``tarfile`` itself reads whatever a header asks for, such as a name of 400 MB.
+    ``tarfile`` itself reads whatever a header demands, such as a name of 400 MB.
     """
 
     def __init__(self, file: BinaryIO) -> None:

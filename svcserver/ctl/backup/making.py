@@ -38,7 +38,7 @@ from svcserver.stack.backups import BackupSettings
 NAME = re.compile(r"svc-backup-(\d{8}-\d{6})\.tar\.gz(?:\.age)?\Z")
 STAMP = "%Y%m%d-%H%M%S"
 ROOM = 3  # times the database's size must be free on the disk of the backups
-# what is no part of a host's settings: made anew, or too large; live state signs staff in
+# not settings: made anew, too large, or (live state) able to sign staff in
 LEFT_OUT = re.compile(
     r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|(.*\.)?before-restore-.*|"
     r".*\.log(\.\d+)?(\.gz)?|.*\.new|"

@@ -35,10 +35,10 @@ from svcserver.stack.alerts.channels import PATTERN
 from svcserver.stack.components import environment
 
 LOCALHOST = "127.0.0.1"
-# settings that name a place, who may come there, or what is written where
+# settings that name an address, access or a file
 PLACE = re.compile(r"PORT|HOST|BIND|URL|LOG|ALLOW|SECRET|CERT|GATEWAY_KEY|CONNECTIONS")
 A_PATH = re.compile(r"_(DIR|FILE|PATH)\Z")
-# what the throw-away host's metagame.env says of the game itself: the backup's word counts
+# settings of the game itself, which come from the backup
 THE_GAMES = re.compile(
     r"AUTH_SIGNING_.*|DATABASE_URL|SERVER_NAME|SAVE_HISTORY_KEEP|CITY_MAP|STORE|GUILDS|"
     r"CHAT_PRESENCE|NODE_ENV"
@@ -63,7 +63,7 @@ class Restored(ThrowAway):
 def set_apart(folder: Path, plain: Path) -> None:
     """Give the host in ``folder`` the ports and addresses of the one in ``plain``."""
     for path in [*folder.glob(PATTERN), folder / "stack.env"]:
-        path.unlink(missing_ok=True)  # nobody is told of a drill, and it has one worker
+        path.unlink(missing_ok=True)  # a drill sends no alerts and has one worker
     ours, lent = _read(folder / "metagame.env"), _read(plain / "metagame.env")
     game = {name: text for name, text in lent.items() if not THE_GAMES.fullmatch(name)}
     metagame = {"CITY_MAP": lent["CITY_MAP"], **_rules(ours, folder), **game}
@@ -134,7 +134,7 @@ class Proof:
 def prove(source: Path, lock: Lock, live: URL) -> Proof:
     """Restore the stored file into scratch, and run a session on it.
 
-    ``live`` is the host's own database: a dump of PostgreSQL goes into a new one on its server.
+    ``live`` is the host's own database: a PostgreSQL dump is restored into a new one on its server.
     """
     try:
         if live.get_backend_name() == "postgresql":

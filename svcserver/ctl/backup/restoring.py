@@ -83,13 +83,13 @@ HOST = "host"  # in the folder of work, until it is whole
 def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = False) -> None:
     """Replace the host's database by the backup's; the previous one is kept.
 
-    A host that runs is refused, or with ``stop`` stopped once the backup is known to be sound.
+    A running host is refused, or with ``stop`` stopped once the backup is known to be sound.
     """
     url = database.url_of(host)
     if url.get_backend_name() == "postgresql":
-        postgres.needs(*postgres_restore.PROGRAMS)  # not only once all is unpacked
+        postgres.needs(*postgres_restore.PROGRAMS)  # before the backup is unpacked
     if not stop:
-        running.refuse_running(host, url)  # not only once all is unpacked, too
+        running.refuse_running(host, url)  # before the backup is unpacked
     with _parts(source, lock, url) as (contents, parts):
         _kinds(contents, url)
         restored, file = parts / archive.DATABASE, database.file_of(url)
@@ -118,9 +118,8 @@ class RestoreOutcome:
 def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
     """Make the host of the backup in ``folder``, which must be empty.
 
-    Secrets that the backup does not hold are made anew: players keep their keys, but need a new
-    invite for the new certificate, and must log in again. ``begun`` says what a stop leaves: the
-    same command does all of it again.
+    Missing secrets are made anew: players keep their keys, but need a new invite and must log in
+    again. After an interruption, the same command repeats all steps (see ``begun``).
     """
     with _readable(source):
         note = Begun(str(folder), str(source.absolute()), archive.digest_of(source))
@@ -129,7 +128,7 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
         with ExitStack() as undo:
             undo.callback(begun.clear, folder, note=is_first)
             done = _made(source, lock, folder)
-            undo.pop_all()  # from here on some of it may be in place
+            undo.pop_all()  # from here on files may be in place
         begun.place(folder / begun.WORK / HOST, folder)
         begun.clear(folder)
     _tell(done, source, folder, out)
@@ -222,7 +221,7 @@ def _staged(path: Path, at: Path, folder: Path) -> Path | None:
 def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
     """Write the host of an unpacked backup into ``at``; its settings name ``folder``.
 
-    Returns what was made anew. Raises DamagedBackup or OSError.
+    Return what was made anew; raises DamagedBackup or OSError.
     """
     if contents.kind == "sqlite":
         _sound(contents, parts / archive.DATABASE)
@@ -237,7 +236,7 @@ def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[s
 def _parts(source: Path, lock: Lock, url: URL) -> Iterator[tuple[Contents, Path]]:
     """Yield the unpacked backup; a fault is one line, and changes nothing.
 
-    What a killed restore or drill has left is removed by the next one.
+    Leftovers of killed restores and drills are removed first.
     """
     with _readable(source), _sound_backup(source), scratch(url) as folder:
         parts = folder / "parts"
@@ -253,7 +252,7 @@ def _sound_backup(source: Path) -> Iterator[None]:
         fail(f"{source}: {why}; nothing was changed")
     except UnicodeDecodeError:
         fail(f"{source}: its settings are not UTF-8 text; nothing was changed")
-    except (BadSetting, ValueError) as why:  # of settings that no program of ours has written
+    except (BadSetting, ValueError) as why:  # settings that we have not written
         fail(f"{source}: its settings cannot be read ({str(why)[:200]!r}); nothing was changed")
 
 
@@ -285,7 +284,7 @@ def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
     """Restore everything, with the paths of the new folder."""
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
-        # what is no UTF-8 stays as it is: such a file may be no component's
+        # bytes that are not UTF-8 stay as they are
         text = path.read_text("utf-8-sig", "surrogateescape")
         path.write_text(_moved(contents, text, folder), "utf-8", "surrogateescape")
     components = [name for name in SERVICES if (at / f"{name}.env").is_file()]

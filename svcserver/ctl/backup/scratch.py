@@ -1,7 +1,7 @@
 """Scratch folders and databases of drills and restores, removed afterwards.
 
-One that is killed cannot tidy up. Each holds a lock in its folder, which ends with it however
-it ends; so the next one knows what an earlier one has left, and removes that.
+Each drill holds a lock in its folder, which ends with its process. So the next drill finds and
+removes the leftovers of a killed one.
 """
 
 from __future__ import annotations
@@ -31,12 +31,14 @@ _NAME = re.compile(r"svc_drill_[0-9a-f]{8}")
 def scratch(live: URL) -> Iterator[Path]:
     """Yield a scratch folder; leftovers of killed drills are removed first.
 
-    ``live`` is the host's database, on whose server theirs may have been.
+    ``live`` is the host's database, whose server may hold a leftover database.
     """
     remove_left_over(live)
     made = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
     with backups.running(made):
-        folder = made.rename(made.with_name(made.name[1:]))  # nobody finds one that is not locked
+        folder = made.rename(
+            made.with_name(made.name[1:])
+        )  # it gets its real name only once it is locked
         try:
             yield folder
         finally:
@@ -46,7 +48,7 @@ def scratch(live: URL) -> Iterator[Path]:
 def remove_left_over(live: URL) -> None:
     """Remove the folders and databases of our own killed drills.
 
-    What another user has made is not touched, nor that of a drill that runs or just begins.
+    Folders of other users, and of drills that run or just begin, are not touched.
     """
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):  # it has just ended, or cannot be removed: the next one tries
@@ -57,7 +59,7 @@ def remove_left_over(live: URL) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    about = folder.lstat()  # a link is of its maker, and no folder
+    about = folder.lstat()  # of the link itself, not its target
     return folder.is_dir() and not folder.is_symlink() and about.st_uid == os.geteuid()
 
 
@@ -84,7 +86,7 @@ def _dropped(folder: Path, live: URL) -> bool:
         return False
     try:
         on_server(live, f'DROP DATABASE IF EXISTS "{name}"')
-    except DamagedBackup:  # its host is ending and still has it open, or the server is away
+    except DamagedBackup:  # it is still open, or the server is down
         return False
     return True
 

@@ -1,7 +1,7 @@
 """Encryption of a backup as an age file, which the ``age`` program can open.
 
-For public keys (``age1...``) it is streamed. For a passphrase the library takes the whole file at
-once, so that the machine needs some three times its size in memory.
+For public keys (``age1...``) the file is streamed. For a passphrase the library reads it whole,
+which needs about three times its size in memory.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Lock:
     def proving(self) -> Lock:
         """Return a lock that also opens its files when the private key is elsewhere.
 
-        The file is encrypted for one more key, which ends with this object: so the very file that
-        is kept can be opened once, by who has just made it.
+        The file is encrypted for one more key, which exists only in this object. So the process
+        that made the file can open it once.
         """
         if not self.recipients or self.identity is not None:
             return self
@@ -97,15 +97,15 @@ class Lock:
         except age.DecryptError:
             raise CannotSeal("it is damaged, or encrypted for another key") from None
         except OSError as why:
-            if why.errno is not None:  # the library's own, in the middle of a file, have none
+            if why.errno is not None:  # the library's own errors have no errno
                 raise
             raise CannotSeal("it is damaged, or encrypted for another key") from None
 
     def _opened(self, closed: bytes) -> bytes:
         """Return the contents of a file with a passphrase; raises the library's DecryptError.
 
-        The library measures for milliseconds how fast the machine is, and refuses what would
-        take it some sixteen seconds: where others compute it may measure far too little.
+        The library measures the machine's speed for milliseconds and refuses work that would take
+        about sixteen seconds. On a busy machine it may measure far too little.
         """
         age = _age()
         for _ in range(TRIES):
@@ -152,6 +152,6 @@ def identities(path: Path) -> list[Any]:
 
 
 def _age() -> Any:
-    import pyrage  # a metagame that only reads the state needs none of it
+    import pyrage  # only encryption needs it
 
     return pyrage

@@ -42,7 +42,7 @@ class ThrowAway:
     _process: subprocess.Popen[bytes] | None = None
     _out: IO[bytes] | None = None
     _pause: Event = field(factory=Event)
-    _held: ExitStack = field(factory=ExitStack)  # its ports, against everybody but its services
+    _held: ExitStack = field(factory=ExitStack)  # reserves its ports
 
     def __enter__(self) -> ThrowAway:
         with ExitStack() as held:
@@ -134,8 +134,8 @@ class ThrowAway:
 def free_ports(held: ExitStack) -> Ports:
     """Return ports that are free now; the TCP ones stay reserved while ``held`` is open.
 
-    Else an outgoing connection of any program could be given one of them before its service has
-    started, or while that starts again. Who listens may bind them all the same, since we do not.
+    Otherwise an outgoing connection of any program could get one of them before its service starts.
+    The services can still bind them, because we only bind and do not listen.
     """
     tcp = [_free(held, socket.SOCK_STREAM) for _ in TCP]
     with ExitStack() as row:

@@ -203,7 +203,7 @@ def owners(case: Case) -> Iterator[Finding]:
     top = islice(case.folder.iterdir(), SOME_FILES)
     below = (path for entry in sorted(top) for path in islice(_tree(entry), SOME_FILES))
     others = [path for path in below if _owner_of(path) not in (owner, None)]
-    if not others or not owner:  # root uses all
+    if not others or not owner:  # root can use every file
         return
     name, host = user_name(_owner_of(others[0]) or 0), user_name(owner)
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""

@@ -26,7 +26,7 @@ from svcserver.kernel.processes import PROCESSES
 from svcserver.relay.checking import presented
 from svcserver.relay.relaying import Target
 
-MOST_BYTES = 1 << 20  # of what it tells
+MOST_BYTES = 1 << 20  # of a reply
 
 
 class EngineRefused(Exception):
@@ -37,8 +37,8 @@ class EngineRefused(Exception):
 class EngineFacts:
     """The facts about an engine: INFO, its clock, and two settings if it shows them.
 
-    ``buffers`` is its ``client-output-buffer-limit``: for each kind of client the kind, bytes at
-    which it is cut, bytes at which it is cut after so many seconds.
+    ``buffers`` is ``client-output-buffer-limit``: per kind of client the hard limit, the soft limit
+    (both in bytes) and the seconds of the soft limit.
     """
 
     info: Mapping[str, str]
@@ -79,7 +79,7 @@ def _answers_anybody(address: Address, patience_s: float) -> bool:
 def _setting(connection: _Asked, name: str) -> str | None:
     try:
         reply = connection.of("CONFIG", "GET", name)
-    except EngineRefused:  # where somebody else runs it
+    except EngineRefused:  # a hosted engine may forbid CONFIG
         return None
     return reply[1].decode() if reply and len(reply) == 2 else None
 
@@ -216,8 +216,8 @@ class Machine:
     ) -> PortHolder | None:
         """Return the process that holds an address; None if the system hides it.
 
-        Of another user's processes only the command lines show: it is then the one that runs
-        ``component``.
+        Processes of other users show only their command lines; then the one that runs ``component``
+        is returned.
         """
         held = _sockets(host, port, "udp" if udp else "tcp")
         processes = (

@@ -19,7 +19,7 @@ from svcserver.kernel.descriptors import ENOUGH
 
 MB = 1024 * 1024
 LEAST_DISK = 512 * MB
-LOW_DISK = 0.05  # of the whole
+LOW_DISK = 0.05  # of the disk's size
 FILES_A_PLAYER = 2  # the gateway's two sides of a connection
 OWN_FILES = 128
 
@@ -224,7 +224,7 @@ def _open_files(case: Case) -> Iterator[Finding]:
         return
     limits = case.machine.open_files()
     wanted = FILES_A_PLAYER * case.gateway.max_connections + OWN_FILES
-    most = max(limits.soft, min(limits.hard, ENOUGH))  # each service takes what it may
+    most = max(limits.soft, min(limits.hard, ENOUGH))  # each service raises its own limit
     if most < wanted:
         what = f"a process may open {most} files, GATEWAY_MAX_CONNECTIONS needs {wanted}"
         cure = f"LimitNOFILE={wanted} in the systemd unit, or ulimit -n {wanted} before the start"

@@ -29,7 +29,7 @@ from svcserver.stack.alerts.channels import UNSIGNED, read_channels
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
-OWNERS_CONNECTIONS = 2  # a command, and a backup
+OWNERS_CONNECTIONS = 2  # for a command and a backup
 _ASKED = (
     "SELECT current_setting('max_connections')",
     "SELECT current_setting('superuser_reserved_connections')",

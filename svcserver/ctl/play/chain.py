@@ -164,7 +164,7 @@ class Chain:
         try:
             reply = await deploy.ask("POST", MATCH, request, want=())
         except PlayFailed:
-            return  # a slow answer is no refusal; the players' own requests will tell
+            return  # slow is not refused; the players' own requests will show it
         if reply.status == 503:
             raise PlayFailed(
                 "deploy",

@@ -1,7 +1,7 @@
 """Checks after a session, independent of the clients that played it.
 
-The database is read beside the running metagame, on a connection of our own; without a
-host's folder the same is read over HTTP by a fresh login from another address.
+The database is read on a separate connection while the metagame runs. Without a host's folder,
+a fresh login from another address reads the same over HTTP.
 """
 
 from __future__ import annotations

@@ -24,11 +24,11 @@ AT_ONCE = 50  # accounts in a transaction: players of the host write between two
 def clean(host: Host, players: Sequence[Player]) -> int:
     """Delete the accounts that the players registered; return how many. Fails with one line.
 
-    Each transaction has one row in the audit log. Nothing is kept: nobody lived here.
+    Each transaction has one row in the audit log.
     """
     names = [
         player.name for player in players if player.key
-    ]  # else the name may be somebody else's
+    ]  # without a key the name may belong to somebody else
     know_every_table()
     gone = 0
     for start in range(0, len(names), AT_ONCE):
