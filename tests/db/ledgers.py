@@ -103,22 +103,22 @@ class LedgerCase(SynchronousTestCase):
         if isinstance(stopped, Deferred):
             self.reactor.wait_for(stopped)
 
-    def wait(self, asked: Deferred[Any]) -> Any:
-        self.reactor.wait_for(asked)
-        return self.successResultOf(asked)
+    def wait(self, pending: Deferred[Any]) -> Any:
+        self.reactor.wait_for(pending)
+        return self.successResultOf(pending)
 
 
-class Said(Exception):
-    """What a driver raises."""
+class DriverError(Exception):
+    """An error of a driver."""
 
     sqlstate = ""
 
 
 def lost(state: str) -> OperationalError:
-    said = Said(state)
-    said.sqlstate = state
-    return OperationalError("", {}, said)
+    error = DriverError(state)
+    error.sqlstate = state
+    return OperationalError("", {}, error)
 
 
 def duplicate() -> IntegrityError:
-    return IntegrityError("", {}, Said())
+    return IntegrityError("", {}, DriverError())

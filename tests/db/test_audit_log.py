@@ -19,7 +19,7 @@ from tests.support.proves import proves
 
 
 class AppendOnly:
-    """What holds on both."""
+    """The tests of both back-ends."""
 
     make: Callable[[Any], Engine]
     assertEqual: Any

@@ -20,7 +20,7 @@ class SqliteBatchTests(LedgerCase):
         runs, refused = self.run_beside(lambda tx: names(tx))
         self.assertEqual((runs, refused), ([1, 2], 1))
 
-    def test_after_a_failed_write_the_neighbours_results_are_those_that_stand(self) -> None:
+    def test_results_beside_a_failed_write_are_the_committed_ones(self) -> None:
         runs, refused = self.run_beside(add(99))
         self.assertEqual((runs[-2:], refused), ([1, 2], 1))
 
@@ -32,9 +32,9 @@ class SqliteBatchTests(LedgerCase):
             add(1)(tx)
             raise Conflict("no")
 
-        asked = self.ledger.write(fails)
-        self.reactor.wait_for(asked)
-        self.failureResultOf(asked, Unavailable)
+        pending = self.ledger.write(fails)
+        self.reactor.wait_for(pending)
+        self.failureResultOf(pending, Unavailable)
         self.assertEqual(stubborn.left, 0)
         self.assertEqual(len(self.flushLoggedErrors(sqlite3.OperationalError)), 1)
         self.wait(self.ledger.write(add(2)))
@@ -52,18 +52,18 @@ class SqliteBatchTests(LedgerCase):
     def test_emptying_the_log_in_vain_is_not_tried_for_every_write(self) -> None:
         self.writer()._raw = disk = FullDisk(self.writer()._raw, helps=False)
         for number in range(3):
-            asked = self.ledger.write(add(number))
-            self.reactor.wait_for(asked)
-            self.failureResultOf(asked, Unavailable)
+            pending = self.ledger.write(add(number))
+            self.reactor.wait_for(pending)
+            self.failureResultOf(pending, Unavailable)
         self.assertEqual(disk.emptied, 1)
 
     def test_a_disk_below_the_reserve_refuses_writes_and_serves_reads(self) -> None:
         left = [0]
         reserve = Reserve(Path("/"), 1, self.reactor.seconds, lambda folder: left[0])
         self.writer()._reserve = reserve
-        asked = self.ledger.write(add(1))
-        self.reactor.wait_for(asked)
-        self.failureResultOf(asked, Unavailable)
+        pending = self.ledger.write(add(1))
+        self.reactor.wait_for(pending)
+        self.failureResultOf(pending, Unavailable)
         self.assertEqual(self.wait(self.ledger.read(names)), [])
         left[0] = 1
         reserve.look_again()
@@ -82,10 +82,10 @@ class SqliteBatchTests(LedgerCase):
             before_it_fails(tx)
             raise Conflict("no")
 
-        first, failing, last = [self.ledger.write(one) for one in (counted, fails, counted)]
+        first, failing, last = [self.ledger.write(work) for work in (counted, fails, counted)]
         refused: list[Any] = []
         failing.addErrback(refused.append)
         self.reactor.wait_for(first, failing, last)
-        self.assertEqual([self.successResultOf(one) for one in (first, last)], [1, 2])
+        self.assertEqual([self.successResultOf(work) for work in (first, last)], [1, 2])
         self.assertEqual(self.wait(self.ledger.read(names)), ["1", "2"])
         return runs, len(refused)

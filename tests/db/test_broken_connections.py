@@ -62,32 +62,32 @@ class BrokenConnectionTests(PostgresCase):
     @contextmanager
     def held(self, what: str) -> Iterator[Connection]:
         """A connection of another process, which holds what work waits for."""
-        with self.engines[1].connect() as other, other.begin():
-            other.execute(text(what))
-            yield other
+        with self.engines[1].connect() as blocker, blocker.begin():
+            blocker.execute(text(what))
+            yield blocker
 
     def waiting(self, beside: Connection, before: int = 0) -> list[int]:
         """The connections that wait, as soon as there is one more than ``before``."""
         ends = time.monotonic() + DEADLINE_S
-        found: list[int] = []
-        while len(found) <= before and time.monotonic() < ends:
+        pids: list[int] = []
+        while len(pids) <= before and time.monotonic() < ends:
             self.reactor.turn()
-            found = list(beside.execute(WAITING).scalars())
+            pids = list(beside.execute(WAITING).scalars())
             beside.rollback()
-        self.assertEqual(len(found), before + 1)
-        return found
+        self.assertEqual(len(pids), before + 1)
+        return pids
 
     def cut(self) -> None:
         """The connection that waits."""
         with self.engines[1].connect() as beside:
-            found = self.waiting(beside)
-            beside.execute(CUT, {"pid": found[0]})
-            while beside.execute(WAITING).scalars().all() == found:
+            pids = self.waiting(beside)
+            beside.execute(CUT, {"pid": pids[0]})
+            while beside.execute(WAITING).scalars().all() == pids:
                 beside.rollback()
 
-    def refused(self, asked: Deferred[Any]) -> None:
-        self.reactor.wait_for(asked)
-        self.failureResultOf(asked)
+    def refused(self, pending: Deferred[Any]) -> None:
+        self.reactor.wait_for(pending)
+        self.failureResultOf(pending)
 
     def coins(self, me: str) -> int:
         [held] = self.wait(self.ledgers[0].read(lambda tx: tx.execute(COINS, {"me": me}).scalar()))
@@ -97,9 +97,9 @@ class BrokenConnectionTests(PostgresCase):
         with self.engines[0].begin() as tx:
             tx.exec_driver_sql(AT_COMMIT)
         with self.held(WAIT_FOR_US):
-            asked = self.ledgers[0].write(self.earning(ME), scope)
+            pending = self.ledgers[0].write(self.earning(ME), scope)
             self.cut()
-            self.refused(asked)
+            self.refused(pending)
         self.assertEqual((self.runs, self.coins(ME)), ([ME], 0))
         self.assertEqual(self.wait(self.ledgers[0].write(self.earning(ME), scope)), [1])
 
@@ -122,24 +122,24 @@ class BrokenConnectionTests(PostgresCase):
 
     def test_one_across_accounts_is_run_again_too(self) -> None:
         with self.held(WAIT_FOR_US):
-            asked = self.ledgers[0].write(self.earning(ME, WAIT_FOR_US), ACROSS)
+            pending = self.ledgers[0].write(self.earning(ME, WAIT_FOR_US), ACROSS)
             self.cut()
-        self.assertEqual((self.wait(asked), self.runs), ([1], [ME, ME]))
+        self.assertEqual((self.wait(pending), self.runs), ([1], [ME, ME]))
 
     def test_one_cut_twice_is_refused(self) -> None:
         with self.held(WAIT_FOR_US):
-            asked = self.ledgers[0].write(self.earning(ME, WAIT_FOR_US), ACROSS)
+            pending = self.ledgers[0].write(self.earning(ME, WAIT_FOR_US), ACROSS)
             self.cut()
             self.cut()
-            self.refused(asked)
+            self.refused(pending)
         self.assertEqual((self.runs, self.coins(ME)), ([ME, ME], 0))
 
     def test_one_cut_while_it_waits_for_its_account_begins_once(self) -> None:
         with self.held("SELECT id FROM owners WHERE id = 'UID-0' FOR UPDATE"):
-            asked = self.ledgers[0].write(self.earning(ME), OneAccount(ME))
+            pending = self.ledgers[0].write(self.earning(ME), OneAccount(ME))
             self.cut()
             self.assertEqual(self.runs, [])
-        self.assertEqual((self.wait(asked), self.runs), ([1], [ME]))
+        self.assertEqual((self.wait(pending), self.runs), ([1], [ME]))
 
 
 class CutLineTests(BrokenConnectionTests):
@@ -168,13 +168,13 @@ class CutLineTests(BrokenConnectionTests):
         self.line.drop()
 
     def assert_never_run_again(self, scope: Scope) -> None:
-        """What the server was committing when the line was cut is committed, once."""
+        """Check that a commit under way when the line was cut is done once."""
         with self.engines[1].begin() as tx:
             tx.exec_driver_sql(AT_COMMIT)
         with self.held(WAIT_FOR_US):
-            asked = self.ledgers[0].write(self.earning(ME), scope)
+            pending = self.ledgers[0].write(self.earning(ME), scope)
             self.cut()
-            self.refused(asked)
+            self.refused(pending)
         ends = time.monotonic() + DEADLINE_S
         while not self.coins(ME) and time.monotonic() < ends:
             self.reactor.turn()

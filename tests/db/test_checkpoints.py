@@ -58,7 +58,7 @@ class ScheduleTests(SynchronousTestCase):
         self.schedule.ended()
         self.assertFalse(self.schedule.can_end)
 
-    def test_a_long_read_that_holds_the_log_up_does_not_make_every_commit_a_piece(self) -> None:
+    def test_a_long_read_does_not_make_every_commit_a_piece(self) -> None:
         self.schedule.committed(1)
         self.piece(5000, 0)
         self.schedule.committed(1000)
@@ -85,8 +85,8 @@ class CheckpointsTests(SynchronousTestCase):
         self.writer.execute("INSERT INTO things VALUES (zeroblob(?))", (pages * 16_384,))
 
     def in_log(self) -> int:
-        found: int = self.writer.execute(MOVE).fetchone()[1]
-        return found
+        pages: int = self.writer.execute(MOVE).fetchone()[1]
+        return pages
 
     def ended(self) -> None:
         self.checkpoints.start()

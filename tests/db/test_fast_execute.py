@@ -67,18 +67,18 @@ class DirectTests(SynchronousTestCase):
         self.plans = Plans()
         self.tx: Any = FastConnection(self.connection, self.plans)
 
-    def planned(self, statement: Any, **given: Any) -> Any:
+    def planned(self, statement: Any, **parameters: Any) -> Any:
         """The third run, when everything is known."""
         for _ in range(2):
-            self.plans.plan_for(statement, given, self.connection.dialect)
-        return self.tx.execute(statement, given)
+            self.plans.plan_for(statement, parameters, self.connection.dialect)
+        return self.tx.execute(statement, parameters)
 
     def test_rows_are_those_of_sqlalchemy_with_their_names_and_types(self) -> None:
         for name, good in (("a", True), ("b", False), ("c", None)):
             self.assertEqual(self.planned(ADD, **row(name, good=good)).rowcount, 1)
         ours, theirs = self.planned(ALL).all(), self.connection.execute(ALL).all()
-        self.assertEqual(ours, [tuple(one) for one in theirs])
-        self.assertEqual([type(one.good) for one in ours], [bool, bool, type(None)])
+        self.assertEqual(ours, [tuple(row) for row in theirs])
+        self.assertEqual([type(row.good) for row in ours], [bool, bool, type(None)])
         self.assertEqual((ours[0].name, ours[0].data), ("a", b"\0x"))
 
     def test_the_ways_to_look_at_a_result(self) -> None:
@@ -90,12 +90,12 @@ class DirectTests(SynchronousTestCase):
         self.assertEqual(self.planned(GIVE, **row("a")).scalar_one(), 2)
         self.assertEqual(self.planned(ONE, wanted=1).first(), ("a", True))
         self.assertEqual(self.planned(ALL).scalars().all(), [1, 2])
-        self.assertEqual([one.id for one in self.planned(ALL)], [1, 2])
+        self.assertEqual([row.id for row in self.planned(ALL)], [1, 2])
         self.assertEqual(self.planned(COUNT).scalar(), 2)
         with self.assertRaises(MultipleResultsFound):
             self.planned(ALL).scalar_one()
 
-    def test_parameters_that_a_statement_brings_along_and_those_that_are_given(self) -> None:
+    def test_bound_and_passed_parameters_are_both_used(self) -> None:
         self.planned(ADD, **row("a"))
         self.assertEqual(self.planned(FIXED).scalars().all(), [1])
         self.assertEqual(self.planned(FIXED, below=1).scalars().all(), [])
@@ -131,10 +131,12 @@ class DirectTests(SynchronousTestCase):
         for wanted in ([1], [1, 3], [], [2, 4, 9], list(range(1, 18))):
             for _ in range(3):
                 self.assertEqual(self.tx.execute(SOME, {"ids": wanted}).scalars().all(), wanted)
-        asked = {"ids": [3, 4], "name": "a"}
+        parameters = {"ids": [3, 4], "name": "a"}
         both = SOME.where(_C.name == bindparam("name"))
-        self.assertEqual(self.planned(both, **asked).scalars().all(), [3, 4])
-        self.assertEqual(self.tx.execute(both, {**asked, "ids": [5, 6]}).scalars().all(), [5, 6])
+        self.assertEqual(self.planned(both, **parameters).scalars().all(), [3, 4])
+        self.assertEqual(
+            self.tx.execute(both, {**parameters, "ids": [5, 6]}).scalars().all(), [5, 6]
+        )
 
     def test_a_database_error_is_sqlites_own(self) -> None:
         with self.assertRaises(sqlite3.IntegrityError):
@@ -147,7 +149,7 @@ class DirectTests(SynchronousTestCase):
         self.assertLessEqual(len(self.plans._known), 10)
         self.assertLessEqual(Plans()._known.most, fast_execute.MAX_PLANS)
 
-    def test_plans_are_no_more_than_so_many_and_are_made_anew_where_they_were_dropped(self) -> None:
+    def test_plans_are_bounded_and_made_anew_after_a_drop(self) -> None:
         self.patch(fast_execute, "MAX_PLANS", 4)
         statements = [select(_C.id).where(_C.id == bindparam(f"wanted{n}")) for n in range(10)]
         for _ in range(3):

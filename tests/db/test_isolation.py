@@ -73,8 +73,8 @@ class PostgresCase(SynchronousTestCase):
         self.engines = [make_engine(database_url(self.where), 4) for _ in range(2)]
         META.create_all(self.engines[0])
         with self.engines[0].begin() as tx:
-            tx.execute(insert(OWNERS), [{"id": one} for one in NAMES])
-            tx.execute(insert(PURSES), [{"owner": one, "coins": 0} for one in NAMES])
+            tx.execute(insert(OWNERS), [{"id": name} for name in NAMES])
+            tx.execute(insert(PURSES), [{"owner": name, "coins": 0} for name in NAMES])
         self.ledgers = [
             ledger_for(engine, self.reactor, counters=self.counters, accounts=OWNERS.c.id)
             for engine in self.engines
@@ -88,9 +88,9 @@ class PostgresCase(SynchronousTestCase):
             self.reactor.wait_for(ledger.stopService())
             engine.dispose()
 
-    def wait(self, *asked: Deferred[Any]) -> list[Any]:
-        self.reactor.wait_for(*asked)
-        return [self.successResultOf(one) for one in asked]
+    def wait(self, *pending: Deferred[Any]) -> list[Any]:
+        self.reactor.wait_for(*pending)
+        return [self.successResultOf(result) for result in pending]
 
     def reruns(self) -> int:
         return self.counters.total(Counted.RERUN_TRANSACTIONS)
@@ -111,18 +111,20 @@ class IsolationTests(PostgresCase):
             ["repeatable read", "read committed", *["serializable"] * 3],
         )
 
-    def test_acts_of_one_account_in_two_processes_lose_nothing_and_are_run_once(self) -> None:
+    def test_one_accounts_acts_in_two_processes_each_run_once(self) -> None:
         me = NAMES[0]
-        asked = [one.write(earn(me), OneAccount(me)) for _ in range(20) for one in self.ledgers]
-        self.assertEqual(sorted(self.wait(*asked)), list(range(1, 41)))
+        pending = [
+            ledger.write(earn(me), OneAccount(me)) for _ in range(20) for ledger in self.ledgers
+        ]
+        self.assertEqual(sorted(self.wait(*pending)), list(range(1, 41)))
         self.assertEqual(self.reruns(), 0)
 
     def test_strangers_are_never_in_each_others_way(self) -> None:
         for _ in range(5):
-            asked = [
+            pending = [
                 ledger.write(earn(me), OneAccount(me)) for ledger in self.ledgers for me in NAMES
             ]
-            self.wait(*asked)
+            self.wait(*pending)
         self.assertEqual(self.reruns(), 0)
         self.assertEqual(self.wait(self.ledgers[0].write(earn(NAMES[3]), ACROSS)), [11])
 
@@ -133,13 +135,13 @@ class IsolationTests(PostgresCase):
             begun.set()
             return int(earn(held)(tx))
 
-        with self.engines[1].connect() as other, other.begin():
-            other.execute(select(OWNERS).where(OWNERS.c.id == held).with_for_update())
+        with self.engines[1].connect() as blocker, blocker.begin():
+            blocker.execute(select(OWNERS).where(OWNERS.c.id == held).with_for_update())
             waiting = self.ledgers[0].write(late, OneAccount(held))
             others = [self.ledgers[0].write(earn(me), OneAccount(me)) for me in NAMES[1:]]
             self.assertEqual(self.wait(*others), [1] * len(others))
             self.assertFalse(begun.is_set())
-            other.execute(PUT, {"me": held, "now": 7})
+            blocker.execute(PUT, {"me": held, "now": 7})
         self.assertEqual(self.wait(waiting), [8])
 
     def test_a_refusal_after_a_write_undoes_its_own_alone(self) -> None:
@@ -173,8 +175,8 @@ class IsolationTests(PostgresCase):
         ledger, me = self.ledgers[0], NAMES[0]
         for number in range(1, 4):
             self.assertEqual(self.wait(ledger.write(earn(me), OneAccount(me))), [number])
-            with self.engines[1].connect() as other:
-                other.execute(
+            with self.engines[1].connect() as blocker:
+                blocker.execute(
                     text(
                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -191,11 +193,11 @@ class IsolationTests(PostgresCase):
             return lambda tx: tx.execute(KEEP, {"me": me, "bytes": much}).rowcount
 
         def held(tx: Connection) -> list[Any]:
-            return [one.data == much for one in tx.execute(select(PURSES)).all()]
+            return [row.data == much for row in tx.execute(select(PURSES)).all()]
 
         for _ in range(3):
-            asked = [ledger.write(keep(me), OneAccount(me)) for me in NAMES]
-            self.assertEqual(self.wait(*asked), [1] * len(NAMES))
+            pending = [ledger.write(keep(me), OneAccount(me)) for me in NAMES]
+            self.assertEqual(self.wait(*pending), [1] * len(NAMES))
         self.assertEqual(self.wait(ledger.read(held)), [[True] * len(NAMES)])
 
     def test_lists_of_any_length_find_each_once(self) -> None:
@@ -203,18 +205,18 @@ class IsolationTests(PostgresCase):
             ids = [*NAMES, *(f"x{n}" for n in range(count))][-count - 5 :]
             wanted = sorted({*ids} & {*NAMES})
             for _ in range(3):
-                [found] = self.wait(
+                [row] = self.wait(
                     self.ledgers[0].read(
                         lambda tx, ids=ids: sorted(tx.execute(SOME, {"ids": ids}).scalars())
                     )
                 )
-                self.assertEqual(found, wanted)
+                self.assertEqual(row, wanted)
 
     def test_what_cannot_be_read_as_text_is_refused_as_before(self) -> None:
         for _ in range(3):
-            asked = self.ledgers[0].read(lambda tx: tx.execute(COINS, {"me": "a\0b"}).all())
-            self.reactor.wait_for(asked)
-            self.failureResultOf(asked)
+            pending = self.ledgers[0].read(lambda tx: tx.execute(COINS, {"me": "a\0b"}).all())
+            self.reactor.wait_for(pending)
+            self.failureResultOf(pending)
         self.assertEqual(
             len(
                 self.wait(

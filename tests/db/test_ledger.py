@@ -33,27 +33,27 @@ class SqliteLedgerTests(LedgerCase):
     def test_a_write_is_seen_by_the_next_read_and_by_others(self) -> None:
         self.wait(self.ledger.write(add(1)))
         self.assertEqual(self.wait(self.ledger.read(names)), ["1"])
-        with self.engine.connect() as other:
-            self.assertEqual(names(other), ["1"])
+        with self.engine.connect() as second:
+            self.assertEqual(names(second), ["1"])
 
     def test_work_that_raises_rolls_back_alone(self) -> None:
         def fails(tx: Connection) -> None:
             add(99)(tx)
             raise Conflict("no")
 
-        asked = [self.ledger.write(add(n) if n % 3 else fails) for n in range(30)]
-        for one in asked:
-            one.addErrback(lambda why: why.trap(Conflict))
-        self.reactor.wait_for(*asked)
-        kept = [str(n) for n in range(30) if n % 3]
-        self.assertEqual(self.wait(self.ledger.read(names)), kept)
+        pending = [self.ledger.write(add(n) if n % 3 else fails) for n in range(30)]
+        for result in pending:
+            result.addErrback(lambda why: why.trap(Conflict))
+        self.reactor.wait_for(*pending)
+        names_kept = [str(n) for n in range(30) if n % 3]
+        self.assertEqual(self.wait(self.ledger.read(names)), names_kept)
 
     def test_a_broken_uniqueness_costs_the_neighbours_nothing(self) -> None:
-        asked = [self.ledger.write(add(n, "same" if n < 10 else "")) for n in range(20)]
+        pending = [self.ledger.write(add(n, "same" if n < 10 else "")) for n in range(20)]
         refused = []
-        for one in asked:
-            one.addErrback(lambda why: refused.append(why.trap(IntegrityError)))
-        self.reactor.wait_for(*asked)
+        for result in pending:
+            result.addErrback(lambda why: refused.append(why.trap(IntegrityError)))
+        self.reactor.wait_for(*pending)
         self.assertEqual(len(refused), 9)
         self.assertEqual(len(self.wait(self.ledger.read(names))), 11)
 
@@ -63,9 +63,11 @@ class SqliteLedgerTests(LedgerCase):
             add(number)(tx)
             return number
 
-        asked = [self.ledger.write(count) for _ in range(40)]
-        self.reactor.wait_for(*asked)
-        self.assertEqual(sorted(self.successResultOf(one) for one in asked), list(range(1, 41)))
+        pending = [self.ledger.write(count) for _ in range(40)]
+        self.reactor.wait_for(*pending)
+        self.assertEqual(
+            sorted(self.successResultOf(result) for result in pending), list(range(1, 41))
+        )
 
     def test_a_read_sees_one_moment_however_many_statements_it_takes(self) -> None:
         self.wait(self.ledger.write(add(1)))
@@ -90,28 +92,28 @@ class SqliteLedgerTests(LedgerCase):
         self.assertEqual(self.wait(self.ledger.read(names)), ["1", "2"])
 
     def test_a_cancelled_write_still_stands(self) -> None:
-        asked = self.ledger.write(add(1))
-        asked.addErrback(lambda why: None)
-        asked.cancel()
+        pending = self.ledger.write(add(1))
+        pending.addErrback(lambda why: None)
+        pending.cancel()
         self.wait(self.ledger.write(add(2)))
         self.assertIn("2", self.wait(self.ledger.read(names)))
 
     def test_stop_finishes_what_was_accepted_and_refuses_the_rest(self) -> None:
-        asked = [self.ledger.write(add(n)) for n in range(20)]
+        pending = [self.ledger.write(add(n)) for n in range(20)]
         self.stop()
-        self.reactor.wait_for(*asked)
+        self.reactor.wait_for(*pending)
         self.failureResultOf(self.ledger.write(add(50)), Unavailable)
-        with self.engine.connect() as other:
-            self.assertEqual(len(names(other)), 20)
+        with self.engine.connect() as second:
+            self.assertEqual(len(names(second)), 20)
 
     def test_the_queue_is_bounded(self) -> None:
         started = self.ledger.write(lambda tx: self.reactor.calls.put((lambda: None, (), {})))
-        asked = [self.ledger.write(lambda tx: None) for _ in range(MAX_WAITING)]
-        refused = [one for one in asked if one.called]
+        pending = [self.ledger.write(lambda tx: None) for _ in range(MAX_WAITING)]
+        refused = [result for result in pending if result.called]
         self.assertTrue(refused)
-        for one in refused:
-            self.failureResultOf(one, Unavailable)
-        self.reactor.wait_for(started, *asked)
+        for result in refused:
+            self.failureResultOf(result, Unavailable)
+        self.reactor.wait_for(started, *pending)
 
 
 @pytest.mark.live
@@ -124,22 +126,22 @@ class PostgresLedgerTests(SqliteLedgerTests):
     def test_a_foreign_lock_holds_nobody_up_for_ever(self) -> None:
         self.patch(postgres, "STATEMENT_S", 1.0)
         self.wait(self.ledger.write(add(1)))
-        with self.engine.connect() as other, other.begin():
-            other.execute(text("SET statement_timeout = 0"))
-            other.execute(text("LOCK TABLE things"))
-            asked = self.ledger.read(names)
-            self.reactor.wait_for(asked)
-            self.failureResultOf(asked, Unavailable)
+        with self.engine.connect() as second, second.begin():
+            second.execute(text("SET statement_timeout = 0"))
+            second.execute(text("LOCK TABLE things"))
+            pending = self.ledger.read(names)
+            self.reactor.wait_for(pending)
+            self.failureResultOf(pending, Unavailable)
         self.assertEqual(self.wait(self.ledger.read(names)), ["1"])
 
     def test_the_reactor_goes_on_while_it_stops(self) -> None:
         go = Event()
-        asked = self.ledger.write(lambda tx: go.wait(20))
+        pending = self.ledger.write(lambda tx: go.wait(20))
         stopped = self.ledger.stopService()
         self.assertNoResult(stopped)
         go.set()
-        self.reactor.wait_for(asked, stopped)
-        self.assertTrue(self.successResultOf(asked))
+        self.reactor.wait_for(pending, stopped)
+        self.assertTrue(self.successResultOf(pending))
 
     def test_the_threads_are_bounded_and_so_are_the_connections(self) -> None:
         ledger: Any = self.ledger
@@ -155,33 +157,33 @@ class PostgresLedgerTests(SqliteLedgerTests):
         self.reactor.wait_for(*writes)
 
     def test_work_of_one_turn_takes_one_thread_and_keeps_its_order(self) -> None:
-        go, seen = Event(), list[int]()
+        go, order = Event(), list[int]()
         first = self.ledger.write(lambda tx: go.wait(20), OneAccount("ann"))
         others = [
-            self.ledger.write(lambda tx, n=n: seen.append(n), OneAccount("ann")) for n in range(20)
+            self.ledger.write(lambda tx, n=n: order.append(n), OneAccount("ann")) for n in range(20)
         ]
         self.wait(self.ledger.write(add(1), OneAccount("ben")))
         self.wait(self.ledger.write(add(2)))
-        self.assertEqual(seen, [])
+        self.assertEqual(order, [])
         go.set()
         self.reactor.wait_for(first, *others)
-        self.assertEqual((seen, self.turns()), (list(range(20)), 0))
+        self.assertEqual((order, self.turns()), (list(range(20)), 0))
 
     def test_a_turn_that_fails_lets_the_next_go(self) -> None:
         def fails(tx: Connection) -> None:
             raise Conflict("no")
 
-        asked = [self.ledger.write(one, OneAccount("ann")) for one in (fails, add(1))]
-        self.reactor.wait_for(*asked)
-        self.failureResultOf(asked[0], Conflict)
+        pending = [self.ledger.write(work, OneAccount("ann")) for work in (fails, add(1))]
+        self.reactor.wait_for(*pending)
+        self.failureResultOf(pending[0], Conflict)
         self.assertEqual((self.wait(self.ledger.read(names)), self.turns()), (["1"], 0))
 
     def test_stop_finishes_the_turns_that_wait(self) -> None:
-        asked = [self.ledger.write(add(n), OneAccount("ann")) for n in range(10)]
+        pending = [self.ledger.write(add(n), OneAccount("ann")) for n in range(10)]
         self.stop()
-        self.reactor.wait_for(*asked)
-        with self.engine.connect() as other:
-            self.assertEqual(len(names(other)), 10)
+        self.reactor.wait_for(*pending)
+        with self.engine.connect() as second:
+            self.assertEqual(len(names(second)), 10)
 
     def test_who_leaves_frees_no_place_before_the_work_is_done(self) -> None:
         self.patch(postgres, "MAX_WAITING", 1)
@@ -211,7 +213,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
     def test_neither_is_tried_for_ever(self) -> None:
         runs: list[int] = []
         self.patch(transactions, "_wait", lambda attempt: None)
-        for error, most, said in (
+        for error, most, message in (
             (lost("40001"), 30, Unavailable),
             (duplicate(), 4, IntegrityError),
             (lost("42601"), 1, OperationalError),
@@ -222,9 +224,9 @@ class PostgresLedgerTests(SqliteLedgerTests):
                 raise error
 
             runs.clear()
-            asked = self.ledger.write(always)
-            self.reactor.wait_for(asked)
-            self.failureResultOf(asked, said)
+            pending = self.ledger.write(always)
+            self.reactor.wait_for(pending)
+            self.failureResultOf(pending, message)
             self.assertEqual(len(runs), most)
 
     def turns(self) -> int:

@@ -34,14 +34,14 @@ class Undone(Exception):
 
 
 class Migrations:
-    """What holds on both back-ends."""
+    """The tests of both back-ends."""
 
     make: Callable[[Any], Engine]
     patch: Callable[[object, str, object], object]
     assertRaises: Callable[..., Any]
 
     def alone(self) -> None:
-        """As a service starts: whatever threads other tests have left."""
+        """Start as a service does, whatever threads other tests have left."""
         self.patch(migrations, "active_count", lambda: 1)
 
     def engine(self) -> Engine:
@@ -55,22 +55,24 @@ class Migrations:
         migrations.upgrade(engine)
         with engine.connect() as tx:
             context = MigrationContext.configure(tx, opts={"compare_type": False})
-            found = compare_metadata(context, METADATA)
-            self.assertEqual(found, [], "db/migrations/versions must make what a store.py declares")
+            differences = compare_metadata(context, METADATA)
+            self.assertEqual(
+                differences, [], "db/migrations/versions must make what a store.py declares"
+            )
 
     def test_a_child_brings_a_service_s_database_up_to_date(self) -> None:
-        engine, found = self.engine(), []
+        engine, results = self.engine(), []
         upgrade = migrations.upgrade
 
         def told(engine: Engine) -> bool:
             with engine.connect() as tx:
-                found.append(revisions.present(tx))
+                results.append(revisions.present(tx))
             return upgrade(engine)
 
         self.alone()
         self.patch(migrations, "upgrade", told)
         self.assertTrue(migrations.upgrade_apart(engine))
-        self.assertEqual(found, [revisions.known()[-1]])  # the child told its own process
+        self.assertEqual(results, [revisions.known()[-1]])  # the child told its own process
         self.assertFalse(migrations.upgrade_apart(engine))
         with engine.connect() as tx:
             self.assertEqual(revisions.present(tx), revisions.known()[-1])
@@ -88,13 +90,13 @@ class Migrations:
         engine, done = self.engine(), Event()
         made: list[Engine] = []
         self.patch(migrations, "_in_a_child", made.append)
-        other = Thread(target=done.wait)
-        other.start()
+        thread = Thread(target=done.wait)
+        thread.start()
         try:
             self.assertTrue(migrations.upgrade_apart(engine))
         finally:
             done.set()
-            other.join()
+            thread.join()
         self.assertEqual(made, [])
 
     def test_where_the_child_fails_the_service_does_it_by_itself(self) -> None:
@@ -120,8 +122,8 @@ class Migrations:
         engine = self.engine()
         migrations.upgrade(engine)
         with engine.begin() as tx:
-            for one in ("UPDATE alembic_version SET version_num = '9999'", *changes):
-                tx.exec_driver_sql(one)
+            for statement in ("UPDATE alembic_version SET version_num = '9999'", *changes):
+                tx.exec_driver_sql(statement)
         return engine
 
     def test_an_older_version_runs_where_the_newer_one_only_added(self) -> None:
@@ -130,21 +132,25 @@ class Migrations:
             "ALTER TABLE accounts ADD COLUMN colour VARCHAR(9)",
             "ALTER TABLE accounts ADD COLUMN size INTEGER DEFAULT 1 NOT NULL",
         )
-        with capturedLogs() as said:
+        with capturedLogs() as events:
             migrations.upgrade(engine)
-        [line] = [one["log_format"] for one in said if "which only added" in one["log_format"]]
+        [line] = [
+            event["log_format"] for event in events if "which only added" in event["log_format"]
+        ]
         with engine.connect() as tx:
             self.assertEqual(revisions.newer(tx), "9999", line)
 
     def test_every_earlier_version_runs_on_what_this_one_has_made(self) -> None:
-        """As a worker does that runs on while another brings the database up to date."""
+        """A worker runs on while another upgrades the database."""
         engine, known = self.engine(), revisions.known()
         migrations.upgrade(engine)
         for number in range(1, len(known)):
             self.patch(revisions, "known", lambda number=number: known[:number])
-            with capturedLogs() as said:
+            with capturedLogs() as events:
                 migrations.upgrade(engine)
-            self.assertTrue([one for one in said if "which only added" in one["log_format"]])
+            self.assertTrue(
+                [event for event in events if "which only added" in event["log_format"]]
+            )
             with engine.connect() as tx:
                 self.assertEqual(revisions.newer(tx), known[-1])
 
@@ -157,21 +163,21 @@ class Migrations:
             try:
                 migrations.upgrade(self.of_newer(change))
             except BadDatabase as why:
-                said = str(why)
-            self.assertIn("9999 is of a newer version", said)
-            self.assertIn(what, said)
-            self.assertIn("install the version that was here before", said)
+                message = str(why)
+            self.assertIn("9999 is of a newer version", message)
+            self.assertIn(what, message)
+            self.assertIn("install the version that was here before", message)
 
     def test_the_names_of_the_scripts_are_their_revisions(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))
-        steps = [one.revision for one in script.walk_revisions()][::-1]
+        steps = [step.revision for step in script.walk_revisions()][::-1]
         self.assertEqual(revisions.known(), steps)
 
     # slow: a database for each step of the migrations
     @proves("migrations only add")
     def test_a_filled_database_loses_nothing_from_any_step_on(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))
-        steps = [one.revision for one in script.walk_revisions()][::-1]
+        steps = [step.revision for step in script.walk_revisions()][::-1]
         newest = self.engine()
         migrations.upgrade(newest)
         for step in steps:
@@ -180,8 +186,8 @@ class Migrations:
             tables = shape(engine)
             with self.assertRaises(Undone), transaction(newest) as tx:
                 # a worker of that version runs on, and writes its rows
-                for one, row in rows(tables):
-                    tx.execute(insert(one), row)
+                for step, row in rows(tables):
+                    tx.execute(insert(step), row)
                 raise Undone
             before = fill(engine, tables)
             migrations.upgrade(engine)
@@ -224,7 +230,7 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
             self.assertEqual(path.read_bytes(), garbage)
             engine.dispose()
 
-    def test_a_file_that_others_could_read_becomes_private_and_that_is_said_once(self) -> None:
+    def test_a_readable_file_becomes_private_with_one_log_line(self) -> None:
         path = Path(self.folder(), "svc.db")
         files = [path, path.with_name("svc.db-wal"), path.with_name("svc.db-shm")]
         engine = make_engine(database_url(f"sqlite:///{path}"))
@@ -232,14 +238,14 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
         migrations.upgrade(engine)
         with engine.connect() as held:
             held.exec_driver_sql("SELECT count(*) FROM accounts")  # the other two are there
-            for one in files:
-                one.chmod(0o644)
+            for item in files:
+                item.chmod(0o644)
             with capturedLogs() as events:
                 migrations.upgrade(engine)
                 migrations.upgrade(engine)
-            self.assertEqual([one.stat().st_mode & 0o777 for one in files], [0o600] * 3)
-        said = [one["file"] for one in events if "could be read" in one["log_format"]]
-        self.assertEqual(said, [str(one) for one in files])
+            self.assertEqual([item.stat().st_mode & 0o777 for item in files], [0o600] * 3)
+        files_named = [item["file"] for item in events if "could be read" in item["log_format"]]
+        self.assertEqual(files_named, [str(item) for item in files])
 
     def test_a_folder_that_does_not_exist_is_named(self) -> None:
         with self.assertRaises(BadDatabase):
@@ -249,8 +255,8 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
 def contents(engine: Engine, tables: list[str]) -> dict[str, list[tuple[object, ...]]]:
     """Every row of the tables, the oldest columns first."""
     with engine.connect() as tx:
-        found = {name: tx.execute(select(text("*")).select_from(table(name))) for name in tables}
-        return {name: sorted(tuple(row) for row in rows) for name, rows in found.items()}
+        rows = {name: tx.execute(select(text("*")).select_from(table(name))) for name in tables}
+        return {name: sorted(tuple(row) for row in rows) for name, rows in rows.items()}
 
 
 __all__ = ["inspect"]

@@ -33,21 +33,21 @@ WHOLE: dict[str, str] = {
 
 def statements() -> Iterator[tuple[str, Any]]:
     """Every prebuilt statement of every feature, by where it stands."""
-    for found in pkgutil.walk_packages(svcserver.metagame.__path__, "svcserver.metagame."):
-        module = importlib.import_module(found.name)
+    for info in pkgutil.walk_packages(svcserver.metagame.__path__, "svcserver.metagame."):
+        module = importlib.import_module(info.name)
         for name, value in vars(module).items():
             several = value.values() if isinstance(value, dict) else [value]
-            for one in several:
-                for part in one if isinstance(one, tuple) else (one,):
+            for statement in several:
+                for part in statement if isinstance(statement, tuple) else (statement,):
                     if isinstance(part, SelectBase | UpdateBase):
-                        yield f"{found.name.removeprefix('svcserver.metagame.')}.{name}", part
+                        yield f"{info.name.removeprefix('svcserver.metagame.')}.{name}", part
 
 
 class PlanTests(SynchronousTestCase):
     def test_an_index_stands_under_every_statement(self) -> None:
         engine = create_engine("sqlite://")
         self.addCleanup(engine.dispose)
-        found, seen = {}, 0
+        scanning, count = {}, 0
         with engine.connect() as tx:
             everything = dict(statements())
             METADATA.create_all(tx)
@@ -62,12 +62,12 @@ class PlanTests(SynchronousTestCase):
                 blanks = [None] * sql.count("?")
                 plan = tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(blanks)).all()
                 scans = [row[-1] for row in plan if re.match(r"SCAN (?!.*INDEX)", row[-1])]
-                scans = [one for one in scans if not re.search(r"SCAN (CONSTANT|\d|\()", one)]
-                seen += 1
+                scans = [scan for scan in scans if not re.search(r"SCAN (CONSTANT|\d|\()", scan)]
+                count += 1
                 if scans and name not in WHOLE:
-                    found[name] = scans
-        self.assertEqual(found, {})
-        self.assertGreater(seen, 100)
+                    scanning[name] = scans
+        self.assertEqual(scanning, {})
+        self.assertGreater(count, 100)
 
     def test_the_exceptions_are_statements_of_ours(self) -> None:
         self.assertEqual(set(WHOLE) - {name for name, _ in statements()}, set())

@@ -12,12 +12,12 @@ from svcserver.kernel.refusals import Conflict
 class FinishesTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.commit: Deferred[int] = Deferred()
-        self.told: list[int] = []
+        self.signals: list[int] = []
 
     @shielded
     async def act(self, more: int) -> int:
         committed = await self.commit
-        self.told.append(committed + more)
+        self.signals.append(committed + more)
         return committed + more
 
     def test_the_result_comes_through(self) -> None:
@@ -36,9 +36,9 @@ class FinishesTests(SynchronousTestCase):
         waiting.cancel()
         self.failureResultOf(waiting, CancelledError)
         self.commit.callback(7)
-        self.assertEqual(self.told, [8])
+        self.assertEqual(self.signals, [8])
 
-    def test_a_defect_after_the_client_left_is_logged_and_a_refusal_is_not(self) -> None:
+    def test_after_the_client_left_a_defect_is_logged_no_refusal(self) -> None:
         for why, logged in ((Conflict(), 0), (ZeroDivisionError(), 1)):
             self.commit = Deferred()
             waiting = Deferred.fromCoroutine(self.act(1))

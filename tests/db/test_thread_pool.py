@@ -42,4 +42,4 @@ class StopTests(SynchronousTestCase):
         threads: Any = [QuickThread(pool) for _ in range(3)]
         pool.threads = threads
         pool.stop()
-        self.assertEqual([one.ended for one in threads], [True] * 3)
+        self.assertEqual([thread.ended for thread in threads], [True] * 3)

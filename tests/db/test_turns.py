@@ -1,4 +1,4 @@
-"""What one account asks for runs in turn; what others ask for does not wait for it."""
+"""The requests of one account run in turn; those of others do not wait for them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class TurnsTests(SynchronousTestCase):
         self.running[at][1].callback(result)
 
     def test_one_account_runs_one_thing_at_a_time_and_others_beside_it(self) -> None:
-        first, second, other = self.ask("a"), self.ask("a"), self.ask("b")
+        first, second, third = self.ask("a"), self.ask("a"), self.ask("b")
         self.assertEqual(self.begun(), ["a", "b"])
         self.end(0, 7)
         self.assertEqual(self.successResultOf(first), 7)
         self.assertEqual(self.begun(), ["a", "b", "a"])
         self.end(2, 8)
         self.end(1, 9)
-        self.assertEqual((self.successResultOf(second), self.successResultOf(other)), (8, 9))
+        self.assertEqual((self.successResultOf(second), self.successResultOf(third)), (8, 9))
         self.assertEqual(len(self.turns), 0)
 
     def test_so_many_may_wait_and_the_next_is_told_to_come_later(self) -> None:

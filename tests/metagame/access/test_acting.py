@@ -1,4 +1,4 @@
-"""Who acts, and for which account. Spec: 1 §4 access labels, §5.6; 2 §7."""
+"""The caller, and the account for which it acts. Spec: 1 §4 access labels, §5.6; 2 §7."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class SubjectTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.acting = Acting(lambda: 0.0)
 
-    def test_a_player_is_always_itself_and_others_act_for_whom_they_name(self) -> None:
+    def test_only_a_player_never_acts_for_a_named_account(self) -> None:
         for ask in (self.acting.reads, self.acting.writes):
-            said = [ask(call(one), BOB) for one in (PLAYER, SERVER, FORWARDING, ADMIN)]
-            self.assertEqual(said, [ANN, BOB, BOB, BOB])
+            accounts = [ask(call(caller), BOB) for caller in (PLAYER, SERVER, FORWARDING, ADMIN)]
+            self.assertEqual(accounts, [ANN, BOB, BOB, BOB])
 
     def test_who_names_nobody_means_the_account_of_the_token(self) -> None:
         self.assertEqual(self.acting.writes(call(PLAYER), None), ANN)
@@ -51,13 +51,15 @@ class SubjectTests(SynchronousTestCase):
         with capturedLogs() as events:
             for _ in range(3):
                 self.acting.writes(call(FORWARDING), BOB)
-        self.assertEqual([(one["named"], one["forwarded"]) for one in events], [(BOB, ANN)])
+        self.assertEqual([(event["named"], event["forwarded"]) for event in events], [(BOB, ANN)])
 
-    def test_a_player_who_names_another_is_itself_which_is_logged_once(self) -> None:
+    def test_a_player_who_names_another_is_logged_once(self) -> None:
         with capturedLogs() as events:
-            said = [self.acting.itself(call(PLAYER), one) for one in (ANN, BOB, BOB)]
-        self.assertEqual(said, [ANN, ANN, ANN])
-        self.assertEqual([(one["named"], one["account"]) for one in events], [(BOB, ANN)])
+            accounts = [
+                self.acting.itself(call(PLAYER), account_id) for account_id in (ANN, BOB, BOB)
+            ]
+        self.assertEqual(accounts, [ANN, ANN, ANN])
+        self.assertEqual([(event["named"], event["account"]) for event in events], [(BOB, ANN)])
 
     def test_a_player_names_its_own_account_or_is_refused(self) -> None:
         self.assertEqual(own(call(PLAYER), ANN), ANN)
@@ -79,13 +81,17 @@ class OwnerTests(SynchronousTestCase):
             (SERVER, [False, False], [False, False]),
             (FORWARDING, [False, False], [False, False]),
         ):
-            self.assertEqual([self.refused(caller, one, own=True) for one in (ANN, BOB)], of_own)
-            said = [self.refused(caller, one, game_server=True) for one in (ANN, BOB)]
-            self.assertEqual(said, server)
+            self.assertEqual(
+                [self.refused(caller, account_id, own=True) for account_id in (ANN, BOB)], of_own
+            )
+            refused = [
+                self.refused(caller, account_id, game_server=True) for account_id in (ANN, BOB)
+            ]
+            self.assertEqual(refused, server)
             self.assertFalse(self.refused(caller, BOB))
 
 
-async def _nothing(*given: Any) -> Answer:
+async def _nothing(*arguments: Any) -> Answer:
     raise AssertionError("never called")
 
 
@@ -105,9 +111,9 @@ class Known:
 class SenderTests(SynchronousTestCase):
     people = Known({"Ann": ANN, "Bob": BOB})
 
-    def ask(self, asked: Call, named: str | None) -> Deferred[str]:
+    def ask(self, sent: Call, named: str | None) -> Deferred[str]:
         read = None if named is None else lambda: named
-        return Deferred.fromCoroutine(sender_of(asked, self.people, read))
+        return Deferred.fromCoroutine(sender_of(sent, self.people, read))
 
     def test_the_keys_owner_unless_an_admin_names_another(self) -> None:
         self.assertEqual(self.successResultOf(self.ask(call(PLAYER), None)), ANN)
@@ -119,12 +125,12 @@ class SenderTests(SynchronousTestCase):
             raise Malformed("From must be a text")
 
         proxied = call(Caller(ANN), Via="x")
-        for asked, kind in (
+        for sent, kind in (
             (proxied, NotDirect),
             (call(PLAYER), Forbidden),
             (call(ADMIN), Malformed),
         ):
-            asking = Deferred.fromCoroutine(sender_of(asked, self.people, unreadable))
+            asking = Deferred.fromCoroutine(sender_of(sent, self.people, unreadable))
             self.failureResultOf(asking, kind)
         self.failureResultOf(self.ask(call(ADMIN), "Nobody"), Missing)
         self.failureResultOf(self.ask(call(Caller("UID-gone")), None), Unauthenticated)

@@ -1,4 +1,4 @@
-"""Where a request comes from: who may use the game-server key at all. Spec: 1 §5.5, §5.9."""
+"""The origin of a request, which decides about the game-server key. Spec: 1 §5.5, §5.9."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class WrongKeyTests(SynchronousTestCase):
         self.game.browse("GET", "/svc/api/GetUserInfo", key="UUK_x")
         self.game.browse("GET", "/svc/api/GetUserInfo")
         guess = {"x-svc-gameserver-apikey": "guessed"}
-        said = self.game.browse("GET", f"/progression/{self.ann.id}", headers=guess)
-        self.assertEqual(said.status, 401)
+        reply = self.game.browse("GET", f"/progression/{self.ann.id}", headers=guess)
+        self.assertEqual(reply.status, 401)
         counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"account_key": 1, "game_server_key": 1})
 
@@ -92,8 +92,8 @@ class WrongKeyTests(SynchronousTestCase):
 class CallerTests(SynchronousTestCase):
     def status(self, played: Game, peer: str, **headers: str) -> int:
         answer: Any = played.door.answer  # an Answer, or a Deferred of one
-        said: Answer = self.successResultOf(maybeDeferred(answer, request(peer, **headers)))
-        return said.status
+        reply: Answer = self.successResultOf(maybeDeferred(answer, request(peer, **headers)))
+        return reply.status
 
     @proves(
         "authentication 5: game-server key: local callers only",
@@ -136,9 +136,7 @@ class CallerTests(SynchronousTestCase):
             self.assertEqual(self.status(played, "127.0.0.1", Host=host), 200, host)
 
     def test_without_any_key_the_place_opens_only_the_owners_page(self) -> None:
-        """Host is not checked for callers on other addresses than loopback: what a page under
-        a name that was pointed at BIND_HOST could then read are the page's own public files.
-        """
+        """Host is not checked on other addresses than loopback: the page has public files only."""
         rows = Game(self).door.rows
         opened = {row.path for row in rows if row.access is Access.DIRECT}
         self.assertEqual(opened, {"/svc/dashboard", "/svc/dashboard/<file>"})
@@ -163,15 +161,15 @@ class CallerTests(SynchronousTestCase):
 
 
 class LargeBodyTests(SynchronousTestCase):
-    """Who cannot be let in anyway is told so before a large body is read."""
+    """A caller without access is refused before a large body is read."""
 
     def early(self, played: Game, path: str, length: int | None, **headers: str) -> int | None:
         sent = Headers()
         for name, value in headers.items():
             sent.setRawHeaders(name.replace("_", "-").encode(), [value.encode()])
-        asked = HttpRequest("POST", path.encode(), b"", sent, "127.0.0.1")
-        said = played.door.early(asked, length)
-        return None if said is None else said.status
+        incoming = HttpRequest("POST", path.encode(), b"", sent, "127.0.0.1")
+        reply = played.door.early(incoming, length)
+        return None if reply is None else reply.status
 
     def test_without_a_plausible_credential_it_is_refused_at_once(self) -> None:
         played = Game(self)

@@ -35,14 +35,14 @@ class MachineTests(SynchronousTestCase):
 
     def status(self, peer: str, **more: str) -> int:
         sent = Headers()
-        for name, one in {**self.ticket(), **more}.items():
-            sent.setRawHeaders(name.encode(), [one.encode()])
-        asked = HttpRequest("GET", PATH.encode(), b"", sent, peer)
-        said = self.successResultOf(maybeDeferred(self.game.door.answer, asked))
-        return int(said.status)
+        for name, value in {**self.ticket(), **more}.items():
+            sent.setRawHeaders(name.encode(), [value.encode()])
+        incoming = HttpRequest("GET", PATH.encode(), b"", sent, peer)
+        answer = self.successResultOf(maybeDeferred(self.game.door.answer, incoming))
+        return int(answer.status)
 
     @proves("svcctl: as the owner, whatever opens the dashboard to people")
-    def test_it_opens_every_route_of_staff_but_what_changes_ones_own_access(self) -> None:
+    def test_it_opens_all_staff_routes_but_those_of_ones_own_access(self) -> None:
         closed = set()
         for row in self.game.door.rows:
             route = row.path.rpartition("/")[2]
@@ -82,10 +82,10 @@ class MachineTests(SynchronousTestCase):
         self.assertFalse(self.ask(self.ticket(path=path), path=path).json["limited"])
         self.assertTrue(self.ask(self.ticket(), path=path).json["limited"])
 
-    def test_wrong_ones_are_counted_and_slowed_down(self) -> None:
+    def test_wrong_tickets_are_counted_and_slowed_down(self) -> None:
         wrong = self.ticket(secret="another")
-        said = [self.ask(wrong) for _ in range(TRIES + 1)]
-        self.assertEqual([one.status for one in said], [401] * TRIES + [429])
+        answers = [self.ask(wrong) for _ in range(TRIES + 1)]
+        self.assertEqual([answer.status for answer in answers], [401] * TRIES + [429])
         counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"admin_key": TRIES + 1})
         self.assertEqual(self.ask(self.ticket()).status, 200)
@@ -94,11 +94,11 @@ class MachineTests(SynchronousTestCase):
         path = "/svc/api/RenameUser"
         for secret, status in (("", None), ("another", 401)):
             sent = Headers()
-            for name, one in self.ticket("POST", path, secret).items():
-                sent.setRawHeaders(name.encode(), [one.encode()])
-            asked = HttpRequest("POST", path.encode(), b"", sent, "127.0.0.1")
-            said = self.game.door.early(asked, UNPROVEN_BODY + 1)
-            self.assertEqual(None if said is None else said.status, status)
+            for name, value in self.ticket("POST", path, secret).items():
+                sent.setRawHeaders(name.encode(), [value.encode()])
+            incoming = HttpRequest("POST", path.encode(), b"", sent, "127.0.0.1")
+            answer = self.game.door.early(incoming, UNPROVEN_BODY + 1)
+            self.assertEqual(None if answer is None else answer.status, status)
 
     def test_a_metagame_without_a_signing_key_believes_none(self) -> None:
         self.game = Game(self, AUTH_SIGNING_PRIVKEY_B64="")

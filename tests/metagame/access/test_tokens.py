@@ -44,8 +44,8 @@ class TokenCase(SynchronousTestCase):
             "iss": "svc-metagame",
             "aud": "svc-metagame",
         } | claims
-        kept = {name: value for name, value in whole.items() if value is not None}
-        return jwt.encode(kept, load_private(signing_keys()[0]), algorithm="RS256")
+        claims_sent = {name: value for name, value in whole.items() if value is not None}
+        return jwt.encode(claims_sent, load_private(signing_keys()[0]), algorithm="RS256")
 
 
 class EpochTests(TokenCase):
@@ -71,8 +71,8 @@ class EpochTests(TokenCase):
         self.tokens.epochs.learn(ANN, int(START) + 4)
         token = self.tokens.sign(ANN, asked_at)
         self.assertEqual(self.tokens.verify(token), ANN)  # learned: it was judged anew
-        other = self.made(*signing_keys())
-        stale = other.sign(ANN, asked_at)
+        second = self.made(*signing_keys())
+        stale = second.sign(ANN, asked_at)
         self.refused(stale)
 
     def test_an_epoch_of_a_clock_far_ahead_locks_nobody_out(self) -> None:
@@ -169,7 +169,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.load({ANN: 51}, self.epochs.learned)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (51, {}))
 
-    def test_an_epoch_of_another_process_that_came_first_ends_those_tokens(self) -> None:
+    def test_an_earlier_epoch_of_another_process_ends_tokens(self) -> None:
         self.epochs.signed(ANN, 50)
         self.epochs.learn(ANN, 10)
         self.epochs.correcting(ANN, 51)
@@ -179,14 +179,14 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.load({ANN: 51}, self.epochs.learned)
         self.assertEqual(self.epochs.not_before(ANN), 52)
 
-    def test_who_signed_too_long_ago_to_remember_counts_as_the_latest_of_those(self) -> None:
+    def test_a_forgotten_signing_counts_as_the_latest_forgotten(self) -> None:
         self.epochs = Epochs(max_signed=2)
         for account_id, at in ((ANN, 50), (BOB, 60), ("UID-carl", 70), ("UID-dan", 55)):
             self.epochs.signed(account_id, at)
         self.epochs.learn(ANN, 10)
         self.epochs.learn("UID-carl", 10)
-        found = [self.epochs.not_before(one) for one in (ANN, "UID-carl")]
-        self.assertEqual(found, [61, 71])
+        epochs = [self.epochs.not_before(account_id) for account_id in (ANN, "UID-carl")]
+        self.assertEqual(epochs, [61, 71])
 
 
 class KeyTests(TokenCase):
@@ -220,9 +220,9 @@ class KeyTests(TokenCase):
         fresh = new_signing_keys()
         with capturedLogs() as events:
             tokens = self.made(fresh.private, fresh.public, "nonsense", signing_keys()[1])
-        [said] = events
-        self.assertEqual(said["number"], 1)
-        self.assertNotIn("nonsense", str(said))
+        [event] = events
+        self.assertEqual(event["number"], 1)
+        self.assertNotIn("nonsense", str(event))
         self.assertEqual(tokens.verify(self.tokens.sign(ANN)), ANN)
 
     def test_the_further_keys_are_bounded(self) -> None:
@@ -247,24 +247,26 @@ class UnsoundKeyTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.sound = load_private(signing_keys()[0]).private_numbers()
 
-    def of(self, **other: Any) -> rsa.RSAPrivateNumbers:
+    def numbers(self, **changes: Any) -> rsa.RSAPrivateNumbers:
         names = ("p", "q", "d", "dmp1", "dmq1", "iqmp", "public_numbers")
-        return rsa.RSAPrivateNumbers(**{one: getattr(self.sound, one) for one in names} | other)
+        return rsa.RSAPrivateNumbers(
+            **{name: getattr(self.sound, name) for name in names} | changes
+        )
 
     def test_a_number_of_another_key_makes_it_none(self) -> None:
-        self.assertEqual(self.read(self.of()).private_numbers(), self.sound)
+        self.assertEqual(self.read(self.numbers()).private_numbers(), self.sound)
         for name in ("d", "dmp1", "dmq1", "iqmp"):
             with self.subTest(name), self.assertRaises(BadKey):
-                self.read(self.of(**{name: getattr(self.sound, name) + 2}))
+                self.read(self.numbers(**{name: getattr(self.sound, name) + 2}))
         of_three = rsa.RSAPublicNumbers(3, self.sound.public_numbers.n)
         with self.assertRaises(BadKey):
-            self.read(self.of(public_numbers=of_three))
+            self.read(self.numbers(public_numbers=of_three))
 
     def test_a_factor_that_is_no_prime_makes_it_none(self) -> None:
         """All else of it fits."""
         e, q = self.sound.public_numbers.e, self.sound.q
         odd = count(self.sound.p + 2, 2)
-        p = next(one for one in odd if one % 3 == 0 and gcd(one - 1, e) == 1)
+        p = next(number for number in odd if number % 3 == 0 and gcd(number - 1, e) == 1)
         d = pow(e, -1, (p - 1) * (q - 1))
         public = rsa.RSAPublicNumbers(e, p * q)
         fits = rsa.RSAPrivateNumbers(

@@ -41,7 +41,9 @@ class SocialTests(SynchronousTestCase):
         game.parts.data.allowance.spend(ann.id, game.settings.account_bytes_a_day)
         for method, path, body in SOCIAL:
             url = path.format(me=ann.id, other=bob.id)
-            sent = {key: bob.id if one == "{other}" else one for key, one in (body or {}).items()}
+            sent = {
+                key: bob.id if value == "{other}" else value for key, value in (body or {}).items()
+            }
             page = game.browse(method, url, json=sent, token=ann.token)
             self.assertEqual((method, path, page.status), (method, path, 429))
             self.assertIn("retry-after", page.headers)

@@ -1,4 +1,4 @@
-"""What a refused write leaves behind: its row in the event log, and nothing else."""
+"""A refused write leaves its row in the event log, and nothing else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class RefusedTests(SynchronousTestCase):
         return [tuple(row) for row in self.game.ledger.run(lambda tx: tx.execute(wanted).all())]
 
     def codes(self) -> list[str]:
-        return [one.code for one in self.game.ledger.run(lambda tx: SqlAccounts(tx).invites())]
+        return [
+            invite.code for invite in self.game.ledger.run(lambda tx: SqlAccounts(tx).invites())
+        ]
 
     @staticmethod
     def refusing(tx: Connection, notes: list[str]) -> str:
@@ -61,8 +63,8 @@ class RefusedTests(SynchronousTestCase):
         write = self.game.ledger.write
         ways = [lambda work, scope: begun.addCallback(lambda _: write(work, scope)), write]
         self.patch(self.game.ledger, "write", lambda work, scope: ways.pop(0)(work, scope))
-        asked = self.write(self.refusing)
-        asked.addErrback(lambda why: None)
-        asked.cancel()
+        pending = self.write(self.refusing)
+        pending.addErrback(lambda why: None)
+        pending.cancel()
         begun.callback(None)
         self.assertEqual((self.codes(), len(self.events())), ([], 1))

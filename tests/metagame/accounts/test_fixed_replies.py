@@ -26,10 +26,10 @@ class FixedReplyTests(SynchronousTestCase):
 
     @proves("POST /account/api/oauth/token")
     def test_a_log_in(self) -> None:
-        said = self.ask("POST", "/account/api/oauth/token", json={"exchange_code": self.ann.key})
-        said.pop("access_token")
+        reply = self.ask("POST", "/account/api/oauth/token", json={"exchange_code": self.ann.key})
+        reply.pop("access_token")
         self.assertEqual(
-            said,
+            reply,
             {
                 "token_type": "bearer",
                 "expires_in": 86400,
@@ -107,14 +107,14 @@ class FixedReplyTests(SynchronousTestCase):
 
     @proves("POST /account/mapping")
     def test_a_mapping(self) -> None:
-        found = {self.ann.id: {"accountId": self.ann.id, "accountType": "native"}}
-        said = self.ask("POST", "/account/mapping", json={"ids": [self.ann.id, "UID-gone"]})
+        mappings = {self.ann.id: {"accountId": self.ann.id, "accountType": "native"}}
+        reply = self.ask("POST", "/account/mapping", json={"ids": [self.ann.id, "UID-gone"]})
         self.assertEqual(
-            said,
+            reply,
             {
-                "accountMappings": found,
+                "accountMappings": mappings,
                 "code": "OK",
                 "message": "",
-                "payload": {"accountMappings": found},
+                "payload": {"accountMappings": mappings},
             },
         )

@@ -34,7 +34,7 @@ class InviteTests(SynchronousTestCase):
             ]
         self.assertRegex(code, r"\A[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}\Z")
         self.assertNotIn(code, repr(events))
-        shown = [formatEvent(one) for one in events]
+        shown = [formatEvent(event) for event in events]
         self.assertTrue([line for line in shown if line and "for Bob" in line], shown)
         listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
         self.assertEqual(listed, [{"inviteCode": code, "usesRemaining": 3, "infiniteUses": False}])
@@ -46,15 +46,17 @@ class InviteTests(SynchronousTestCase):
         with capturedLogs() as events:
             self.assertEqual(self.ask("POST", "CreateInvite", json={}).status, 200)
         listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
-        self.assertEqual([one["usesRemaining"] for one in listed], [1])
-        self.assertTrue([one for one in events if (formatEvent(one) or "").endswith("note ''")])
+        self.assertEqual([entry["usesRemaining"] for entry in listed], [1])
+        self.assertTrue(
+            [entry for entry in events if (formatEvent(entry) or "").endswith("note ''")]
+        )
 
     def test_a_whole_number_may_be_written_with_a_point(self) -> None:
         code = self.ask("POST", "CreateInvite", data=b'{"uses": 2.0}').json["code"]
         own = b'{"NewInviteCode": "friends", "Uses": 3.0}'
         self.assertEqual(self.ask("POST", "RegisterInviteCode", data=own).status, 200)
         listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
-        uses = {one["inviteCode"]: one["usesRemaining"] for one in listed}
+        uses = {entry["inviteCode"]: entry["usesRemaining"] for entry in listed}
         self.assertEqual(uses, {code: 2, "friends": 3})
 
     @proves(

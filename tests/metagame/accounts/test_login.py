@@ -88,7 +88,7 @@ class LoginTests(SynchronousTestCase):
         self.assertEqual(page.status, 413)
 
     @proves("authentication 3: no login method")
-    def test_without_a_login_method_there_is_never_an_answer_but_a_log_line(self) -> None:
+    def test_without_a_login_method_there_is_only_a_log_line(self) -> None:
         for environ in (
             {"AUTH_MODE": ""},
             {"AUTH_MODE": "apikey"},
@@ -96,8 +96,8 @@ class LoginTests(SynchronousTestCase):
         ):
             game = Game(self, **environ)
             with capturedLogs() as events:
-                asked = game.browse.ask("POST", TOKEN, json={"exchange_code": self.ann.key})
-            self.assertNoResult(asked)
+                pending = game.browse.ask("POST", TOKEN, json={"exchange_code": self.ann.key})
+            self.assertNoResult(pending)
             self.assertTrue(
                 any("No login method configured!" in str(e["log_format"]) for e in events)
             )
@@ -269,7 +269,7 @@ class BadTokenTests(SynchronousTestCase):
         "credential: player token, bad ones of every kind",
     )
     def test_foreign_keys_and_weak_algorithms(self) -> None:
-        other = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
+        foreign = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
@@ -278,7 +278,7 @@ class BadTokenTests(SynchronousTestCase):
         head = f"{part({'alg': 'HS256', 'typ': 'JWT'})}.{part(self.claims)}"
         mac = hmac.new(self.public, head.encode(), hashlib.sha256).digest()
         confused = f"{head}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
-        for token in (jwt.encode(self.claims, other, algorithm="RS256"), unsigned, confused):
+        for token in (jwt.encode(self.claims, foreign, algorithm="RS256"), unsigned, confused):
             self.assertEqual(self.status(token), 401)
 
     @proves(

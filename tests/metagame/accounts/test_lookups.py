@@ -41,10 +41,10 @@ class RecordTests(SynchronousTestCase):
         self.assertNotIn("id", page.json)
 
     @proves("GET /account/api/public/account")
-    def test_a_list_is_answered_in_asked_order_each_once_unknown_left_out(self) -> None:
+    def test_a_list_keeps_its_order_each_once_without_unknown_ids(self) -> None:
         ids = [self.bob.id, "UID-none", self.ann.id, self.bob.id, "b a d"]
         page = self.game.browse("GET", f"{PUBLIC}?{asked(ids)}", token=self.ann.token)
-        self.assertEqual([one["id"] for one in page.json], [self.bob.id, self.ann.id])
+        self.assertEqual([entry["id"] for entry in page.json], [self.bob.id, self.ann.id])
         self.assertEqual(
             page.json[0], {"id": self.bob.id, "displayName": "Bob_1", "externalAuths": {}}
         )
@@ -58,11 +58,11 @@ class RecordTests(SynchronousTestCase):
     @proves("GET /account/api/public/account/:accountId")
     def test_one_account_by_id_needs_a_token_to_be_seen(self) -> None:
         path = f"{PUBLIC}/{self.bob.id}"
-        seen = self.game.browse("GET", path, token=self.ann.token)
-        self.assertEqual(seen.json["displayName"], "Bob_1")
+        visible = self.game.browse("GET", path, token=self.ann.token)
+        self.assertEqual(visible.json["displayName"], "Bob_1")
         self.assertEqual(self.game.browse("GET", path).json, {})
-        for other in ("UID-none", "%00", "a%2Fb", "x" * 300):
-            page = self.game.browse("GET", f"{PUBLIC}/{other}", token=self.ann.token)
+        for unknown in ("UID-none", "%00", "a%2Fb", "x" * 300):
+            page = self.game.browse("GET", f"{PUBLIC}/{unknown}", token=self.ann.token)
             self.assertEqual((page.status, page.json), (200, {}))
 
     @proves("GET /account/api/public/account/displayName/:name")
@@ -119,10 +119,10 @@ class MappingTests(SynchronousTestCase):
 
     @proves("POST /account/mapping")
     def test_every_known_id_maps_to_itself(self) -> None:
-        found = self.ask(
+        reply = self.ask(
             {"srcAccountType": "extidp", "ids": [self.bob.id, "UID-none", self.bob.id]}
         )
-        self.assertEqual(found, {self.bob.id: {"accountId": self.bob.id, "accountType": "native"}})
+        self.assertEqual(reply, {self.bob.id: {"accountId": self.bob.id, "accountType": "native"}})
 
     @proves("POST /account/mapping")
     def test_from_native_the_other_type_is_said(self) -> None:

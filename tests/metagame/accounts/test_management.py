@@ -142,7 +142,7 @@ class RegisterTests(SynchronousTestCase):
         self.assertEqual(self.uses(game, "ABCD-EFGH-JKMN"), 0)
 
     @proves("registering 3: one transaction", "invite_invalid")
-    def test_a_missing_or_wrong_code_wins_over_a_taken_name_and_a_taken_name_costs_no_use(
+    def test_a_wrong_code_wins_over_a_taken_name_which_costs_no_use(
         self,
     ) -> None:
         game = Game(self, REGISTRATION_MODE="INVITECODE")
@@ -154,7 +154,7 @@ class RegisterTests(SynchronousTestCase):
         self.assertEqual(self.register(game, Username="Ann_1", InviteCode="own-code").status, 409)
         self.assertEqual(self.uses(game, "own-code"), 2)
 
-    def test_a_generated_code_is_taken_in_lower_case_and_infinite_ones_last(self) -> None:
+    def test_generated_codes_ignore_case_and_infinite_codes_last(self) -> None:
         game = Game(self, REGISTRATION_MODE="INVITECODE")
         self.invite(game, "ABCD-EFGH-JKMN", infinite=True, uses=0)
         for name in ("Ann_1", "Bob_1"):
@@ -239,7 +239,7 @@ class AdminTests(SynchronousTestCase):
         page = self.game.browse("GET", "/svc/api/DashboardAccounts", key=self.admin.key)
         self.assertEqual((len(page.json["accounts"]), page.json["nextOffset"]), (100, 100))
         self.assertEqual(page.headers["cache-control"], "no-store")
-        ids = [one["id"] for one in page.json["accounts"]]
+        ids = [entry["id"] for entry in page.json["accounts"]]
         self.assertEqual(ids, sorted(ids))
         rest = self.game.browse(
             "GET", "/svc/api/DashboardAccounts?offset=100", key=self.admin.key
@@ -251,7 +251,7 @@ class AdminTests(SynchronousTestCase):
             "GET", "/svc/api/DashboardAccounts?offset=10000000", key=self.admin.key
         )
         self.assertEqual(last.json, {"accounts": [], "nextOffset": None})
-        every = {one["id"]: one for one in page.json["accounts"] + rest["accounts"]}
+        every = {entry["id"]: entry for entry in page.json["accounts"] + rest["accounts"]}
         self.assertEqual(every[self.ann.id]["keyFingerprint"], fingerprint(self.ann.key)[:16])
         for offset in ("-1", "x", "10000001", "1.5", "", "9" * 40):
             bad = self.game.browse(
@@ -275,9 +275,9 @@ class AdminTests(SynchronousTestCase):
             self.game.browse("GET", "/character", token=self.ann.token).json[0]["name"], "Zoe_1"
         )
 
-    def test_the_chat_hears_of_a_rename_whose_admin_has_left(self) -> None:
-        heard: list[Renamed] = []
-        self.game.parts.news.renamed.connect(heard.append)
+    def test_the_chat_gets_a_rename_whose_admin_has_left(self) -> None:
+        news: list[Renamed] = []
+        self.game.parts.news.renamed.connect(news.append)
         commit: Deferred[None] = Deferred()
         write = self.game.ledger.write
 
@@ -288,11 +288,11 @@ class AdminTests(SynchronousTestCase):
         body = json.dumps({"UserId": self.ann.id, "NewUsername": "Zoe_1"}).encode()
         head = Headers({"x-svc-user-api-key": [self.admin.key]})
         request = HttpRequest("POST", b"/svc/api/RenameUser", b"", head, "127.0.0.1", body)
-        asked = maybeDeferred(self.game.door.answer, request)
-        asked.cancel()
-        self.failureResultOf(asked, CancelledError)
+        pending = maybeDeferred(self.game.door.answer, request)
+        pending.cancel()
+        self.failureResultOf(pending, CancelledError)
         commit.callback(None)
-        self.assertEqual(heard, [Renamed(self.ann.id, "Zoe_1")])
+        self.assertEqual(news, [Renamed(self.ann.id, "Zoe_1")])
 
     @proves(
         "POST /svc/api/RenameUser",

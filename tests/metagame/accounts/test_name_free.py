@@ -1,4 +1,4 @@
-"""Whether a name is free, told to holders of an invite: UsernameAvailable is closed outside."""
+"""The availability of names for holders of an invite: UsernameAvailable is closed outside."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class NameFreeTests(SynchronousTestCase):
         headers = {GATEWAY: SECRET, "X-Forwarded-For": at}
         return (game or self.game).browse("POST", "/launcher/name-free", json=sent, headers=headers)
 
-    def why(self, *given: Any, **more: Any) -> str:
-        page = self.ask(*given, **more)
-        said = page.json
-        self.assertEqual((page.status, said["available"]), (200, False), page)
-        code: str = said["error"]
+    def why(self, *bodies: Any, **more: Any) -> str:
+        page = self.ask(*bodies, **more)
+        reply = page.json
+        self.assertEqual((page.status, reply["available"]), (200, False), page)
+        code: str = reply["error"]
         return code
 
     @proves("POST /launcher/name-free | none | bad_request")
@@ -74,7 +74,7 @@ class NameFreeTests(SynchronousTestCase):
             self.assertEqual(self.game.browse("POST", "/svc/api/Register", json=sent).status, 200)
         self.assertEqual(self.why("Bo_1"), "invite_invalid")
 
-    def test_who_guesses_codes_is_told_nothing_after_a_while_not_even_of_a_right_one(self) -> None:
+    def test_after_many_guesses_even_a_right_code_is_refused(self) -> None:
         for _ in range(GUESSES.limit):
             self.assertEqual(self.why("Ann_1", "ABCD-EFGH-JKMX"), "invite_invalid")
         for code in ("ABCD-EFGH-JKMX", CODE):
@@ -87,11 +87,11 @@ class NameFreeTests(SynchronousTestCase):
     def test_guesses_at_once_are_counted_one_by_one(self) -> None:
         headers = {GATEWAY: SECRET, "X-Forwarded-For": "198.51.100.7"}
         sent = {"Username": "Ann_1", "InviteCode": "wrong"}
-        asked = [
+        pending = [
             self.game.browse.ask("POST", "/launcher/name-free", json=sent, headers=headers)
             for _ in range(3 * GUESSES.limit)
         ]
-        pages = self.successResultOf(gatherResults(asked))
+        pages = self.successResultOf(gatherResults(pending))
         answered = [page.status for page in pages].count(200)
         self.assertEqual(answered, GUESSES.limit)
 
@@ -100,7 +100,7 @@ class NameFreeTests(SynchronousTestCase):
             self.assertEqual(self.ask(f"Bo_{number}").json, FREE)
             self.assertEqual(self.why("Ann_1"), "username_taken")
 
-    def test_an_open_host_tells_strangers_of_as_many_names_as_registering_would(self) -> None:
+    def test_an_open_host_answers_as_many_names_as_registering(self) -> None:
         host = self.host("OPEN")
         self.assertEqual(self.why("Ann_1", None, host), "username_taken")
         for _ in range(GUESSES.limit - 1):

@@ -30,8 +30,8 @@ class NamesTests(SynchronousTestCase):
         self.patch(self.directory.ledger, "read", counted)
 
     def names(self, *players: Player) -> list[str]:
-        found = self.successResultOf(self.directory.names([one.id for one in players]))
-        return [found.get(AccountId(one.id), "") for one in players]
+        names = self.successResultOf(self.directory.names([player.id for player in players]))
+        return [names.get(AccountId(player.id), "") for player in players]
 
     def rename(self, player: Player, name: str) -> None:
         admin = self.game.player("Olga", admin=True)
@@ -58,8 +58,8 @@ class NamesTests(SynchronousTestCase):
         self.assertEqual(self.names(self.ann), ["Ada_1"])
 
     def test_one_who_is_unknown_is_asked_for_again(self) -> None:
-        found = self.successResultOf(self.directory.names(["nobody"]))
-        self.assertEqual((found, self.reads), ({}, 1))
+        names = self.successResultOf(self.directory.names(["nobody"]))
+        self.assertEqual((names, self.reads), ({}, 1))
         self.successResultOf(self.directory.names(["nobody"]))
         self.assertEqual(self.reads, 2)
 

@@ -40,7 +40,7 @@ class QueuedKeysTests(SynchronousTestCase):
         with transaction(self.engine) as tx:
             put_in_queue(tx, FIRST)
 
-    def overtaken(self, other: Any) -> int:
+    def overtaken(self, second: Any) -> int:
         """The keys that a start moves, when ``other`` is done after it has read the queue."""
         runs: list[int] = []
 
@@ -48,7 +48,7 @@ class QueuedKeysTests(SynchronousTestCase):
             queue(tx)
             runs.append(1)
             if len(runs) == 1:
-                other()
+                second()
             return move_queued_keys(tx)
 
         return transact(self.engine, work)

@@ -18,8 +18,8 @@ class Accounts:
         self, *invites: InviteCode, spendable: bool = True, account: Account | None = None
     ):
         self.spendable, self.account = spendable, account
-        self.invites = {one.code: one for one in invites}
-        self.asked: list[str] = []
+        self.invites = {invite.code: invite for invite in invites}
+        self.looked_up: list[str] = []
         self.spent: list[str] = []
         self.added: list[tuple[Account, str, float]] = []
         self.renamed: list[tuple[str, str]] = []
@@ -38,7 +38,7 @@ class Accounts:
         self.renamed.append((account_id, username))
 
     def invite(self, code: str) -> InviteCode | None:
-        self.asked.append(code)
+        self.looked_up.append(code)
         return self.invites.get(code)
 
     def spend(self, code: str) -> bool:
@@ -64,7 +64,7 @@ class CodeTests(SynchronousTestCase):
         for code in (None, "", "  ", "a\0b", "x" * 129):
             accounts = Accounts(InviteCode("X", 1, False))
             self.assertRaises(Unauthenticated, self.spends, accounts, code)
-            self.assertEqual((accounts.asked, accounts.spent), ([], []))
+            self.assertEqual((accounts.looked_up, accounts.spent), ([], []))
         for used_up in (Accounts(), Accounts(InviteCode("x", 0, False))):
             refused = self.assertRaises(Unauthenticated, self.spends, used_up, "x")
             self.assertEqual((refused.code, used_up.spent), ("invite_invalid", []))
@@ -72,7 +72,7 @@ class CodeTests(SynchronousTestCase):
             self.spends(Accounts(InviteCode("x" * 128, 1, False)), "x" * 128), ["x" * 128]
         )
 
-    def test_a_code_whose_last_use_another_took_meanwhile_registers_nobody(self) -> None:
+    def test_a_code_whose_last_use_was_just_taken_registers_nobody(self) -> None:
         accounts = Accounts(InviteCode("x", 1, False), spendable=False)
         refused = self.assertRaises(Unauthenticated, self.spends, accounts, "x")
         self.assertEqual(refused.code, "invite_invalid")
@@ -97,9 +97,9 @@ class CodeTests(SynchronousTestCase):
             self.assertEqual(made, InviteCode(code, uses, False))
         for code, uses in ((" ", 1), ("x" * 129, 1), ("x", 0), ("x", -1), ("x", most + 1)):
             self.assertRaises(Malformed, rules.own_invite, code, uses, infinite=False)
-        for uses, kept in ((0, 0), (most, most), (most + 1, 0)):
+        for uses, uses_kept in ((0, 0), (most, most), (most + 1, 0)):
             self.assertEqual(
-                rules.own_invite("x", uses, infinite=True), InviteCode("x", kept, True)
+                rules.own_invite("x", uses, infinite=True), InviteCode("x", uses_kept, True)
             )
 
     def test_a_name_that_is_no_text_is_a_bad_request(self) -> None:
@@ -133,7 +133,9 @@ class NameTests(SynchronousTestCase):
         made = rules.register(accounts, "OPEN", "Ann", "no code", 7.5, is_admin=True)
         self.assertEqual(accounts.added, [(made.account, made.key, 7.5)])
         self.assertEqual((made.account.username, made.account.is_admin), ("Ann", True))
-        self.assertEqual((accounts.asked, accounts.spent), ([], []), "open to all without a code")
+        self.assertEqual(
+            (accounts.looked_up, accounts.spent), ([], []), "open to all without a code"
+        )
         self.assertFalse(rules.register(accounts, "OPEN", "Bob", None, 0.0).account.is_admin)
 
     def test_a_taken_name_costs_no_use_of_an_invite(self) -> None:
@@ -162,7 +164,7 @@ class NameTests(SynchronousTestCase):
 
     def test_registration_is_open_closed_or_not_decided(self) -> None:
         self.assertEqual(
-            [rules.open_for(one) for one in ("OPEN", "INVITECODE")], ["OPEN", "INVITECODE"]
+            [rules.open_for(mode) for mode in ("OPEN", "INVITECODE")], ["OPEN", "INVITECODE"]
         )
         refused = self.assertRaises(Malformed, rules.open_for, "NONE")
         self.assertEqual(refused.code, "registration_closed")
@@ -177,7 +179,7 @@ class NameTests(SynchronousTestCase):
 
 
 class SessionEndTests(SynchronousTestCase):
-    def test_tokens_of_that_second_and_before_are_void_and_each_end_moves_it_on(self) -> None:
+    def test_each_end_voids_the_tokens_of_that_second_and_before(self) -> None:
         accounts = Accounts(account=Account("UID-a", "Ann"))
         self.assertEqual(
             rules.end_sessions(accounts, "UID-a", 7.9), rules.EndedSessions("UID-a", 8)

@@ -33,11 +33,11 @@ class SlowLook:
         self.waiting = self.first
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
-        found = self.real.account_of_key(key)
+        account = self.real.account_of_key(key)
         waiting, self.waiting = self.waiting, succeed(None)
-        return waiting.addCallback(lambda _: found)
+        return waiting.addCallback(lambda _: account)
 
-    def found(self) -> None:
+    def release(self) -> None:
         self.first.callback(None)
 
 
@@ -55,7 +55,7 @@ class SessionCase(SynchronousTestCase):
         self.successResultOf(Deferred.fromCoroutine(self.game.parts.sessions.end(account_id)))
 
     def end_beside(self, account_id: str, behind_s: float = 0) -> None:
-        """As ``svcctl`` does, in another process, whose clock may be behind."""
+        """End sessions as ``svcctl`` does, in another process, whose clock may be behind."""
         at = self.game.clock.seconds() - behind_s
         self.game.ledger.run(lambda tx: rules.end_sessions(SqlAccounts(tx), account_id, at))
 
@@ -69,13 +69,13 @@ class EndingTests(SessionCase):
         again = self.log_in(self.ann.key)
         self.assertEqual(self.status(again), 200)
         self.end(self.ann.id)
-        self.assertEqual([self.status(one) for one in (self.ann.token, again)], [401, 401])
+        self.assertEqual([self.status(token) for token in (self.ann.token, again)], [401, 401])
         self.assertEqual(self.status(self.bob.token), 200)
-        self.assertEqual([one.account_id for one in self.ended], [self.ann.id])
+        self.assertEqual([token.account_id for token in self.ended], [self.ann.id])
 
     def test_another_metagame_on_the_same_board_refuses_them_at_once(self) -> None:
         game, http = self.game, None
-        other = Metagame(
+        second = Metagame(
             game.settings,
             game.ledger,
             game.board,
@@ -84,10 +84,10 @@ class EndingTests(SessionCase):
             http,
             Counters(),
         )
-        self.assertEqual(other.tokens.verify(self.ann.token), self.ann.id)
+        self.assertEqual(second.tokens.verify(self.ann.token), self.ann.id)
         self.end(self.ann.id)
-        self.assertRaises(InvalidToken, other.tokens.verify, self.ann.token)
-        self.assertEqual(other.tokens.verify(self.bob.token), self.bob.id)
+        self.assertRaises(InvalidToken, second.tokens.verify, self.ann.token)
+        self.assertEqual(second.tokens.verify(self.bob.token), self.bob.id)
 
     def test_a_login_in_the_same_second_works(self) -> None:
         self.end(self.ann.id)
@@ -128,19 +128,19 @@ class EndingTests(SessionCase):
     def test_a_look_at_a_key_that_a_new_one_overtakes_earns_no_token(self) -> None:
         slow = SlowLook(self.game.parts.directory)
         acts = LoginActs(slow, self.game.parts.tokens, Counters(), self.networks())
-        asked = Deferred.fromCoroutine(acts.log_in(self.ann.key))
+        pending = Deferred.fromCoroutine(acts.log_in(self.ann.key))
         self.game.ledger.run(lambda tx: SqlAccounts(tx).replace_key(self.ann.id, "UUK_new"))
         self.end(self.ann.id)
-        slow.found()
-        self.failureResultOf(asked, Malformed)
+        slow.release()
+        self.failureResultOf(pending, Malformed)
 
-    def test_a_login_that_an_end_without_a_new_key_overtakes_is_looked_at_again(self) -> None:
+    def test_a_login_overtaken_by_a_session_end_is_read_again(self) -> None:
         slow = SlowLook(self.game.parts.directory)
         acts = LoginActs(slow, self.game.parts.tokens, Counters(), self.networks())
-        asked = Deferred.fromCoroutine(acts.log_in(self.ann.key))
+        pending = Deferred.fromCoroutine(acts.log_in(self.ann.key))
         self.end(self.ann.id)
-        slow.found()
-        self.assertEqual(self.status(self.successResultOf(asked)[0]), 200)
+        slow.release()
+        self.assertEqual(self.status(self.successResultOf(pending)[0]), 200)
 
     def test_a_development_server_takes_the_id_again_after_an_end(self) -> None:
         self.game = Game(self, AUTH_MODE="NONE")
@@ -162,7 +162,7 @@ class EndingTests(SessionCase):
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.ann.token)
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.bob.token)
         self.end(self.ann.id)
-        self.assertEqual([one.account_id for one in at_once(parts.online.all())], [self.bob.id])
+        self.assertEqual([place.account_id for place in at_once(parts.online.all())], [self.bob.id])
         self.assertIsNone(at_once(parts.parties.party_of(self.ann.id)))
         left = at_once(parts.parties.act(lambda live: live.get(party.id)))
         assert left is not None
@@ -180,7 +180,7 @@ class ClockTests(SessionCase):
     def test_a_stolen_token_ends_with_the_news(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
         self.refresh()
-        self.assertEqual([self.status(one.token) for one in (self.ann, self.bob)], [401, 200])
+        self.assertEqual([self.status(player.token) for player in (self.ann, self.bob)], [401, 200])
         again = self.log_in(self.ann.key)
         self.refresh()
         self.assertEqual(self.status(again), 200)
@@ -192,7 +192,7 @@ class ClockTests(SessionCase):
         self.end_beside(self.ann.id, self.BEHIND_S)
         again = self.log_in(self.ann.key)
         self.refresh()
-        self.assertEqual([self.status(one) for one in (self.ann.token, again)], [401, 200])
+        self.assertEqual([self.status(token) for token in (self.ann.token, again)], [401, 200])
 
     def test_it_stays_so_after_a_restart(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
@@ -200,12 +200,12 @@ class ClockTests(SessionCase):
         again = self.log_in(self.ann.key)
         self.game = Game(self, ledger=self.game.ledger)
         self.game.ledger.run(self.game.parts.sessions.load)
-        self.assertEqual([self.status(one) for one in (self.ann.token, again)], [401, 200])
+        self.assertEqual([self.status(token) for token in (self.ann.token, again)], [401, 200])
 
     def test_a_clock_that_is_days_ahead_hides_no_end(self) -> None:
         self.end_beside(self.ann.id, behind_s=3 * 86_400)
         self.refresh()
-        self.assertEqual([self.status(one.token) for one in (self.ann, self.bob)], [401, 200])
+        self.assertEqual([self.status(player.token) for player in (self.ann, self.bob)], [401, 200])
 
     @isolates("accounts/sessions: _correct")
     def test_what_another_ends_meanwhile_is_not_overwritten(self) -> None:
@@ -219,7 +219,7 @@ class ClockTests(SessionCase):
     def test_a_clock_far_ahead_keeps_nobody_out(self) -> None:
         self.end_beside(self.ann.id, -self.BEHIND_S)
         again = self.log_in(self.ann.key)
-        self.assertEqual([self.status(one) for one in (self.ann.token, again)], [401, 200])
+        self.assertEqual([self.status(token) for token in (self.ann.token, again)], [401, 200])
 
 
 class WatchTests(SessionCase):
@@ -234,11 +234,11 @@ class WatchTests(SessionCase):
         self.assertEqual(self.status(self.ann.token), 200)
         self.clock.advance(EVERY_S)
         self.assertEqual(self.status(self.ann.token), 401)
-        self.assertEqual([one.account_id for one in self.ended], [self.ann.id])
+        self.assertEqual([news.account_id for news in self.ended], [self.ann.id])
         self.watch.stopService()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_a_database_that_is_gone_is_said_once_a_minute_and_looked_at_again(self) -> None:
+    def test_a_lost_database_is_logged_once_a_minute_and_retried(self) -> None:
         read = self.game.ledger.read
         self.game.ledger.read = lambda work: fail(OSError("gone"))  # type: ignore[method-assign]
         self.watch.startService()

@@ -30,12 +30,12 @@ class FindAllTests(SynchronousTestCase):
         migrations.upgrade(engine)
         ledger = RealLedger(self, engine)
         ids = [new_account_id() for _ in range(MANY)]
-        known = [AccountId(one) for one in (ids[0], ids[MANY // 2], ids[-1])]
-        for number, one in enumerate(known):
-            made = Account(one, f"name_{number}", is_admin=False)
+        known = [AccountId(account_id) for account_id in (ids[0], ids[MANY // 2], ids[-1])]
+        for number, account_id in enumerate(known):
+            made = Account(account_id, f"name_{number}", is_admin=False)
             ledger.run(lambda tx, made=made: SqlAccounts(tx).add(made, made.id, 0.0))
-        found = ledger.run(lambda tx: SqlAccounts(tx).find_all([*ids, *ids]))
-        self.assertEqual(sorted(found), sorted(known))
+        accounts = ledger.run(lambda tx: SqlAccounts(tx).find_all([*ids, *ids]))
+        self.assertEqual(sorted(accounts), sorted(known))
 
 
 @pytest.mark.live

@@ -39,8 +39,8 @@ class WishTests(SynchronousTestCase):
 
 class PageTests(SynchronousTestCase):
     def test_a_page_names_the_next_only_where_one_follows(self) -> None:
-        found = [(Account(f"UID-{number}", f"P{number}"), None) for number in range(101)]
-        whole, more = wire.show_page(found[:100], 200), wire.show_page(found, 200)
+        page = [(Account(f"UID-{number}", f"P{number}"), None) for number in range(101)]
+        whole, more = wire.show_page(page[:100], 200), wire.show_page(page, 200)
         self.assertEqual((len(whole["accounts"]), whole["nextOffset"]), (100, None))
         self.assertEqual((len(more["accounts"]), more["nextOffset"]), (100, 300))
         self.assertEqual(more["accounts"][-1]["id"], "UID-99")
