@@ -28,8 +28,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.deploy.executables import cause, check_program
-from svcserver.deploy.family import LOOK_AGE_S, Family, Process, own_children
-from svcserver.deploy.watchers import Polled, Watched
+from svcserver.deploy.family import LOOK_AGE_S, Family, Polled, Process, Watched, own_children
 
 log = Logger()
 

@@ -65,8 +65,7 @@ async def register(client: HostClient, name: str, code: str) -> Account:
     except NoReply as error:
         sent = error.code == "upstream_unreachable" and error.after_sending
         raise Refused(words.REGISTER_LOST if sent else lost(error)) from error
-    data = reply.json
-    key = data.get("UUK") if isinstance(data, dict) else None
+    key = reply.fields.get("UUK")
     if reply.status == 200 and isinstance(key, str) and KEY.match(key):
         return Account(name, "", Secret(key))
     raise Refused(_REFUSALS.get(reply.error) or general(reply))
@@ -78,10 +77,9 @@ async def recognise(client: HostClient, key: Secret) -> Account:
         reply = await client.ask("GET", "/svc/api/GetUserInfo", key=key)
     except NoReply as error:
         raise Refused(lost(error)) from error
-    data = reply.json
-    name = data.get("Username") if isinstance(data, dict) else None
+    name = reply.fields.get("Username")
     if reply.status == 200 and isinstance(name, str) and NAME.match(name):
-        return Account(name, str(data.get("UserId", "")), key)
+        return Account(name, str(reply.fields.get("UserId", "")), key)
     if reply.status == 403:
         raise KeyUnknown(words.BANNED)
     if reply.status == 401:
@@ -135,8 +133,7 @@ async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> 
             reply = await client.ask("GET", f"/svc/api/UsernameAvailable?Username={name}")
     except NoReply:
         return words.NAME_UNTOLD
-    data = reply.json
-    free = data.get("available") if reply.status == 200 and isinstance(data, dict) else None
+    free = reply.fields.get("available") if reply.status == 200 else None
     if free is True:
         return words.NAME_FREE
     return _REFUSALS.get(reply.error, words.NAME_UNTOLD) if free is False else words.NAME_UNTOLD

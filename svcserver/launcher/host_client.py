@@ -54,11 +54,16 @@ class Reply:
             return None
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """The members of the body; none if it is no JSON object."""
+        data = self.json
+        return data if isinstance(data, dict) else {}
+
+    @property
     def error(self) -> str:
         """The error code of a refusal."""
-        data = self.json
-        word = data.get("error") if isinstance(data, dict) else None
-        return word if isinstance(word, str) else ""
+        code = self.fields.get("error")
+        return code if isinstance(code, str) else ""
 
     @property
     def retry_after_s(self) -> float:

@@ -45,7 +45,7 @@ from svcserver.launcher.private_files import make_private_folder, write_private
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.scheme import Scheme, scheme_of
 from svcserver.launcher.terminal import Terminal
-from svcserver.launcher.version import launcher_version
+from svcserver.launcher.view import VERSION
 from svcserver.relay.relaying import DEFAULT_PORT
 
 FILE = "links.json"
@@ -114,7 +114,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="register for svc: links, even in place of another program; remembered",
     )
     parser.add_argument("--key-file", action="store_true", help="store keys in a private file")
-    named = f"svc-launcher {launcher_version()}"
+    named = f"svc-launcher {VERSION}"
     parser.add_argument("--version", action="version", version=named)
     return parser.parse_args(argv)
 

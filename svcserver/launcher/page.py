@@ -122,11 +122,11 @@ class Page:
             case "POST", ["quit"]:
                 self.quit()
                 return PageReply.of({})
-            case "POST", ["hosts", host, act] if act in _ACTS:
+            case "POST", ["hosts", host, action] if action in _ACTIONS:
                 member = self.launcher.members.get(host)
                 if member is None:
                     return PageReply.of({"error": "not_found", "sentence": words.UNKNOWN_HOST}, 404)
-                sentence = _ACTS[act](self, member, _body(request))
+                sentence = _ACTIONS[action](self, member, _body(request))
                 return PageReply.of({"sentence": sentence or "", "state": self._state()})
         return PageReply.of({"error": "not_found"}, 404)
 
@@ -160,42 +160,7 @@ class Page:
         picture = pictures[index]
         return PageReply(200, picture.body, picture.kind)
 
-    # -- acts on one host ------------------------------------------------------
-
-    def agree(self, member: Membership, _: dict[str, Any]) -> None:
-        member.agree()
-
-    def choose(self, member: Membership, body: dict[str, Any]) -> None:
-        member.choose(_text(body, "name", 64).strip())
-
-    def try_name(self, member: Membership, body: dict[str, Any]) -> None:
-        member.try_name(_text(body, "name", 64).strip())
-
-    def check(self, member: Membership, body: dict[str, Any]) -> None:
-        member.inputs.check(body.get("thorough") is True)
-
-    def fetch(self, member: Membership, _: dict[str, Any]) -> None:
-        member.inputs.fetch()
-
-    def stop(self, member: Membership, _: dict[str, Any]) -> None:
-        member.inputs.stop()
-
-    def play(self, member: Membership, _: dict[str, Any]) -> None:
-        member.inputs.play()
-
-    def leave(self, member: Membership, _: dict[str, Any]) -> str:
-        return self.launcher.leave(member)
-
-    def save_key(self, member: Membership, _: dict[str, Any]) -> str:
-        return self.launcher.save_key(member, self.downloads)
-
-    def renew_key(self, member: Membership, _: dict[str, Any]) -> None:
-        member.renew_key()
-
-    def save_passport(self, member: Membership, _: dict[str, Any]) -> None:
-        member.save_passport(self.downloads)
-
-    def settings(self, member: Membership, body: dict[str, Any]) -> str:
+    def change_settings(self, member: Membership, body: dict[str, Any]) -> str:
         """Change how this host's game is stored and started; return the text of an error."""
         limit = body.get("speed_limit")
         if type(limit) is not int or not 0 <= limit < FASTEST:
@@ -209,20 +174,20 @@ class Page:
         return choose(member, chosen, self.home)
 
 
-Act = Callable[[Page, Membership, dict[str, Any]], str | None]
-_ACTS: dict[str, Act] = {
-    "agree": Page.agree,
-    "choose": Page.choose,
-    "try-name": Page.try_name,
-    "check": Page.check,
-    "fetch": Page.fetch,
-    "stop": Page.stop,
-    "play": Page.play,
-    "leave": Page.leave,
-    "save-key": Page.save_key,
-    "renew-key": Page.renew_key,
-    "save-passport": Page.save_passport,
-    "settings": Page.settings,
+# the page's actions on one host; a text in return is for the player
+_ACTIONS: dict[str, Callable[[Page, Membership, dict[str, Any]], str | None]] = {
+    "agree": lambda page, member, body: member.agree(),
+    "choose": lambda page, member, body: member.choose(_text(body, "name", 64).strip()),
+    "try-name": lambda page, member, body: member.try_name(_text(body, "name", 64).strip()),
+    "check": lambda page, member, body: member.inputs.check(body.get("thorough") is True),
+    "fetch": lambda page, member, body: member.inputs.fetch(),
+    "stop": lambda page, member, body: member.inputs.stop(),
+    "play": lambda page, member, body: member.inputs.play(),
+    "leave": lambda page, member, body: page.launcher.leave(member),
+    "save-key": lambda page, member, body: page.launcher.save_key(member, page.downloads),
+    "renew-key": lambda page, member, body: member.renew_key(),
+    "save-passport": lambda page, member, body: member.save_passport(page.downloads),
+    "settings": Page.change_settings,
 }
 
 

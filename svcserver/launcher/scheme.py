@@ -37,19 +37,6 @@ MimeType=x-scheme-handler/{scheme};
 """
 
 
-class Registry(Protocol):
-    """The used part of ``winreg``, below HKEY_CURRENT_USER."""
-
-    def set(self, key: str, name: str, value: str) -> None:
-        """Write a text value; create the key if it is missing."""
-
-    def get(self, key: str) -> str | None:
-        """Return the default value of a key, or None."""
-
-    def delete(self, key: str) -> None:
-        """Delete a key without sub-keys, if it exists."""
-
-
 class Scheme(Protocol):
     """Registers links on one system."""
 
@@ -125,6 +112,32 @@ def _quoted(part: str) -> str:
 
 
 @define
+class UserRegistry:
+    """The user's own registry (HKEY_CURRENT_USER), through ``winreg``."""
+
+    winreg: Any
+
+    def set(self, key: str, name: str, value: str) -> None:
+        """Write a text value; create the key if it is missing."""
+        with self.winreg.CreateKey(self.winreg.HKEY_CURRENT_USER, key) as handle:
+            self.winreg.SetValueEx(handle, name, 0, self.winreg.REG_SZ, value)
+
+    def get(self, key: str) -> str | None:
+        """Return the default value of a key, or None."""
+        try:
+            return str(self.winreg.QueryValue(self.winreg.HKEY_CURRENT_USER, key))
+        except OSError:
+            return None
+
+    def delete(self, key: str) -> None:
+        """Delete a key without sub-keys, if it exists."""
+        try:
+            self.winreg.DeleteKey(self.winreg.HKEY_CURRENT_USER, key)
+        except FileNotFoundError:
+            return
+
+
+@define
 class WindowsScheme:
     """Registers the scheme by keys below HKEY_CURRENT_USER.
 
@@ -132,7 +145,7 @@ class WindowsScheme:
     is undone, and another program's registration must stay.
     """
 
-    registry: Registry
+    registry: UserRegistry
     command: Sequence[str]
 
     @property
@@ -175,29 +188,6 @@ class NoScheme:
 
     def remove(self) -> str:
         return "Nothing was registered."
-
-
-@define
-class UserRegistry:
-    """The user's own registry (HKEY_CURRENT_USER), through ``winreg``."""
-
-    winreg: Any
-
-    def set(self, key: str, name: str, value: str) -> None:
-        with self.winreg.CreateKey(self.winreg.HKEY_CURRENT_USER, key) as handle:
-            self.winreg.SetValueEx(handle, name, 0, self.winreg.REG_SZ, value)
-
-    def get(self, key: str) -> str | None:
-        try:
-            return str(self.winreg.QueryValue(self.winreg.HKEY_CURRENT_USER, key))
-        except OSError:
-            return None
-
-    def delete(self, key: str) -> None:
-        try:
-            self.winreg.DeleteKey(self.winreg.HKEY_CURRENT_USER, key)
-        except FileNotFoundError:
-            return
 
 
 def own_command() -> list[str]:

@@ -34,26 +34,13 @@ class Stage(Enum):
 class Actions(Protocol):
     """The actions that the machine starts; each returns at once and never raises."""
 
-    def register(self, name: str) -> None:
-        """Register an account with this name."""
-
-    def recognise(self) -> None:
-        """Find the account of the key that the player has imported."""
-
-    def check(self, thorough: bool) -> None:
-        """Compare the files; ``thorough`` reads every byte again."""
-
-    def fetch(self) -> None:
-        """Download what the check found missing."""
-
-    def stop_files(self) -> None:
-        """Stop checking or downloading; files stay."""
-
-    def start_game(self) -> None:
-        """Start the relay, then the game."""
-
-    def stop_game(self) -> None:
-        """End the game and the relay."""
+    def register(self, name: str) -> None: ...
+    def recognise(self) -> None: ...  # find the account of an imported key
+    def check(self, thorough: bool) -> None: ...  # ``thorough`` reads every byte again
+    def fetch(self) -> None: ...  # download what the check found missing
+    def stop_files(self) -> None: ...  # stop checking or downloading
+    def start_game(self) -> None: ...  # and before it the relay
+    def stop_game(self) -> None: ...  # and the relay
 
 
 @define
@@ -72,50 +59,21 @@ class Host:
 class Inputs(Protocol):
     """The inputs of the machine: the player's, and the results of actions."""
 
-    def agree(self) -> None:
-        """The player trusts the host."""
-
-    def choose(self, name: str) -> None:
-        """The player has chosen a name."""
-
-    def bring(self) -> None:
-        """The player has imported a key, which is already saved."""
-
-    def known(self) -> None:
-        """The host knows the account."""
-
-    def refused(self, why: str) -> None:
-        """The host made no account, or does not know the key."""
-
-    def check(self, thorough: bool) -> None:
-        """The player wants a check; ``thorough`` reads every byte again."""
-
-    def whole(self, hands_out_files: bool) -> None:
-        """Every file is right, or there are none to check."""
-
-    def lacking(self, missing: int, why: str) -> None:
-        """``missing`` bytes must be downloaded."""
-
-    def fetch(self) -> None:
-        """The player wants a download."""
-
-    def stop(self) -> None:
-        """Stop the running check, download or game."""
-
-    def failed(self, why: str) -> None:
-        """An action failed."""
-
-    def play(self) -> None:
-        """The player wants the game started."""
-
-    def started(self) -> None:
-        """The game's process runs."""
-
-    def ended(self, why: str) -> None:
-        """The game has ended; ``why`` is empty unless it failed."""
-
-    def expelled(self, why: str) -> None:
-        """The host no longer knows the key."""
+    def agree(self) -> None: ...  # the player trusts the host
+    def choose(self, name: str) -> None: ...  # the player has chosen a name
+    def bring(self) -> None: ...  # the player has imported a key, which is already saved
+    def known(self) -> None: ...  # the host knows the account
+    def refused(self, why: str) -> None: ...  # the host made no account, or rejects the key
+    def check(self, thorough: bool) -> None: ...  # ``thorough`` reads every byte again
+    def whole(self, hands_out_files: bool) -> None: ...  # all files are right, or there are none
+    def lacking(self, missing: int, why: str) -> None: ...  # ``missing`` bytes to download
+    def fetch(self) -> None: ...  # the player wants the download
+    def stop(self) -> None: ...  # stop the running check, download or game
+    def failed(self, why: str) -> None: ...  # an action failed
+    def play(self) -> None: ...
+    def started(self) -> None: ...  # the game's process runs
+    def ended(self, why: str) -> None: ...  # ``why`` is empty unless the game failed
+    def expelled(self, why: str) -> None: ...  # the host no longer knows the key
 
 
 def _move(after: Stage, do: Callable[..., None] | None = None) -> Callable[..., Any]:
@@ -179,11 +137,7 @@ _STEPS: tuple[tuple[Stage, Any, Stage, _Do | None], ...] = (
     (Stage.PLAYING, Inputs.stop, Stage.READY, lambda host: host.actions.stop_game()),
     *((stage, Inputs.expelled, stage, _trouble) for stage in (*_MEMBER, Stage.PLAYING)),
 )
-_ALL = (
-    Inputs.agree, Inputs.choose, Inputs.bring, Inputs.known, Inputs.refused, Inputs.check,
-    Inputs.whole, Inputs.lacking, Inputs.fetch, Inputs.stop, Inputs.failed, Inputs.play,
-    Inputs.started, Inputs.ended, Inputs.expelled,
-)  # fmt: skip
+_ALL = [step for name, step in vars(Inputs).items() if not name.startswith("_")]
 
 
 def _nothing(_: Inputs, host: Host, *args: Any) -> None:
@@ -210,22 +164,17 @@ machine_of = _builder.build()
 
 def member_of(host: Host) -> Inputs:
     """Return the inputs for a host where the player already has an account."""
-    inputs = machine_of(host)
-    quiet, host.actions = host.actions, _NoActions()
+    inputs, actions, no_actions = machine_of(host), host.actions, _NoActions()
+    host.actions = no_actions
     inputs.agree()
     inputs.bring()
     inputs.known()
-    host.actions = quiet
+    host.actions = actions
     return inputs
 
 
 class _NoActions:
     """Actions that do nothing, while the machine is brought to the saved stage."""
 
-    def recognise(self) -> None: ...
-    def register(self, name: str) -> None: ...
-    def check(self, thorough: bool) -> None: ...
-    def fetch(self) -> None: ...
-    def stop_files(self) -> None: ...
-    def start_game(self) -> None: ...
-    def stop_game(self) -> None: ...
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None

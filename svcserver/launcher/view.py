@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from svcserver.edge.sending import certificate_words
@@ -11,7 +12,17 @@ from svcserver.launcher.command import DOCUMENTED, BadCommand
 from svcserver.launcher.membership import Membership, way_to
 from svcserver.launcher.program import Launcher
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.version import launcher_version
+
+
+def launcher_version() -> str:
+    """Return the installed version: of the launcher alone, or of the whole project."""
+    for name in ("svc-launcher", "svcserver"):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return "unknown"
+
 
 VERSION = launcher_version()
 _ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # others mean False

@@ -20,6 +20,7 @@ from svcserver.deploy.family import (
     ENDING_POLL_S,
     ENDING_S,
     LOOK_AGE_S,
+    POLL_S,
     TAG,
     Family,
     Process,
@@ -28,7 +29,6 @@ from svcserver.deploy.family import (
     list_processes,
     udp_sockets,
 )
-from svcserver.deploy.watchers import POLL_S
 
 US, LEADER, PORT = os.getpid(), 2**22 + 10, 8777
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"

@@ -174,12 +174,11 @@ class RouteTests(SupervisorCase):
 class ProgramTests(SynchronousTestCase):
     @proves("deploy: 500 no_game_server")
     def test_program_is_checked_before_the_fork(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        plain = Path(folder.name, "plain")
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        plain = Path(folder, "plain")
         plain.write_text("x")
         for path, error in (
-            (folder.name, IsADirectoryError),
+            (folder, IsADirectoryError),
             (str(plain), PermissionError),
             ("/nope", FileNotFoundError),
             ("", OSError),

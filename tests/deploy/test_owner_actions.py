@@ -24,9 +24,7 @@ from tests.support.proves import proves
 
 class OwnerActionsTests(SupervisorCase):
     def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.output = Path(scratch.name)
+        self.output = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.supervisor = self.make(program=Program("/srv/game", output=self.output))
         self.actions = OwnerActions(self.supervisor)
         self.addCleanup(self.end_all)  # which closes the files of their output

@@ -1,4 +1,4 @@
-"""The pure parts: lists of files, commands, folders."""
+"""The pure parts: lists of files, commands, folders, the relay's port."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import json
 from svcserver.launcher.command import DOCUMENTED, HIDDEN, BadCommand, StartValues, split
 from svcserver.launcher.listing import LONGEST_BUILD, BadListing, is_safe, read_listing
+from svcserver.launcher.main import relay_port
 from svcserver.launcher.places import downloads_here, downloads_of, places_of
 from tests.launcher.any_json import ANY_JSON
 from tests.launcher.around import manifest, new_folder
@@ -166,3 +167,18 @@ class PlacesTests(SynchronousTestCase):
         (home / "In").mkdir()
         self.assertEqual(downloads_here({}, home), home / "In")
         self.assertEqual(downloads_here({"XDG_CONFIG_HOME": str(home)}, home), home)
+
+
+class PortTests(SynchronousTestCase):
+    def test_bad_port_is_reported_and_not_used(self) -> None:
+        """The launcher ended with a traceback on it once."""
+        lines: list[str] = []
+        for text, port in (("", 61000), (" ", 61000), ("61010", 61010), ("1024", 1024)):
+            self.assertEqual(relay_port(text, lines.append), port)
+        self.assertEqual(lines, [])
+        bad = ("game", "80", "065000", "70000", "1e4", "-1", "9" * 5000, "\u0661" * 5)
+        for number, text in enumerate(bad, 1):
+            self.assertEqual(relay_port(text, lines.append), 61000)
+            self.assertEqual(len(lines), number)
+        self.assertEqual(len(set(lines)), 1)
+        self.assertIn("SVC_RELAY_PORT must be a port from 1024 to 65535", lines[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
@@ -15,8 +16,10 @@ from svcserver.stack import watch
 from svcserver.stack.alerts import watching
 from svcserver.stack.alerts.sending import AlertSender
 from svcserver.stack.alerts.watching import EVERY_S
-from svcserver.stack.components import components
-from svcserver.stack.probes import ADDRESSES, PROBE_S, Probes, probe_address
+from svcserver.stack.children import Children
+from svcserver.stack.components import Component, components
+from svcserver.stack.probes import ADDRESSES, PROBE_S, FreezeMonitor, Probes, probe_address
+from tests.stack.spawner import Spawner
 from tests.support.proves import proves
 
 
@@ -40,9 +43,7 @@ class ProbeAddressTests(SynchronousTestCase):
 
 class ProbeTests(SynchronousTestCase):
     def setUp(self) -> None:
-        scratch = TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
         (self.folder / "metagame.env").write_text("METRICS_PORT=9100\n")
         (self.folder / "gateway.env").write_text("METRICS_PORT=9101\n")
         self.reactor = MemoryReactorClock()
@@ -101,3 +102,60 @@ class ProbeTests(SynchronousTestCase):
         for _ in range(int(2 * EVERY_S)):
             self.reactor.advance(1)
         self.assertIn("gateway is down", titles)
+
+
+FROZEN_S = 90.0
+
+
+class FakeProbes(Probes):
+    """Probes whose results the test sets."""
+
+    def probe_all(self) -> Deferred[None]:
+        return succeed(None)
+
+
+class FrozenTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.reactor = Spawner()
+        names = ("metagame", "gateway", "relay")
+        wanted = [Component(name, Path(f"/h/{name}.env")) for name in names]
+        self.children = Children(self.reactor, wanted, lambda name, line: None, {}, "/h")
+        self.probes = FakeProbes(self.reactor, wanted)
+        self.monitor = FreezeMonitor(self.reactor, self.children, self.probes, FROZEN_S)
+        self.children.startService()
+        for number in range(len(names)):
+            self.reactor.advance(1)
+            self.reactor.spawned[number].says("ready")
+        self.probes.answering = {"metagame", "gateway"}
+
+    def look(self, seconds: float) -> None:
+        """Check as often as the stack does."""
+        for _ in range(int(seconds / EVERY_S)):
+            self.reactor.advance(EVERY_S)
+            self.successResultOf(self.monitor.check())
+
+    def signals(self) -> list[list[str]]:
+        return [process.signals for process in self.reactor.spawned]
+
+    @proves("a service that is frozen is down")
+    def test_silent_component_is_down_then_killed_and_restarted(self) -> None:
+        self.look(FROZEN_S)
+        self.assertEqual(self.monitor.ready(), {"metagame", "gateway", "relay"})
+        self.probes.answering.discard("gateway")
+        self.look(FROZEN_S)
+        self.assertEqual(self.monitor.ready(), {"metagame", "relay"})
+        self.assertEqual(self.signals(), [[], [], []])
+        self.look(EVERY_S)
+        self.assertEqual(self.signals(), [[], ["KILL"], []])
+        self.reactor.advance(1)
+        self.assertEqual(self.reactor.names[3:], ["gateway"])
+        self.look(2 * FROZEN_S)  # it is not ready yet: whoever waits for that says so
+        self.assertEqual(self.reactor.spawned[3].signals, [])
+
+    def test_one_answer_in_time_is_enough(self) -> None:
+        for _ in range(4):
+            self.probes.answering.discard("metagame")
+            self.look(FROZEN_S - EVERY_S)
+            self.probes.answering.add("metagame")
+            self.look(EVERY_S)
+        self.assertEqual(self.signals(), [[], [], []])

@@ -46,9 +46,7 @@ class Reply:
 
 class MetricsTests(SynchronousTestCase):
     def setUp(self) -> None:
-        scratch = TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = folder = Path(scratch.name)
+        self.folder = folder = Path(self.enterContext(TemporaryDirectory()))
         (folder / "metagame.env").write_text("PORT=61000\nBIND_HOST=0.0.0.0\n")
         (folder / "gateway.env").write_text("METRICS_PORT=9100\n")
         (folder / "owner.key").write_text("UUK_x\n")

@@ -226,9 +226,7 @@ class AddressTests(SynchronousTestCase):
 
 class ChannelTests(SynchronousTestCase):
     def setUp(self) -> None:
-        scratch = TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
 
     def test_channel_file_is_parsed(self) -> None:
         lines = "FORM=ntfy\nURL=https://x/y\nUNSIGNED=1\nABOUT=down, backup\nQUIET=23:00-7:00\n"

@@ -61,9 +61,7 @@ class FakeClient:
 
 class SendingTests(SynchronousTestCase):
     def setUp(self) -> None:
-        scratch = TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
         self.reactor, self.couriers = Clock(), FakeClient()
         self.patch(sending, "AlertClient", self.couriers)
         self.sender = AlertSender(self.reactor, self.folder, self.folder)
@@ -137,9 +135,8 @@ class StateFileTests(SynchronousTestCase):
     """The channels' state file for the dashboard."""
 
     def setUp(self) -> None:
-        scratch = TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.config, self.data = Path(scratch.name, "config"), Path(scratch.name, "data")
+        scratch = Path(self.enterContext(TemporaryDirectory()))
+        self.config, self.data = scratch / "config", scratch / "data"
         self.config.mkdir(), self.data.mkdir()
         self.reactor, self.couriers = Clock(), FakeClient()
         self.patch(sending, "AlertClient", self.couriers)
@@ -209,9 +206,7 @@ class StateFileTests(SynchronousTestCase):
 
 class WatchTests(SynchronousTestCase):
     def setUp(self) -> None:
-        scratch = TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        self.folder = Path(self.enterContext(TemporaryDirectory()))
         self.ready, self.alerts, self.now = {"metagame", "gateway"}, [], NOW
         names = ("metagame", "gateway")
         self.watch = HostWatch(
