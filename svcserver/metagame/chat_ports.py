@@ -213,15 +213,15 @@ def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
     share_signal(board, news.friend_accepted, FriendAccepted, server.on_friend_accepted)
     share_signal(board, news.unfriended, Unfriended, server.on_unfriended)
     share_signal(board, news.blocked, Blocked, server.on_blocked)
-    said_once(board, news.announced, server.on_announced)
+    share_once(board, news.announced, server.on_announced)
     board.when_missed(server.reread_all)
 
 
-SAID = Kind("announced", tuple[int, int], lives_s=MOST_S)
+LATEST = Kind("announced", tuple[int, int], lives_s=MOST_S)
 ONLY = ""  # the key of the only entry
 
 
-def said_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
+def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
     """Connect a signal that each process sends by itself: only the first one is published."""
     if not board.shared:
         signal.connect(hear)
@@ -232,11 +232,11 @@ def said_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced
         mine = (announcement.made_at, -announcement.mark)
 
         def work(transaction: BoardTransaction) -> None:
-            if (latest := transaction.get(SAID, ONLY)) is None or mine > latest:
-                transaction.put(SAID, ONLY, mine)
+            if (latest := transaction.get(LATEST, ONLY)) is None or mine > latest:
+                transaction.put(LATEST, ONLY, mine)
                 transaction.publish(announcement)
 
-        log_failure(board.transact(work, near=[(SAID, ONLY)]))
+        log_failure(board.transact(work, near=[(LATEST, ONLY)]))
 
     signal.connect(send)
 

@@ -169,14 +169,14 @@ class Attempt:
 
         return run
 
-    def act(
+    def transact(
         self,
         board: Board,
         work: BoardWork[T],
         kind: Kind[StoredResult[Any]],
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
-        """``board.transact``, with the result kept as an entry of ``kind``."""
+        """Run ``board.transact``, with the result stored as an entry of ``kind``."""
         return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[StoredResult[Any]]) -> list[Key]:

@@ -292,7 +292,7 @@ class Lane:
             case 3 | 4:
                 await self._play.poll(me)
             case 5:
-                entry = await self._play.matches.act(lambda rules: rules.entry(peer))
+                entry = await self._play.matches.transact(lambda rules: rules.entry(peer))
                 if entry is not None:
                     await self._play.follow(me, entry.candidate_id)
             case 6:

@@ -172,10 +172,10 @@ class StoredMatches(Protocol):
 
     def hold(self, holder: str, matches: list[Match]) -> None: ...
 
-    def on(self, server: Server) -> Match | None:
+    def launched_on(self, server: Server) -> Match | None:
         """Return the match whose launch was the last to get that server."""
 
-    def put_on(self, server: Server, match: Match) -> None: ...
+    def set_launched_on(self, server: Server, match: Match) -> None: ...
 
 
 def takes_a_port(request: LaunchRequest) -> bool:

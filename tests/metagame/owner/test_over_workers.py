@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svcserver.kernel.signals import Announced, Renamed, Signal
-from svcserver.metagame.chat_ports import figures, said_once, share_signal
+from svcserver.metagame.chat_ports import figures, share_once, share_signal
 from svcserver.metagame.owner.announcements.rules import (
     Announcement,
     AnnouncementRequest,
@@ -43,7 +43,7 @@ class AnnouncingTests(Base):
         self.signals: dict[Town, Signal[Announced]] = {}
         for town in (self.here, self.there):
             signal = self.signals[town] = Signal[Announced]()
-            said_once(self.board, signal, town.server.on_announced)
+            share_once(self.board, signal, town.server.on_announced)
         self.players = self.in_room(self.here, 1), self.in_room(self.there, 2)
 
     def look(self, town: Town, player: Announcement) -> None:

@@ -44,14 +44,14 @@ class MatchmakingActs:
 
         def place(transaction: BoardTransaction) -> Joined:
             group = self._group(transaction, player)
-            with self.matches.on(transaction) as rules:
+            with self.matches.rules_on(transaction) as rules:
                 return Joined.of(rules.join(player, request, group))
 
         once = attempt.in_transaction(place, RESULTS)
 
         def work(transaction: BoardTransaction) -> tuple[Joined, LaunchRequest | None]:
             joined = once(transaction)
-            with self.matches.on(transaction) as rules:
+            with self.matches.rules_on(transaction) as rules:
                 match = rules.stored.match(joined.match_id)
                 return joined, None if match is None or match.queued else rules.begin(match)
 
@@ -59,7 +59,7 @@ class MatchmakingActs:
         if joined.queued:
             return joined
         await self.launching.wait(joined.match_id, JOIN_WAITS_S)
-        current = await self.matches.act(lambda rules: rules.entry(player))
+        current = await self.matches.transact(lambda rules: rules.entry(player))
         return joined if current is None else Joined.of(current)  # an earlier launch, perhaps
 
     async def follow(self, player: AccountId, candidate_id: str) -> MatchEntry:
@@ -67,7 +67,7 @@ class MatchmakingActs:
 
         def work(transaction: BoardTransaction) -> MatchEntry:
             group = self._group(transaction, player)
-            with self.matches.on(transaction) as rules:
+            with self.matches.rules_on(transaction) as rules:
                 return rules.follow(player, candidate_id, group)
 
         return await self.matches.board.transact(work)
@@ -99,7 +99,7 @@ class MatchmakingActs:
     def _asked(
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[MatchEntry, LaunchRequest | None]:
-        with self.matches.on(transaction) as rules:
+        with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
                 raise Missing("not queued")
@@ -111,7 +111,7 @@ class MatchmakingActs:
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[MatchEntry, MatchState, bool]:
         """Return entry and state, and whether the player learns the server's address just now."""
-        with self.matches.on(transaction) as rules:
+        with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
                 raise Missing("not queued")
@@ -124,19 +124,19 @@ class MatchmakingActs:
 
         def work(transaction: BoardTransaction) -> None:
             group = self._group(transaction, player)
-            with self.matches.on(transaction) as rules:
+            with self.matches.rules_on(transaction) as rules:
                 rules.cancel(player, group)
 
-        await attempt.act(self.matches.board, work, RESULTS)
+        await attempt.transact(self.matches.board, work, RESULTS)
 
     async def leave(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Take this player alone out of what it waits for; its group stays."""
 
         def work(transaction: BoardTransaction) -> None:
-            with self.matches.on(transaction) as rules:
+            with self.matches.rules_on(transaction) as rules:
                 rules.leave(player)
 
-        await attempt.act(self.matches.board, work, RESULTS)
+        await attempt.transact(self.matches.board, work, RESULTS)
 
     def _group(self, transaction: BoardTransaction, player: AccountId) -> HuntGroup | None:
         party = self.parties.rules_on(transaction).party_of(player)

@@ -47,11 +47,11 @@ class Launches:
 
     def ready(self, match: Match, server: Server) -> None:
         """Record the server of a match; a match that ran there before has ended."""
-        before = self.stored.on(server)
+        before = self.stored.launched_on(server)
         if before is not None and before is not match:
             before.ended = True
         if match.takes_a_port:
-            self.stored.put_on(server, match)
+            self.stored.set_launched_on(server, match)
 
     def running(self, match: Match) -> list[Match]:
         """Return the running servers whose end would let this match start."""

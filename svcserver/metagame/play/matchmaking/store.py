@@ -178,10 +178,10 @@ class BoardMatches:
     def hold(self, holder: str, matches: list[Match]) -> None:
         self.transaction.put(LAUNCHES_OF, holder, tuple(match.id for match in matches))
 
-    def on(self, server: Server) -> Match | None:
+    def launched_on(self, server: Server) -> Match | None:
         return self._named(LAUNCH_ON, _key(server))
 
-    def put_on(self, server: Server, match: Match) -> None:
+    def set_launched_on(self, server: Server, match: Match) -> None:
         self._name(LAUNCH_ON, _key(server), match)
 
     def _named(self, kind: Kind[str], key: str) -> Match | None:
@@ -197,9 +197,9 @@ class BoardMatches:
 
 @frozen
 class LiveMatches:
-    """The candidates for whoever asks: on a transaction that is open, or in an act of their own.
+    """Access to the candidates, on an open transaction or in one of their own.
 
-    ``cooldown_s`` as in ``Launches``; ``asked_s`` after its last word an asker counts as dead.
+    ``cooldown_s`` as in ``Launches``; a request without a sign of life for ``asked_s`` is dead.
     """
 
     board: Board
@@ -207,36 +207,36 @@ class LiveMatches:
     asked_s: float = ASKED_S
 
     @contextmanager
-    def on(self, transaction: BoardTransaction) -> Iterator[Matchmaker]:
-        """The rules on an open transaction; what they change is kept at the end.
+    def rules_on(self, transaction: BoardTransaction) -> Iterator[Matchmaker]:
+        """Yield the rules on an open transaction, and store their changes at the end.
 
-        Nobody else opens them on that transaction meanwhile: a party that is read may do so.
+        Nothing else may open them on that transaction meanwhile; reading a party may do so.
         """
         stored = BoardMatches(transaction)
         yield Matchmaker(stored, Launches(stored, self.cooldown_s), self.asked_s)
         stored.save()
 
-    def act(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
-        """Run ``work`` on candidates in an act of its own."""
+    def transact(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
+        """Run ``work`` on candidates in a transaction of the board."""
 
         def job(transaction: BoardTransaction) -> T:
-            with self.on(transaction) as matchmaker:
+            with self.rules_on(transaction) as matchmaker:
                 return work(matchmaker)
 
         return self.board.transact(job)
 
     def on_match(self, match_id: str, work: Callable[[Matchmaker, Match], T]) -> Deferred[T | None]:
-        """One act on a match; None when it is gone."""
+        """Run ``work`` on a match in a transaction of the board; None without the match."""
 
         def job(matchmaker: Matchmaker) -> T | None:
             match = matchmaker.stored.match(match_id)
             return None if match is None else work(matchmaker, match)
 
-        return self.act(job)
+        return self.transact(job)
 
     def forget(self, player: AccountId) -> Deferred[None]:
         """Drop what is kept of a player whose sessions have ended."""
-        return self.act(lambda matchmaker: matchmaker.forget(player))
+        return self.transact(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:
         """Return the server to which each of these players was last sent."""
@@ -246,16 +246,16 @@ class LiveMatches:
             servers = ((player, matchmaker.last_sent(player)) for player in wanted)
             return {player: sent for player, sent in servers if sent is not None}
 
-        return self.act(work)
+        return self.transact(work)
 
     def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
         """Take players who left a party out of its candidate, in the same transaction."""
-        with self.on(transaction) as matchmaker:
+        with self.rules_on(transaction) as matchmaker:
             matchmaker.left_party(news.party_id, news.left)
 
     def of_party(self, transaction: BoardTransaction, party_id: str) -> PartyCandidate | None:
         """Return the candidate for the party poll."""
-        with self.on(transaction) as matchmaker:
+        with self.rules_on(transaction) as matchmaker:
             return matchmaker.of_party(party_id)
 
 

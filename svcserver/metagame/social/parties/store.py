@@ -152,7 +152,7 @@ class LiveParties:
         self, work: Callable[[Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
     ) -> Deferred[T]:
         """Run ``work`` on parties in a transaction of its own."""
-        return attempt.act(
+        return attempt.transact(
             self.board, lambda transaction: work(self.rules_on(transaction)), RESULTS, near
         )
 

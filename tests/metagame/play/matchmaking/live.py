@@ -51,7 +51,7 @@ class Seen:
 
     def do(self, work: Callable[[Matchmaker], T], now: float | None = None) -> T:
         def job(transaction: Any) -> T:
-            with self.matches.on(transaction) as rules:
+            with self.matches.rules_on(transaction) as rules:
                 return work(rules)
 
         return self.live.do(job, now)

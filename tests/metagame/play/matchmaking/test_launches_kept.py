@@ -128,7 +128,7 @@ class DeadAskerTests(SynchronousTestCase):
             assert rules.begin(match) is not None
             return match.id
 
-        self.match_id = self.successResultOf(self.matches.act(work))
+        self.match_id = self.successResultOf(self.matches.transact(work))
 
     def begin(self, at: float) -> LaunchRequest | None:
         self.live.now = at
@@ -147,7 +147,7 @@ class DeadAskerTests(SynchronousTestCase):
 
     def test_who_waited_with_it_can_go_elsewhere(self) -> None:
         self.live.now = ASKED_S
-        self.successResultOf(self.matches.act(lambda rules: rules.leave("ann")))
+        self.successResultOf(self.matches.transact(lambda rules: rules.leave("ann")))
         gone = self.matches.on_match(self.match_id, lambda rules, match: match)
         self.assertIsNone(self.successResultOf(gone))
 
