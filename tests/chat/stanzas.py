@@ -21,6 +21,10 @@ def occupant(
     )
 
 
+def evicted(of: Client, to: Client, room: str = CITY) -> str:
+    return occupant(of, to, room=room, codes="110 307" if of is to else "307", gone=True)
+
+
 def refusal(to: Client, nick: str, condition: str, kind: str, room: str = CITY) -> str:
     return (
         f'<presence xmlns="jabber:client" type="error" from="{room}/{nick}" to="{to.jid}">'

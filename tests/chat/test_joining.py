@@ -8,7 +8,7 @@ from twisted.logger import capturedLogs, formatEvent
 from svcserver.chat.rooms import Rooms
 from svcserver.chat.settings import Settings
 from svcserver.kernel.signals import GuildChanged, PartyChanged, Renamed
-from tests.chat.stanzas import TownTests, message, not_acceptable, occupant, refusal
+from tests.chat.stanzas import TownTests, evicted, message, not_acceptable, occupant, refusal
 from tests.chat.town import DOMAIN, Town, account, resource
 from tests.support.proves import proves
 
@@ -43,18 +43,14 @@ class JoinTests(TownTests):
         self.assertEqual(old.say("City-1", "x"), [not_acceptable(old)])
 
     def test_joining_again_welcomes_only_the_joiner(self) -> None:
-        first, second = self.town.bound(1), self.town.bound(2)
-        first.join("City-1")
-        second.join("City-1")
-        first.heard()
+        first, second = self.town.pair()
         self.assertEqual(
             second.join("City-1"), [occupant(first, second), occupant(second, second, codes="110")]
         )
         self.assertEqual(first.heard(), [])
 
     def test_another_nickname_of_the_same_session_leaves_first(self) -> None:
-        client = self.town.bound(1)
-        client.join("City-1")
+        client = self.town.joined(1)
         replies = client.join("City-1", client.nick.replace("Player1", "Pl%61yer1"))
         self.assertEqual(replies[0], occupant(client, client, codes="110", gone=True))
         self.assertIn("Pl%61yer1:", replies[1])
@@ -124,20 +120,12 @@ class JoinTests(TownTests):
         del self.town.game.parties[second.account]
         self.town.server.on_party_changed(PartyChanged("7", (second.account,)))
         room = f"Party-7@muc.{DOMAIN}"
-        self.assertEqual(
-            second.heard(), [occupant(second, second, room=room, codes="110 307", gone=True)]
-        )
-        self.assertEqual(
-            first.heard(), [occupant(second, first, room=room, codes="307", gone=True)]
-        )
+        self.assertEqual(second.heard(), [evicted(second, second, room)])
+        self.assertEqual(first.heard(), [evicted(second, first, room)])
         self.town.server.on_guild_changed(GuildChanged("g", (second.account,)))
         room = f"Guild-g@muc.{DOMAIN}"
-        self.assertEqual(
-            second.heard(), [occupant(second, second, room=room, codes="110 307", gone=True)]
-        )
-        self.assertEqual(
-            first.heard(), [occupant(second, first, room=room, codes="307", gone=True)]
-        )
+        self.assertEqual(second.heard(), [evicted(second, second, room)])
+        self.assertEqual(first.heard(), [evicted(second, first, room)])
 
     def test_who_is_in_no_guild_or_of_one_that_is_gone_leaves_its_room(self) -> None:
         first, second = self.town.bound(1), self.town.bound(2)
@@ -153,16 +141,10 @@ class JoinTests(TownTests):
             self.town.server.on_guild_changed(news)
         self.assertEqual((first.heard(), second.heard()), ([], []))
         self.town.server.on_guild_changed(GuildChanged("", (second.account,)))
-        self.assertEqual(
-            second.heard(), [occupant(second, second, room=room, codes="110 307", gone=True)]
-        )
-        self.assertEqual(
-            first.heard(), [occupant(second, first, room=room, codes="307", gone=True)]
-        )
+        self.assertEqual(second.heard(), [evicted(second, second, room)])
+        self.assertEqual(first.heard(), [evicted(second, first, room)])
         self.town.server.on_guild_changed(GuildChanged("g", ()))
-        self.assertEqual(
-            first.heard(), [occupant(first, first, room=room, codes="110 307", gone=True)]
-        )
+        self.assertEqual(first.heard(), [evicted(first, first, room)])
 
     def test_membership_is_swept_every_minute(self) -> None:
         client = self.town.bound(1)
@@ -197,9 +179,7 @@ class JoinTests(TownTests):
         second.heard()
         self.assertIn("<body>hi</body>", first.say("Guild-g", "hi")[-1])
         room = f"Guild-g@muc.{DOMAIN}"
-        self.assertEqual(
-            second.heard(), [occupant(second, second, room=room, codes="110 307", gone=True)]
-        )
+        self.assertEqual(second.heard(), [evicted(second, second, room)])
 
     @proves("chat: Rooms")
     def test_former_members_are_evicted_before_a_line_is_said(self) -> None:
@@ -212,11 +192,9 @@ class JoinTests(TownTests):
         room = f"Party-7@muc.{DOMAIN}"
         self.assertEqual(
             first.say("Party-7", "secret")[0],
-            occupant(second, first, room=room, codes="307", gone=True),
+            evicted(second, first, room),
         )
-        self.assertEqual(
-            second.heard(), [occupant(second, second, room=room, codes="110 307", gone=True)]
-        )
+        self.assertEqual(second.heard(), [evicted(second, second, room)])
 
     def test_asking_for_a_party_may_bring_the_news_that_it_was_left(self) -> None:
         client, game, server = self.town.bound(1), self.town.game, self.town.server
@@ -343,10 +321,7 @@ class JoinTests(TownTests):
 
     @proves("chat: presence type=unavailable to a room (leave)")
     def test_leaving_tells_the_others_and_the_leaver(self) -> None:
-        first, second = self.town.bound(1), self.town.bound(2)
-        first.join("City-1")
-        second.join("City-1")
-        first.heard()
+        first, second = self.town.pair()
         self.assertEqual(second.leave("City-1"), [occupant(second, second, codes="110", gone=True)])
         self.assertEqual(first.heard(), [occupant(second, first, gone=True)])
         self.assertEqual(second.leave("City-1"), [])

@@ -28,8 +28,7 @@ class LogTests(SynchronousTestCase):
 
     def test_a_session_leaves_its_lines(self) -> None:
         town = Town()
-        client = town.bound(1)
-        client.join("City-1")
+        client = town.joined(1)
         client.say("City-1", "hello")
         client.whisper(f"{account(9)}@{DOMAIN}", "psst")
         client.session.lost()
@@ -60,8 +59,7 @@ class LogTests(SynchronousTestCase):
     def test_a_flood_of_bad_logins_is_sampled_and_counted(self) -> None:
         town = Town()
         for number in range(500):
-            stranger = town.connect(1, address=f"203.0.{number % 250}.9")
-            stranger.open()
+            stranger = town.opened(1, address=f"203.0.{number % 250}.9")
             stranger.auth("expired")
             stranger.session.lost()
         flood, dropped = len(self.lines), Counted.DROPPED_LOG_LINES
@@ -183,8 +181,7 @@ class LogTests(SynchronousTestCase):
             held = town.connect(number, address=address)
             self.assertEqual(self.refused(held, "x"), f"throttled uid={account(number)}")
         town.game.silent = True
-        client = town.connect(3)
-        client.open()
+        client = town.opened(3)
         client.auth()
         town.clock.advance(10)
         self.assertEqual(self.lines[-1], f"login refused c=13 reason=unavailable uid={account(3)}")

@@ -6,13 +6,13 @@ import base64
 
 from twisted.internet.defer import fail
 from twisted.logger import LogLevel, capturedLogs
-from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza
 from svcserver.chat.stanza import serialize
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.signals import Blocked, SessionsEnded
+from tests.chat.stanzas import TownTests
 from tests.chat.town import DOMAIN, Client, Town, account, resource
 from tests.support.proves import proves
 
@@ -20,10 +20,7 @@ FAILURE = '<failure xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><{}/></failure>'
 LEGACY = '<iq type="set" id="z"><query xmlns="jabber:iq:auth"><username>a</username></query></iq>'
 
 
-class SequenceTests(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.town = Town()
-
+class SequenceTests(TownTests):
     @proves("chat: Login")
     def test_open_offers_plain_and_keeps_the_domain_byte_for_byte(self) -> None:
         opened, features = self.town.connect(1).open("Host-1.Example:61000")
@@ -47,8 +44,7 @@ class SequenceTests(SynchronousTestCase):
 
     @proves("state: Chat connection", "chat: Login", "credentials: chat")
     def test_a_login_ends_with_the_bound_address(self) -> None:
-        client = self.town.connect(1)
-        client.open()
+        client = self.town.opened(1)
         self.assertEqual(client.auth(), [f'<success xmlns="{stanza.SASL}"/>'])
         opened, features = client.open()
         self.assertIn("<open ", opened)
@@ -81,27 +77,17 @@ class SequenceTests(SynchronousTestCase):
 
     def test_an_authzid_may_name_the_same_account(self) -> None:
         for zid in (account(1), account(1).lower(), f"{account(1)}@{DOMAIN}"):
-            client = self.town.connect(1)
-            client.open()
+            client = self.town.opened(1)
             self.assertIn("success", client.auth(zid=zid)[0])
 
     def logged_in(self, number: int) -> Client:
-        client = self.town.connect(number)
-        client.open()
+        client = self.town.opened(number)
         client.auth()
         client.open()
         return client
 
 
-class RefusalTests(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.town = Town()
-
-    def opened(self, number: int = 1, address: str = "") -> Client:
-        client = self.town.connect(number, address=address)
-        client.open()
-        return client
-
+class RefusalTests(TownTests):
     @proves("chat: Refused login", "credentials: chat")
     def test_a_bad_proof_is_refused_and_keeps_the_connection(self) -> None:
         auth = f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">'
@@ -122,7 +108,7 @@ class RefusalTests(SynchronousTestCase):
             ("bad-format", lambda item: item.send(f"{auth}{zeros}AAAA</auth>")),
         ):
             self.town = Town()
-            client = self.opened()
+            client = self.town.opened()
             with capturedLogs() as events:
                 self.assertEqual(try_it(client), [FAILURE.format("not-authorized")])
             self.assertEqual([item["reason"] for item in events], [reason])
@@ -132,7 +118,7 @@ class RefusalTests(SynchronousTestCase):
             self.assertEqual(client.wire.ended, [None])
 
     def test_another_mechanism_is_invalid(self) -> None:
-        client = self.opened()
+        client = self.town.opened()
         with capturedLogs() as events:
             replies = client.send(f'<auth xmlns="{stanza.SASL}" mechanism="X-OAUTH2">AA==</auth>')
         self.assertEqual(replies, [FAILURE.format("invalid-mechanism")])
@@ -140,51 +126,51 @@ class RefusalTests(SynchronousTestCase):
 
     @proves("chat: Refused login", "limit: Chat")
     def test_a_second_auth_or_a_fifth_frame_is_cut_without_answer(self) -> None:
-        client = self.opened()
+        client = self.town.opened()
         client.auth("bad")
         self.assertEqual((client.auth(), client.end), ([], "refused"))
-        client = self.opened()
+        client = self.town.opened()
         for _ in range(3):
             self.assertEqual(len(client.open()), 2)
         self.assertEqual((client.open(), client.end), ([], "refused"))
-        client = self.opened()
+        client = self.town.opened()
         for _ in range(2):
             client.open()
         self.assertIn("success", client.auth()[0])
 
     def test_any_other_stanza_before_login_is_cut(self) -> None:
         for another in ("<presence/>", "<message/>", "<iq type='get' id='1'/>", "<x/>", "no xml"):
-            client = self.opened()
+            client = self.town.opened()
             self.assertEqual((client.send(another), client.end), ([], "refused"))
 
     def test_forbidden_xml_before_login_is_named_and_cut(self) -> None:
-        client = self.opened()
+        client = self.town.opened()
         self.assertEqual(client.send("<!DOCTYPE a><a/>"), [serialize(stanza.RESTRICTED_XML)])
         self.assertEqual(client.wire.ended, [None])
 
     @proves("chat: Refused login")
     def test_ten_failures_throttle_what_fails_again_for_ten_minutes(self) -> None:
         for _ in range(10):
-            self.assertEqual(self.opened().auth("bad"), [FAILURE.format("not-authorized")])
+            self.assertEqual(self.town.opened().auth("bad"), [FAILURE.format("not-authorized")])
         for try_it in (
             lambda item: item.auth("bad"),
             lambda item: item.auth("expired"),
             lambda item: item.auth(f"token {account(2)}"),
         ):
-            replies = try_it(self.opened())
+            replies = try_it(self.town.opened())
             self.assertEqual(replies, [FAILURE.format("temporary-auth-failure")])
         self.town.clock.advance(601)
-        self.assertEqual(self.opened().auth("bad"), [FAILURE.format("not-authorized")])
+        self.assertEqual(self.town.opened().auth("bad"), [FAILURE.format("not-authorized")])
 
     @proves("chat: Refused login")
     def test_no_number_of_failures_keeps_a_valid_token_out(self) -> None:
         for number in range(40):
             for address in (f"2001:db8:0:{number}::1", "203.0.113.9", ""):
-                client = self.opened(1, address)
+                client = self.town.opened(1, address)
                 client.auth("bad")
                 client.session.lost()
         for address in ("2001:db8:0:7::9", "203.0.113.9", ""):
-            client = self.opened(1, address)
+            client = self.town.opened(1, address)
             self.assertIn("success", client.auth()[0], address)
             client.bind()
             client.send(serialize(stanza.CLOSE))
@@ -192,28 +178,28 @@ class RefusalTests(SynchronousTestCase):
     @proves("chat: Refused login")
     def test_failures_count_per_forwarded_address(self) -> None:
         for number in range(1, 11):
-            self.opened(number, "203.0.113.9").auth("bad")
-            self.opened(number + 20).auth("bad")
+            self.town.opened(number, "203.0.113.9").auth("bad")
+            self.town.opened(number + 20).auth("bad")
             self.town.pass_time(16)
         with capturedLogs() as events:
-            replies = self.opened(50, "203.0.113.9").auth("bad")
+            replies = self.town.opened(50, "203.0.113.9").auth("bad")
         self.assertEqual(replies, [FAILURE.format("temporary-auth-failure")])
         self.assertEqual(events[-1]["reason"], "throttled")
         for address in ("203.0.113.10", ""):
-            replies = self.opened(50, address).auth("bad")
+            replies = self.town.opened(50, address).auth("bad")
             self.assertEqual(replies, [FAILURE.format("not-authorized")])
-        self.assertIn("success", self.opened(51).auth()[0])
+        self.assertIn("success", self.town.opened(51).auth()[0])
 
     def test_failures_are_counted_by_their_reason(self) -> None:
         for token in ("bad", "expired", "bad", f"token {account(2)}"):
-            self.opened().auth(token)
-        self.opened().auth()
+            self.town.opened().auth(token)
+        self.town.opened().auth()
         counted = self.town.server.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"chat_bad_token": 2, "chat_expired": 1, "chat_uid_mismatch": 1})
 
     def test_a_game_that_does_not_answer_is_a_temporary_failure(self) -> None:
         self.town.game.silent = True
-        clients = [self.opened(), self.opened(2)]
+        clients = [self.town.opened(), self.town.opened(2)]
         for client in clients:
             self.assertEqual(client.auth(), [])
         with capturedLogs() as events:
@@ -227,7 +213,7 @@ class RefusalTests(SynchronousTestCase):
     def test_a_game_that_fails_is_a_temporary_failure_and_logged(self) -> None:
         self.patch(type(self.town.game), "about", lambda *_: fail(RuntimeError("down")))
         with capturedLogs() as events:
-            self.assertIn("temporary-auth-failure", self.opened().auth()[0])
+            self.assertIn("temporary-auth-failure", self.town.opened().auth()[0])
         self.assertEqual(events[-1]["reason"], "unavailable")
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
 
@@ -236,13 +222,13 @@ class RefusalTests(SynchronousTestCase):
         self.patch(type(self.town.game), "about", lambda *_: fail(away))
         with capturedLogs() as events:
             for _ in range(3):
-                self.assertIn("temporary-auth-failure", self.opened().auth()[0])
+                self.assertIn("temporary-auth-failure", self.town.opened().auth()[0])
         self.assertFalse([event for event in events if "log_failure" in event])
         self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_what_comes_while_the_game_is_asked_waits_its_turn(self) -> None:
         self.town.game.silent = True
-        client = self.opened()
+        client = self.town.opened()
         client.auth()
         client.open()
         self.assertEqual(client.bind(), [])
@@ -255,7 +241,7 @@ class RefusalTests(SynchronousTestCase):
         self.town.bound(1, "a")
         before = self.town.game.people[account(1)]
         self.town.game.silent = True
-        self.opened().auth()
+        self.town.opened().auth()
         self.town.server.on_blocked(Blocked(account(2), account(1)))
         [(answer, _)] = self.town.game.waiting
         answer.callback(before)
@@ -265,7 +251,7 @@ class RefusalTests(SynchronousTestCase):
 
     def test_a_connection_that_ends_while_the_game_is_asked_is_forgotten(self) -> None:
         self.town.game.silent = True
-        client = self.opened()
+        client = self.town.opened()
         client.auth()
         client.session.lost()
         self.town.game.answer()
@@ -273,7 +259,7 @@ class RefusalTests(SynchronousTestCase):
 
     @proves("state: Chat connection", "limit: Chat")
     def test_login_within_15_seconds_and_bind_within_10_more(self) -> None:
-        silent, lazy = self.opened(), self.opened(2)
+        silent, lazy = self.town.opened(), self.town.opened(2)
         self.town.pass_time(14)
         lazy.auth()
         self.assertEqual(silent.end, "")
@@ -286,18 +272,15 @@ class RefusalTests(SynchronousTestCase):
 
     def test_three_logins_that_never_bound_hold_the_account_for_a_minute(self) -> None:
         for _ in range(3):
-            client = self.opened()
+            client = self.town.opened()
             client.auth()
             client.session.lost()
-        self.assertIn("temporary", self.opened().auth()[0])
+        self.assertIn("temporary", self.town.opened().auth()[0])
         self.town.clock.advance(61)
-        self.assertIn("success", self.opened().auth()[0])
+        self.assertIn("success", self.town.opened().auth()[0])
 
 
-class RevokedTests(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.town = Town()
-
+class RevokedTests(TownTests):
     def end(self, number: int) -> None:
         self.town.server.on_sessions_ended(SessionsEnded(account(number), 0))
 
@@ -320,8 +303,7 @@ class RevokedTests(SynchronousTestCase):
 
     def test_a_login_with_a_new_token_works_at_once(self) -> None:
         for _ in range(4):
-            client = self.town.connect(1)
-            client.open()
+            client = self.town.opened(1)
             self.assertIn("success", client.auth()[0])
             self.end(1)
         self.town.bound(1)
@@ -330,16 +312,14 @@ class RevokedTests(SynchronousTestCase):
 
     def test_a_login_under_way_with_the_old_token_ends_too(self) -> None:
         self.town.game.silent = True
-        client = self.town.connect(1)
-        client.open()
+        client = self.town.opened(1)
         client.auth()
         self.end(1)
         self.town.game.answer()
         self.assertEqual((client.end, len(self.town.server.people)), ("revoked", 0))
 
     def test_who_only_names_the_account_is_nobody(self) -> None:
-        stranger = self.town.connect(1)
-        stranger.open()
+        stranger = self.town.opened(1)
         stranger.auth("bad")
         self.end(1)
         self.assertEqual(stranger.end, "")

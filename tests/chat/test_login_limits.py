@@ -8,13 +8,11 @@ from svcserver.chat import stanza
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import serialize
 from svcserver.kernel.counters import Counted
+from tests.chat.stanzas import TownTests
 from tests.chat.town import Client, Town
 
 
-class SessionLimitTests(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.town = Town()
-
+class SessionLimitTests(TownTests):
     def test_a_third_session_replaces_the_one_silent_longest(self) -> None:
         first, second = self.town.bound(1, "a"), self.town.bound(1, "b")
         self.town.clock.advance(1)
@@ -32,8 +30,7 @@ class SessionLimitTests(SynchronousTestCase):
     def test_after_a_replacement_the_account_waits_a_minute(self) -> None:
         self.town.bound(1, "a")
         self.town.bound(1, "a")
-        client = self.town.connect(1)
-        client.open()
+        client = self.town.opened(1)
         self.assertIn("temporary-auth-failure", client.auth()[0])
         counted = self.town.server.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"chat_throttled": 1})
@@ -102,8 +99,7 @@ class FullTests(SynchronousTestCase):
 
     def test_who_gave_way_while_logging_in_may_come_back_at_once(self) -> None:
         for _ in range(4):
-            client = self.town.connect(1)
-            client.open()
+            client = self.town.opened(1)
             self.assertIn("success", client.auth()[0])
             client.session.end("full")
 

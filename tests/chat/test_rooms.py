@@ -9,13 +9,11 @@ from svcserver.chat.effects import MAX_STATUS, Status, status_of
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import parse
 from svcserver.kernel.signals import FriendAccepted
+from tests.chat.stanzas import TownTests
 from tests.chat.town import Town, account
 
 
-class RoomTests(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.town = Town()
-
+class RoomTests(TownTests):
     def test_the_documented_limits(self) -> None:
         self.assertEqual((rooms.MAX_ROOMS, rooms.MAX_OCCUPANTS), (1000, 256))
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from twisted.logger import capturedLogs
-from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import readings
 from svcserver.chat import session as sessions
 from svcserver.chat.settings import Settings
-from tests.chat.town import Client, Town, account
+from tests.chat.stanzas import TownTests
+from tests.chat.town import Town, account
 
 GET = '<iq type="get" id="1"/>'
 
 
-class Case(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.town = Town()
-
+class Case(TownTests):
     def held_back(self, number: int, address: str = "", token: str | None = None) -> bool:
         client = self.town.connect(number, "another", address)
         client.open()
@@ -54,19 +51,6 @@ class CountingTests(Case):
             client.session.end(reason)
             self.assertEqual((client.wire.ended, client.session._inbox), ([code], []), reason)
 
-    def test_room_messages_over_the_rate_get_limited_errors(self) -> None:
-        self.patch(sessions, "MAX_REFUSED", 3)
-        client = self.town.bound(1)
-        client.join("City-1")
-        for _ in range(70):
-            client.send("<iq/>")  # the rate of stanzas is used up
-        self.assertEqual([len(client.say("City-1", "x")) for _ in range(5)], [1, 1, 1, 0, 0])
-        self.town.clock.advance(0.1)
-        self.town.clock.advance(60)
-        for _ in range(70):
-            client.send("<iq/>")
-        self.assertEqual([len(client.say("City-1", "x")) for _ in range(4)], [1, 1, 1, 0])
-
     def test_what_is_dropped_is_counted_by_the_minute(self) -> None:
         self.patch(sessions, "MAX_DROPPED", 10)
         client = self.town.bound(1)
@@ -80,8 +64,7 @@ class CountingTests(Case):
         self.assertEqual(client.end, "abuse")
 
     def test_what_is_known_of_an_account_is_read_again_after_a_second(self) -> None:
-        client = self.town.bound(1)
-        client.join("City-1")
+        client = self.town.joined(1)
         self.town.clock.advance(2)
         client.say("City-1", "x")
         requests = self.town.game.requests
@@ -94,19 +77,13 @@ class CountingTests(Case):
 
 
 class EndTests(Case):
-    def room_of_two(self) -> tuple[Client, Client]:
-        first, second = self.town.bound(1), self.town.bound(2)
-        first.join("City-1")
-        second.join("City-1")
-        return first, second
-
     def reasons(self, act: object) -> list[str]:
         with capturedLogs() as events:
             act()  # type: ignore[operator]
         return [event["why"] for event in events if event["log_format"].startswith("leave room")]
 
     def test_the_log_tells_replaced_from_disconnected(self) -> None:
-        first, second = self.room_of_two()
+        first, second = self.town.pair()
         self.assertEqual(self.reasons(lambda: first.session.end("replaced")), ["replaced"])
         self.assertEqual(self.reasons(second.session.lost), ["disconnect"])
 
@@ -132,8 +109,7 @@ class EndTests(Case):
 
     def test_a_shutdown_holds_nobody_who_had_not_bound_yet(self) -> None:
         for _ in range(3):
-            client = self.town.connect(1)
-            client.open()
+            client = self.town.opened(1)
             client.auth()
             client.session.end("shutdown")
         self.assertFalse(self.held_back(1))

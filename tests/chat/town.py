@@ -203,6 +203,22 @@ class Town:
     def bound(self, number: int, name: str | None = None) -> Client:
         return self.connect(number, name).log_in()
 
+    def opened(self, number: int = 1, address: str = "") -> Client:
+        client = self.connect(number, address=address)
+        client.open()
+        return client
+
+    def joined(self, number: int, room: str = "City-1") -> Client:
+        client = self.bound(number)
+        client.join(room)
+        return client
+
+    def pair(self) -> tuple[Client, Client]:
+        """Return two clients in one room who have read everything."""
+        first, second = self.joined(1), self.joined(2)
+        first.heard()
+        return first, second
+
     def pass_time(self, seconds: int) -> None:
         for _ in range(seconds):
             self.clock.advance(1)
