@@ -77,7 +77,7 @@ class ApplierTests(SynchronousTestCase):
         self.assertEqual(self.wall.runs[1:], [(13, B)])
 
     @proves("allowlist: POST /withdraw")
-    def test_what_must_go_waits_for_a_run_only(self) -> None:
+    def test_a_removal_waits_only_for_a_run_in_progress(self) -> None:
         self.want(B)
         self.wall.end()
         self.want((*B, "203.0.113.3"))
@@ -155,7 +155,7 @@ class ApplierTests(SynchronousTestCase):
         self.wall.applier.check(lambda ips: observed)
         return observed
 
-    def test_what_somebody_removed_is_applied_anew(self) -> None:
+    def test_a_removed_rule_is_applied_again(self) -> None:
         self.want(A)
         self.wall.end()
         self.clock.advance(100)
@@ -212,9 +212,7 @@ class ApplierTests(SynchronousTestCase):
         )
     )
     @settings(max_examples=80, deadline=None)
-    def test_whatever_happens_runs_are_apart_and_the_last_wish_holds(
-        self, steps: list[object]
-    ) -> None:
+    def test_runs_never_overlap_and_the_last_request_holds(self, steps: list[object]) -> None:
         clock = Clock()
         wall = Wall(clock)
         wanted: object = None

@@ -85,7 +85,7 @@ class CanonicalTests(SynchronousTestCase):
 
     @given(st.text(alphabet="0123456789abcdef.:/-%,*[] xX\n", max_size=60))
     @settings(max_examples=300, deadline=None)
-    def test_whatever_passes_is_one_canonical_address(self, text: str) -> None:
+    def test_an_accepted_text_is_one_canonical_address(self, text: str) -> None:
         try:
             replies = canonical(text)
         except InvalidIp:

@@ -100,8 +100,8 @@ class AnswerTests(HelperCase):
             ('{"ip":"10.0.0.1"}', "private"),
             ('{"ip":"0.0.0.0"}', "unspecified"),
         ):
-            replies = self.ask(body=text.encode())
-            self.assertEqual(replies, (400, {"error": "invalid_ip", "reason": reason}))
+            reply = self.ask(body=text.encode())
+            self.assertEqual(reply, (400, {"error": "invalid_ip", "reason": reason}))
 
     @proves("allowlist: POST /withdraw")
     def test_a_withdrawal_takes_out_a_network_at_once(self) -> None:
@@ -130,7 +130,7 @@ class AnswerTests(HelperCase):
         self.assertIn("withdrawn", [item["event"] for item in self.events()])
 
     @proves("allowlist: POST /withdraw")
-    def test_what_names_no_network_takes_out_nothing(self) -> None:
+    def test_a_withdrawal_without_network_removes_nothing(self) -> None:
         self.ask()
         for text in (
             "{}",
@@ -142,8 +142,8 @@ class AnswerTests(HelperCase):
             '{"network":"any"}',
             '{"ip":"203.0.113.7"}',
         ):
-            replies = self.ask(path="/withdraw", body=text.encode())
-            self.assertEqual((replies[0], replies[1]["error"]), (400, "invalid_ip"), text)
+            reply = self.ask(path="/withdraw", body=text.encode())
+            self.assertEqual((reply[0], reply[1]["error"]), (400, "invalid_ip"), text)
         self.assertEqual(self.ask(path="/withdraw", body=b"[]")[0], 400)
         self.assertEqual(self.ask("GET", "/withdraw", b"")[0], 405)
         self.assertEqual(self.ask(path="/withdraw", secret=None)[0], 401)
@@ -153,13 +153,13 @@ class AnswerTests(HelperCase):
     def test_beyond_the_maximum_is_503_and_a_refresh_still_works(self) -> None:
         self.helper = self.make(most=1)
         self.ask()
-        replies = self.ask(body=b'{"ip":"203.0.113.8"}')
-        self.assertEqual(replies, (503, {"error": "allowlist_full"}))
+        reply = self.ask(body=b'{"ip":"203.0.113.8"}')
+        self.assertEqual(reply, (503, {"error": "allowlist_full"}))
         self.assertEqual(self.ask()[0], 200)
         self.assertEqual(self.events()[-1]["event"], "full")
 
     @proves("allowlist: 400 bad_request non-JSON body")
-    def test_what_is_not_a_json_object_is_400(self) -> None:
+    def test_a_body_that_is_no_json_object_is_400(self) -> None:
         for body in (b"", b"x", b"[]", b'"a"', b"{", b"NaN", b"[" * 1000, b'{"ip":"\xff"}'):
             self.assertEqual(self.ask(body=body), (400, {"error": "bad_request"}))
 
@@ -177,15 +177,15 @@ class AnswerTests(HelperCase):
             ("POST", "/status", "GET, HEAD"),
             ("DELETE", "/allow", "POST"),
         ):
-            replies = self.ask(method, path, b"")
-            self.assertEqual(replies, (405, {"error": "method_not_allowed"}))
+            reply = self.ask(method, path, b"")
+            self.assertEqual(reply, (405, {"error": "method_not_allowed"}))
             self.assertEqual(self.reply.headers["Allow"], allow)
 
     @proves("allowlist: 401 missing or wrong secret", "credentials: Allowlist helper")
     def test_a_missing_or_wrong_secret_is_401_and_logged_once_a_minute(self) -> None:
         for secret in (None, "", "x" * 40, SECRET + "x", SECRET[:-1], "é"):
-            replies = self.ask(secret=secret)
-            self.assertEqual(replies, (401, {"error": "unauthorized"}))
+            reply = self.ask(secret=secret)
+            self.assertEqual(reply, (401, {"error": "unauthorized"}))
         self.reactor.advance(60)
         self.ask(secret=None)
         self.assertEqual([item["event"] for item in self.events()], ["unauthorized"] * 2)
@@ -247,7 +247,7 @@ class AnswerTests(HelperCase):
             answered = json.loads(self.successResultOf(content(reply)))
             self.assertEqual((reply.code, answered), self.ask(method, path, body))
 
-    def test_who_gives_way_in_its_network_is_written_down(self) -> None:
+    def test_a_displaced_address_is_in_the_audit_log(self) -> None:
         for number in range(17):
             self.ask(body=b'{"ip":"2001:db8::%x"}' % number)
         self.assertEqual(len(self.helper.entries), 16)
@@ -396,7 +396,7 @@ class LifeTests(HelperCase):
         self.assertEqual(entry.expires_at, NOW + 610)
 
     @proves("allowlist: applying", "allowlist: audit log and dry run")
-    def test_what_we_keep_is_readable_by_us_alone_and_holds_no_secret(self) -> None:
+    def test_files_are_private_and_contain_no_secret(self) -> None:
         self.helper.start()
         self.ask()
         self.ask(secret="wrong" + "x" * 40)
@@ -443,7 +443,7 @@ class KeepingTests(SynchronousTestCase):
         self.path.write_bytes(text)
         self.assertIsInstance(StateFile(self.path).load(), list)
 
-    def test_odd_rows_are_passed_over(self) -> None:
+    def test_invalid_rows_are_ignored(self) -> None:
         rows: list[Any] = [{"ip": "a", "expiresAt": 5000}, {}, 7, {"ip": 1, "expiresAt": 1}]
         rows.append({"ip": "b", "expiresAt": True})
         self.path.write_text(json.dumps({"entries": rows}))

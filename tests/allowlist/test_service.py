@@ -108,7 +108,7 @@ class ServiceTests(SynchronousTestCase):
         "allowlist: listens on loopback, needs administrator rights",
         "settings of the allowlist helper",
     )
-    def test_it_listens_on_loopback_and_stops_cleanly(self) -> None:
+    def test_the_helper_listens_on_loopback_and_stops_cleanly(self) -> None:
         reactor = MemoryReactorClock()
         top = service.makeService(self.options(), reactor)
         start(top)

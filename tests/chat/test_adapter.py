@@ -82,7 +82,7 @@ class AdapterTests(AdapterCase):
         for sent in (head, self.connect().transport.value()):
             self.assertIn(b"\r\nServer: AutobahnPython/", sent, "nothing of ours in its place")
 
-    def test_an_upgrade_without_the_subprotocol_is_taken_too(self) -> None:
+    def test_an_upgrade_without_the_subprotocol_is_accepted(self) -> None:
         request = upgrade().replace(b"Sec-WebSocket-Protocol: xmpp\r\n", b"")
         client = self.connect(request=request)
         self.assertIn(b" 101 ", client.transport.value())
@@ -96,18 +96,18 @@ class AdapterTests(AdapterCase):
             b"<b>me</b> / HTTP/1.1\r\nHost: h\r\n\r\n",
             b"GET / HTTP/1.0\r\nHost: h\r\n\r\n",
         ):
-            replies = self.connect(request=request).transport
+            transport = self.connect(request=request).transport
             self.assertEqual(
-                replies.value(),
+                transport.value(),
                 b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
             )
-            self.assertTrue(replies.disconnecting)
+            self.assertTrue(transport.disconnecting)
         for bad in (b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nHost: h:<me>\r\n\r\n"):
-            replies = self.connect(request=bad).transport.value()
-            self.assertTrue(replies.startswith(b"HTTP/1.1 400 Bad Request\r\n"), replies)
-            self.assertNotIn(b"me", replies)
+            head = self.connect(request=bad).transport.value()
+            self.assertTrue(head.startswith(b"HTTP/1.1 400 Bad Request\r\n"), head)
+            self.assertNotIn(b"me", head)
 
-    def test_what_strangers_do_wrong_is_counted_and_fills_no_log(self) -> None:
+    def test_faults_of_strangers_are_counted_and_not_logged(self) -> None:
         lines: list[LogEvent] = []
         globalLogPublisher.addObserver(lines.append)
         self.addCleanup(globalLogPublisher.removeObserver, lines.append)
@@ -222,7 +222,7 @@ class AdapterTests(AdapterCase):
         self.assertEqual(client.session.why_ended, "backlog")
         self.assertTrue(client.transport.aborted)
 
-    def test_what_waits_is_counted_wherever_the_transport_keeps_it(self) -> None:
+    def test_all_buffers_of_the_transport_count_as_unsent(self) -> None:
         self.assertEqual(BACKLOG, 262_144)
         for held, sent, fresh, taken in (
             (BACKLOG, 0, 0, True),
@@ -249,7 +249,7 @@ class AdapterTests(AdapterCase):
         self.assertEqual((client.transport.producerState, sum(counts)), ("producing", pings))
         self.assertEqual(len(counts), 2)
 
-    def test_who_is_cut_is_not_listened_to_any_more(self) -> None:
+    def test_input_of_a_closed_connection_is_ignored(self) -> None:
         client = self.connect()
         client.dataReceived(masked(b"<a") + masked(OPEN) * PORTION)
         [cut] = self.clock.getDelayedCalls()
@@ -267,7 +267,7 @@ class AdapterTests(AdapterCase):
         self.assertEqual(self.said(client), [(10, b"hi")])
 
     @proves("chat: close")
-    def test_close_is_said_then_the_frame_with_1000_then_the_cut(self) -> None:
+    def test_close_is_followed_by_code_1000_and_the_disconnect(self) -> None:
         client = self.connect()
         client.transport.clear()
         client.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
@@ -320,7 +320,7 @@ class ServiceTests(SynchronousTestCase):
         board, town = RehearsedBoard(lambda: 0.0), Town()
         return chat_service(Settings(), town.game, board, self.reactor, lambda: 0.0, Counters())
 
-    def test_it_listens_ticks_and_says_goodbye(self) -> None:
+    def test_the_service_listens_ticks_and_closes_sessions(self) -> None:
         service = self.chat()
         service.startService()
         (port, factory, _, host) = self.reactor.tcpServers[0]

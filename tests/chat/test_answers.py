@@ -53,7 +53,7 @@ class AnswerTests(Base):
         self.pass_time(1, self.here, self.there, town)
         return town
 
-    def test_who_comes_learns_of_all_in_pieces(self) -> None:
+    def test_a_new_process_learns_all_sessions_in_pieces(self) -> None:
         count = self.crowd()
         late = self.late()
         self.assertEqual(len(self.occupants(late)), count)
@@ -61,7 +61,7 @@ class AnswerTests(Base):
         self.assertEqual([len(item.seats) for item in mine], [4] * 7 + [2])
         self.assertEqual({item.readers for item in mine}, {(late.server.workers.name,)})
 
-    def test_what_changes_between_two_pieces_is_right_everywhere(self) -> None:
+    def test_changes_between_two_pieces_are_correct_everywhere(self) -> None:
         """One leaves and two come while an answer is on its way, before and behind it."""
         self.crowd()
         late, bob = self.town(), self.here.bound(31)
@@ -100,7 +100,7 @@ class AnswerTests(Base):
         self.assertEqual(sum(len(item.seats) for item in later), 30)
         self.assertEqual({item.readers for item in later}, {tuple(f"asker {n}" for n in range(5))})
 
-    def test_who_is_to_be_answered_later_enters_rooms_after_that(self) -> None:
+    def test_a_process_answered_later_enters_rooms_after_that(self) -> None:
         self.crowd()
         self.here.server.workers._answers.answer("another")
         late = self.late()
@@ -111,7 +111,7 @@ class AnswerTests(Base):
         self.assertIn('code="110"', "".join(bob.heard()))
         self.assertEqual(len(self.occupants(late)), 31)
 
-    def test_one_of_seven_thousand_tells_small_pieces_one_at_a_time(self) -> None:
+    def test_seven_thousand_sessions_are_sent_in_small_pieces(self) -> None:
         names = Names(self.here)
         names.sit_down(7_000)
         queue: list[Callable[[], None]] = []
@@ -127,7 +127,7 @@ class AnswerTests(Base):
         self.assertEqual(sum(len(item.seats) for item in self.answers), 7_001)
         self.assertLess(max(len(encode(item, Here)) for item in self.answers), MOST_BYTES)
 
-    def test_where_nobody_can_be_told_the_next_answer_is_possible(self) -> None:
+    def test_after_a_failed_answer_the_next_one_is_possible(self) -> None:
         failing: list[Any] = []
 
         def fails(here: Here) -> Any:

@@ -48,11 +48,11 @@ class ArrivingTests(SynchronousTestCase):
         self.arriving.check()
         self.assertEqual(self.entered, ["Ann"])
 
-    def test_what_was_told_before_our_hello_was_heard_counts_for_nothing(self) -> None:
+    def test_answers_before_our_hello_do_not_count(self) -> None:
         self.arriving.answered(FIRST)
         self.assertFalse(self.enters(TO_COME, LAST))
 
-    def test_who_is_gone_is_waited_for_no_more_and_nobody_for_ever(self) -> None:
+    def test_an_ended_process_and_a_slow_one_are_not_awaited(self) -> None:
         self.assertFalse(self.enters(TO_COME))
         self.arriving.gone("A")
         self.arriving.check()

@@ -72,7 +72,7 @@ class SpokenTests(AdapterCase):
         self.turns = TurnClock()
         self.factory.clock = self.factory.two_turns.clock = self.turns
 
-    def test_what_follows_an_own_line_waits_behind_it(self) -> None:
+    def test_frames_after_an_own_line_wait_behind_it(self) -> None:
         client = self.connect()
         self.said(client)
         first, second, third = (text_frame(f"<{name}/>") for name in "abc")
@@ -87,7 +87,7 @@ class SpokenTests(AdapterCase):
         client.send(first)
         self.assertEqual([text for _, text in self.said(client)], [b"<a/>"])
 
-    def test_what_is_held_counts_as_unsent(self) -> None:
+    def test_held_frames_count_as_unsent(self) -> None:
         for second in ("send", "send_behind"):
             client = self.connect()
             client.transport.clear()
@@ -117,7 +117,7 @@ class SpokenTests(AdapterCase):
 
 
 class RoomTests(SynchronousTestCase):
-    def test_of_those_in_a_room_the_speaker_alone_waits(self) -> None:
+    def test_only_the_speaker_of_a_room_waits(self) -> None:
         town = Town()
         first, second = town.bound(1), town.bound(2)
         first.join("City-1")

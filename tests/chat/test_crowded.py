@@ -82,7 +82,7 @@ class SharedTests(Base):
             fill(town, crowd // 2)
         return connects(self.here, 2)
 
-    def test_nor_does_it_grow_over_several_processes(self) -> None:
+    def test_the_cost_does_not_grow_over_several_processes(self) -> None:
         self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
 
     def crowd(self, count: int) -> Client:

@@ -27,7 +27,7 @@ class Made:
 
 
 class ByNetworkTests(SynchronousTestCase):
-    def test_as_a_plain_list_would_have_it(self) -> None:
+    def test_connections_by_network_match_a_plain_list(self) -> None:
         rng = random.Random(5)
         held: ByNetwork[Made] = ByNetwork()
         plain: list[Made] = []

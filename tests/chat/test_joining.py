@@ -127,7 +127,7 @@ class JoinTests(TownTests):
         self.assertEqual(second.heard(), [evicted(second, second, room)])
         self.assertEqual(first.heard(), [evicted(second, first, room)])
 
-    def test_who_is_in_no_guild_or_of_one_that_is_gone_leaves_its_room(self) -> None:
+    def test_leaving_or_dissolving_a_guild_removes_from_its_room(self) -> None:
         first, second = self.town.bound(1), self.town.bound(2)
         for who in (first, second):
             person = self.town.game.people[who.account]
@@ -155,7 +155,7 @@ class JoinTests(TownTests):
         self.assertTrue(any('code="307"' in text for text in client.heard()))
 
     @proves("state: Chat connection")
-    def test_who_is_active_elsewhere_is_swept_too(self) -> None:
+    def test_sessions_active_in_other_rooms_are_swept(self) -> None:
         client = self.town.bound(1)
         self.town.game.parties[account(1)] = "7"
         client.join("Party-7")
@@ -182,7 +182,7 @@ class JoinTests(TownTests):
         self.assertEqual(second.heard(), [evicted(second, second, room)])
 
     @proves("chat: Rooms")
-    def test_former_members_are_evicted_before_a_line_is_said(self) -> None:
+    def test_former_members_are_evicted_before_a_line(self) -> None:
         first, second = self.town.bound(1), self.town.bound(2)
         for who in (first, second):
             self.town.game.parties[who.account] = "7"
@@ -231,13 +231,13 @@ class JoinTests(TownTests):
                 client.join("City-1", nick), [refusal(client, nick, "forbidden", "auth")]
             )
 
-    def test_who_names_no_nickname_is_refused_by_the_room_itself(self) -> None:
+    def test_a_join_without_nickname_is_refused_by_the_room(self) -> None:
         client = self.town.bound(1)
         [reply] = client.send(f'<presence to="City-1@muc.{DOMAIN}"/>')
         self.assertIn(f'from="City-1@muc.{DOMAIN}" ', reply)
         self.assertIn('<x xmlns="http://jabber.org/protocol/muc"', reply)
 
-    def test_who_is_no_member_is_forbidden(self) -> None:
+    def test_a_non_member_is_forbidden(self) -> None:
         client = self.town.bound(1)
         for room in ("Party-7", "Guild-8"):
             expected = refusal(client, client.nick, "forbidden", "auth", f"{room}@muc.{DOMAIN}")

@@ -115,7 +115,7 @@ class LogTests(SynchronousTestCase):
         client.send(f'<message type="chat" to="{account(2)}@{DOMAIN}"/>')
         self.assertIn(f"whisper from={account(1)} to={account(2)} len=0 reason=body", self.lines)
 
-    def test_what_became_of_a_whisper_and_who_did_not_hear_a_line(self) -> None:
+    def test_whisper_outcomes_and_blocked_lines_are_logged(self) -> None:
         town = Town()
         first, second = town.bound(1), town.bound(2)
         town.bound(2, "other")
@@ -194,12 +194,12 @@ class LogTests(SynchronousTestCase):
         client = Town(Settings(trace=True)).bound(1)
         client.join("City-1")
         client.say("City-1", "hello")
-        replies = "\n".join(self.lines)
-        self.assertIn("trace c=1 in <auth", replies)
-        self.assertIn("[redacted]", replies)
-        self.assertIn("<body>[5 chars]</body>", replies)
-        self.assertNotIn("hello", replies)
-        self.assertNotIn("AFVJRC0w", replies)  # base64 of NUL UID-0
+        trace = "\n".join(self.lines)
+        self.assertIn("trace c=1 in <auth", trace)
+        self.assertIn("[redacted]", trace)
+        self.assertIn("<body>[5 chars]</body>", trace)
+        self.assertNotIn("hello", trace)
+        self.assertNotIn("AFVJRC0w", trace)  # base64 of NUL UID-0
 
     def test_texts_hidden_in_cdata_or_children_stay_hidden(self) -> None:
         for hidden in ("<body><![CDATA[secret]]></body>", "<auth><a>secret</a></auth>"):

@@ -206,8 +206,8 @@ class RefusalTests(TownTests):
             self.town.clock.advance(11)
         for client in clients:
             self.assertIn("temporary-auth-failure", client.heard()[0])
-        news = [event for event in events if event["log_level"] is LogLevel.warn]
-        self.assertEqual([event["seconds"] for event in news], [10], "told once a minute")
+        warnings = [event for event in events if event["log_level"] is LogLevel.warn]
+        self.assertEqual([event["seconds"] for event in warnings], [10], "told once a minute")
         self.assertFalse([event for event in events if "log_failure" in event])
 
     def test_a_game_that_fails_is_a_temporary_failure_and_logged(self) -> None:
@@ -226,7 +226,7 @@ class RefusalTests(TownTests):
         self.assertFalse([event for event in events if "log_failure" in event])
         self.assertEqual(self.flushLoggedErrors(), [])
 
-    def test_what_comes_while_the_game_is_asked_waits_its_turn(self) -> None:
+    def test_stanzas_during_a_login_wait_their_turn(self) -> None:
         self.town.game.silent = True
         client = self.town.opened()
         client.auth()
@@ -318,7 +318,7 @@ class RevokedTests(TownTests):
         self.town.game.answer()
         self.assertEqual((client.end, len(self.town.server.people)), ("revoked", 0))
 
-    def test_who_only_names_the_account_is_nobody(self) -> None:
+    def test_a_stranger_who_names_the_account_is_not_ended(self) -> None:
         stranger = self.town.opened(1)
         stranger.auth("bad")
         self.end(1)

@@ -97,7 +97,7 @@ class FullTests(SynchronousTestCase):
         evicted = self.town.server.counters.by_reason(Counted.EVICTED_CONNECTIONS)
         self.assertEqual(evicted, {"chat_full": 1})
 
-    def test_who_gave_way_while_logging_in_may_come_back_at_once(self) -> None:
+    def test_a_connection_closed_during_login_may_return_at_once(self) -> None:
         for _ in range(4):
             client = self.town.opened(1)
             self.assertIn("success", client.auth()[0])

@@ -30,7 +30,7 @@ class MessageTests(TownTests):
         self.assertEqual(replies, [message(client, "xz")])
 
     @proves("chat: message type=groupchat")
-    def test_who_blocked_the_sender_does_not_hear_it(self) -> None:
+    def test_an_account_that_blocked_the_sender_gets_no_line(self) -> None:
         first, second = self.town.pair()
         self.town.game.block(second.account, first.account)
         self.town.server.on_blocked(Blocked(second.account, first.account))
@@ -42,7 +42,7 @@ class MessageTests(TownTests):
         first.say("City-1", "z")
         self.assertEqual(three.heard(), [message(first, "z")])
 
-    def test_an_error_comes_from_the_room_whatever_nickname_was_addressed(self) -> None:
+    def test_an_error_comes_from_the_room_without_nickname(self) -> None:
         client = self.town.bound(1)
         replies = client.send(
             f'<message type="groupchat" to="{CITY}/x" id="m1"><body>y</body></message>'
@@ -56,7 +56,7 @@ class MessageTests(TownTests):
         self.assertEqual(len(second.heard()), 1)
 
     @proves("chat: Undeliverable room message")
-    def test_not_in_the_room_empty_or_long_is_not_acceptable(self) -> None:
+    def test_lines_from_outside_empty_or_long_are_not_acceptable(self) -> None:
         client = self.town.bound(1)
         self.assertEqual(client.say("City-1", "x"), [not_acceptable(client)])
         client.join("City-1")
@@ -95,12 +95,12 @@ class MessageTests(TownTests):
         twos = [self.town.bound(2, "a"), self.town.bound(2, "b")]
         for two in twos:
             two.heard()
-        replies = (
+        expected = (
             f'<message xmlns="jabber:client" type="chat" from="{client.jid}" to="{twos[1].jid}" '
             'id="w1"><body>hi</body></message>'
         )
         client.whisper(twos[1].jid, "hi")
-        self.assertEqual((twos[0].heard(), twos[1].heard()), ([], [replies]))
+        self.assertEqual((twos[0].heard(), twos[1].heard()), ([], [expected]))
         for to in (f"{account(2)}@{DOMAIN}", f"{account(2).lower()}@{DOMAIN}/gone"):
             self.assertEqual(client.whisper(to, "hi"), [])
             self.assertEqual([len(two.heard()) for two in twos], [1, 1])

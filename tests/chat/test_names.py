@@ -92,7 +92,7 @@ class RoomTests(SynchronousTestCase):
                 self.assertEqual((room.kind, room.id), (kind, room_id))
                 self.assertEqual(room.address, f"{local}@{host}")
 
-    def test_what_the_client_never_builds_is_no_room(self) -> None:
+    def test_a_name_that_the_client_never_builds_is_no_room(self) -> None:
         for local in ("", "city-1", "City-", "City", "City-a_b", "Party-" + "x" * 65, "Gen", "X-1"):
             self.assertIsNone(room_of(local, "muc.h", "h"), local)
         for host in ("h", "muc.other", "chat.h", "muc.h:1", ""):
@@ -115,7 +115,7 @@ class AddressTests(SynchronousTestCase):
         self.assertTrue(is_domain(f"{longest}.b"))
         self.assertFalse(is_domain(f"{longest}b.b"))
 
-    def test_what_a_log_shows_is_printable_and_short(self) -> None:
+    def test_logged_names_are_printable_and_short(self) -> None:
         self.assertEqual(printable("a\x1b[2J\nb"), "a?[2J?b")
         self.assertEqual(len(printable("x" * 500)), 80)
         self.assertEqual(printable("UUK_" + "0a" * 20 + "@muc.a"), "<key>@muc.a")

@@ -17,18 +17,18 @@ class LineTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.pending = Pending()
 
-    def test_a_line_that_is_heard_is_told_so(self) -> None:
+    def test_a_delivered_line_fires_true(self) -> None:
         happened = self.pending.say(line("a"), lambda _: succeed(True), 0.0)
         self.assertNoResult(happened)
         self.pending.resolve(line("a"), is_delivered=True)
         self.assertIs(self.successResultOf(happened), True)
 
-    def test_one_that_is_not_heard_in_time_is_refused(self) -> None:
+    def test_a_line_without_delivery_in_time_is_refused(self) -> None:
         happened = self.pending.say(line("a"), lambda _: succeed(True), 0.0)
         self.pending.refuse_lines(HEARD_S)
         self.assertIs(self.successResultOf(happened), False)
 
-    def test_a_line_that_is_heard_late_answers_for_no_later_one(self) -> None:
+    def test_a_late_delivery_does_not_resolve_a_later_line(self) -> None:
         first = self.pending.say(line("a"), lambda _: succeed(True), 0.0)
         self.pending.refuse_lines(HEARD_S)
         self.assertIs(self.successResultOf(first), False)
@@ -38,7 +38,7 @@ class LineTests(SynchronousTestCase):
         telling.callback(False)
         self.assertIs(self.successResultOf(second), False)
 
-    def test_who_ends_hears_nothing_more(self) -> None:
+    def test_an_ended_session_resolves_its_line(self) -> None:
         happened = self.pending.say(line("a"), lambda _: succeed(True), 0.0)
         self.pending.forget(7)
         self.assertIs(self.successResultOf(happened), False)

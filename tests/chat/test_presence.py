@@ -79,7 +79,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertEqual(self.second.heard(), [seen(self.first, self.second, "<status>9</status>")])
 
     @proves("chat: presence type=unavailable or connection ends")
-    def test_who_went_before_a_change_was_sent_stays_gone(self) -> None:
+    def test_a_delayed_change_is_not_sent_after_going_offline(self) -> None:
         self.second.send("<presence/>")
         for _ in range(6):
             self.first.send("<presence/>")
@@ -119,7 +119,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertEqual(presence, seen(self.first, self.stranger, ""))
 
     @proves("event: Chat pushes")
-    def test_who_befriend_again_after_a_lifted_block_see_each_other(self) -> None:
+    def test_friends_after_a_lifted_block_see_each_other(self) -> None:
         for who in (self.first, self.second, self.first):
             who.send("<presence/>")
         self.town.server.on_blocked(Blocked(account(2), account(1)))
@@ -133,7 +133,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertIn("<show>away</show>", self.second.heard()[0])
 
     @proves("event: Chat pushes")
-    def test_what_is_read_before_its_news_is_told_once(self) -> None:
+    def test_a_change_read_before_its_news_is_sent_once(self) -> None:
         for news in (
             Unfriended(account(1), account(2)),
             Unfriended(account(2), account(1)),
@@ -204,7 +204,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertEqual(len(self.second.heard()), 1)
 
     @proves("chat: presence type=unavailable or connection ends")
-    def test_who_never_announced_themselves_go_unseen(self) -> None:
+    def test_a_session_without_status_ends_unseen(self) -> None:
         self.second.send("<presence/>")
         self.first.session.lost()
         self.assertEqual(self.second.heard(), [])

@@ -58,7 +58,7 @@ class ElsewhereTests(Base):
         received = self.second.heard()
         self.assertEqual(received, [gone(far, self.second), seen(self.first, self.second, "")])
 
-    def test_who_ends_is_offline_and_so_is_who_was_in_a_process_that_died(self) -> None:
+    def test_ended_sessions_and_those_of_dead_processes_are_offline(self) -> None:
         self.both_shown()
         self.second.session.end("shutdown")
         self.assertEqual(self.first.heard(), [gone(self.second, self.first)])
@@ -86,7 +86,7 @@ class ElsewhereTests(Base):
         self.first.session.end("socket")
         self.assertEqual((self.stranger.heard(), len(self.second.heard())), ([], 2))
 
-    def test_across_a_block_nothing_is_heard(self) -> None:
+    def test_blocked_accounts_see_no_status(self) -> None:
         self.both_shown()
         self.game.block(account(2), account(1))
         for town in (self.here, self.there):
@@ -97,7 +97,7 @@ class ElsewhereTests(Base):
         self.first.session.end("socket")
         self.assertEqual(self.second.heard(), [])
 
-    def test_what_was_shown_while_nobody_could_be_told_is_corrected(self) -> None:
+    def test_a_status_during_an_outage_is_corrected(self) -> None:
         self.both_shown()
         self.board.away = True
         self.first.send(AWAY)

@@ -88,13 +88,13 @@ class ReceiveTests(SynchronousTestCase):
             [result] = self.receive(text)
             self.assertIsInstance(result, effect)
 
-    def test_a_legacy_login_is_told_no_where_its_id_can_be_echoed(self) -> None:
+    def test_a_legacy_login_is_refused_with_a_short_id(self) -> None:
         for length, kinds in ((128, ["Reply", "End"]), (129, ["End"])):
             self.setUp()
             query = f'<query xmlns="{stanza.LEGACY_AUTH}"/>'
             self.assertEqual(self.kinds(f'<iq type="set" id="{"x" * length}">{query}</iq>'), kinds)
 
-    def test_before_bind_a_second_login_ends_it_and_nothing_else_is_heard(self) -> None:
+    def test_before_bind_only_a_second_login_ends_the_session(self) -> None:
         self.receive(OPEN)
         self.auth()
         self.session.log_in(ME, "Ann")
@@ -102,7 +102,7 @@ class ReceiveTests(SynchronousTestCase):
             self.assertEqual(self.receive(text), [])
         self.assertEqual(self.auth(), [End("refused")])
 
-    def test_what_nobody_knows_asks_for_nothing(self) -> None:
+    def test_unknown_stanzas_have_no_effect(self) -> None:
         self.bind()
         for text in ("<message/>", '<message type="x"/>', "<x/>", "<presence type='x' to='y'/>"):
             self.assertEqual(self.receive(text), [])
@@ -121,7 +121,7 @@ class ReceiveTests(SynchronousTestCase):
         self.assertTrue(self.session.bound)
         self.assertIn(f"<jid>{ME}@{DOMAIN}/{resource(1)}</jid>", serialize(bound.result))
 
-    def test_what_a_bound_session_says_becomes_one_effect(self) -> None:
+    def test_each_stanza_of_a_bound_session_is_one_effect(self) -> None:
         self.bind()
         room = f"City-1@muc.{DOMAIN}"
         self.assertEqual(self.receive(f'<presence to="{room}/n"/>'), [Join(f"{room}/n")])
@@ -138,7 +138,7 @@ class ReceiveTests(SynchronousTestCase):
     def test_bytes_that_are_no_text_end_it(self) -> None:
         self.assertEqual(list(self.session.receive(b"\xff")), [End("refused")])
 
-    def test_what_comes_while_it_waits_is_kept_in_order(self) -> None:
+    def test_stanzas_while_it_waits_keep_their_order(self) -> None:
         self.bind()
         self.session.wait()
         for number in (1, 2):

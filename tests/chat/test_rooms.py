@@ -17,7 +17,7 @@ class RoomTests(TownTests):
     def test_the_documented_limits(self) -> None:
         self.assertEqual((rooms.MAX_ROOMS, rooms.MAX_OCCUPANTS), (1000, 256))
 
-    def test_who_does_not_hear_hides_no_line_from_those_who_came_later(self) -> None:
+    def test_a_deaf_occupant_hides_no_line_from_later_ones(self) -> None:
         self.town.game.block(account(2), account(1))
         first, second, third = (self.town.bound(number) for number in (1, 2, 3))
         for client in (first, second, third):

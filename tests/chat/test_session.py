@@ -36,14 +36,14 @@ class CountingTests(Case):
             (session.claim, session.resource, session.jid, session.why_ended), ("", "", "", "")
         )
 
-    def test_so_much_waits_for_the_game_and_more_is_dropped(self) -> None:
+    def test_queued_stanzas_are_limited_and_more_are_dropped(self) -> None:
         client = self.town.bound(1)
         client.session.wait()
         for _ in range(130):
             client.session.received(b"<iq/>")
         self.assertEqual((len(client.session._inbox), client.session._dropped), (128, 2))
 
-    def test_the_client_is_told_why_it_ends_and_what_waited_is_let_go(self) -> None:
+    def test_an_end_sends_its_code_and_clears_the_queue(self) -> None:
         for reason, code in (("size", 1009), ("replaced", 1000), ("timeout", None)):
             client = Town().bound(1)
             client.session.wait()
@@ -51,7 +51,7 @@ class CountingTests(Case):
             client.session.end(reason)
             self.assertEqual((client.wire.ended, client.session._inbox), ([code], []), reason)
 
-    def test_what_is_dropped_is_counted_by_the_minute(self) -> None:
+    def test_dropped_stanzas_are_counted_per_minute(self) -> None:
         self.patch(sessions, "MAX_DROPPED", 10)
         client = self.town.bound(1)
         for _ in range(5):
@@ -63,7 +63,7 @@ class CountingTests(Case):
             client.session.perform(client.session.drop())
         self.assertEqual(client.end, "abuse")
 
-    def test_what_is_known_of_an_account_is_read_again_after_a_second(self) -> None:
+    def test_account_data_is_read_again_after_a_second(self) -> None:
         client = self.town.joined(1)
         self.town.clock.advance(2)
         client.say("City-1", "x")

@@ -102,7 +102,7 @@ class ParsingTests(SynchronousTestCase):
             with self.subTest(hostile):
                 self.assertRaises(Restricted, parse, hostile)
 
-    def test_what_is_not_one_element_is_unparseable(self) -> None:
+    def test_text_that_is_not_one_element_is_unparseable(self) -> None:
         for hostile in (
             "",
             " ",
@@ -170,7 +170,7 @@ class ParsingTests(SynchronousTestCase):
 class WritingTests(SynchronousTestCase):
     @settings(max_examples=100, deadline=None)
     @given(XML_TEXT, XML_TEXT)
-    def test_whatever_is_written_is_read_back_unchanged(self, value: str, body: str) -> None:
+    def test_written_elements_are_read_back_unchanged(self, value: str, body: str) -> None:
         content = [body] if body else []
         made = stanza.element("urn:a", "a", *content, id=value, from_=value)
         parsed = parse(stanza.serialize(made))
@@ -180,7 +180,7 @@ class WritingTests(SynchronousTestCase):
     def test_a_carriage_return_survives_in_text(self) -> None:
         self.assertEqual(str(parse(stanza.serialize(stanza.element("", "a", "\r\n")))), "\r\n")
 
-    def test_restricted_xml_is_said_as_a_stream_error(self) -> None:
+    def test_restricted_xml_is_a_stream_error(self) -> None:
         self.assertEqual(
             stanza.serialize(stanza.RESTRICTED_XML),
             '<stream:error xmlns:stream="http://etherx.jabber.org/streams">'

@@ -22,7 +22,7 @@ ROOM = "General"
 
 
 class SharedBoard(RehearsedBoard):
-    """One that several chats listen to, as if they were processes."""
+    """A board that several chats share, as if they were processes."""
 
     shared = True
     away = False
@@ -64,7 +64,7 @@ class Base(SynchronousTestCase):
             news()
 
     def greeted(self, town: Town) -> None:
-        """The process hears a Hello of the other one, and answers it."""
+        """Let the process receive a Hello of the other one."""
         another = self.here if town is self.there else self.there
         town.server.workers._on_hello(Hello(another.server.workers.name))
 
@@ -75,7 +75,7 @@ class Base(SynchronousTestCase):
         return client
 
     def deafen(self, town: Town) -> Callable[[], None]:
-        """The process hears no news, until what this gives is called."""
+        """Let the process receive no news until the returned function is called."""
         listeners, deaf = self.board._listeners, town.server.workers
         before = {kind: list(those) for kind, those in listeners.items()}
         for those in listeners.values():
@@ -113,14 +113,14 @@ class RoomTests(Base):
         self.assertIn('type="unavailable"', ann.heard()[0])
         self.assertEqual(self.occupants(self.here), self.occupants(self.there))
 
-    def test_who_leaves_while_nobody_can_be_told_is_told_so_itself(self) -> None:
+    def test_leaving_during_an_outage_is_confirmed(self) -> None:
         ann = self.in_room(self.here, 1)
         self.board.away = True
         [reply] = ann.leave(ROOM)
         self.assertIn('type="unavailable"', reply)
         self.assertEqual(self.occupants(self.here), [])
 
-    def test_one_seat_an_account_in_a_room_wherever_its_sessions_are(self) -> None:
+    def test_an_account_has_one_place_in_a_room_over_all_processes(self) -> None:
         ann = self.in_room(self.there, 2)
         first, second = self.here.bound(1, resource(1)), self.there.bound(1, resource(2))
         first.join(ROOM), second.join(ROOM)
@@ -131,7 +131,7 @@ class RoomTests(Base):
         ann.say(ROOM, "to the newer of the two")
         self.assertEqual((first.heard(), len(second.heard())), ([], 1))
 
-    def test_of_two_who_want_a_nick_at_once_the_first_to_be_heard_has_it(self) -> None:
+    def test_of_two_concurrent_nicks_the_first_delivered_wins(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
         self.patch(room_access, "_nick_fault", lambda *_: None)
         self.board.slow = waiting = []
@@ -144,7 +144,7 @@ class RoomTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [ann.account])
 
-    def test_who_has_blocked_the_author_does_not_hear(self) -> None:
+    def test_a_blocked_author_is_not_received_elsewhere(self) -> None:
         ann, bob, cat = (self.in_room(self.here, 1), self.in_room(self.there, 2),
                          self.in_room(self.there, 3))  # fmt: skip
         self.game.block(bob.account, ann.account)
@@ -155,7 +155,7 @@ class RoomTests(Base):
         ann.say(ROOM, "hi")
         self.assertEqual((bob.heard(), len(cat.heard())), ([], 1))
 
-    def test_a_line_that_nobody_can_be_told_is_refused(self) -> None:
+    def test_a_line_during_an_outage_is_refused(self) -> None:
         ann = self.in_room(self.here, 1)
         self.board.away = True
         [reply] = ann.say(ROOM, "hi")
@@ -167,7 +167,7 @@ class RoomTests(Base):
 
 
 class SeatTests(Base):
-    def test_two_sessions_an_account_wherever_they_are(self) -> None:
+    def test_an_account_has_two_sessions_over_all_processes(self) -> None:
         first = self.here.bound(1, resource(1))
         second, third = self.there.bound(1, resource(2)), self.here.bound(1, resource(3))
         self.assertEqual([client.end for client in (first, second, third)], ["replaced", "", ""])
@@ -186,7 +186,7 @@ class SeatTests(Base):
         self.assertIn(late.jid, late.heard()[-1])
         self.assertEqual([client.end for client in (late, second, third)], ["", "replaced", ""])
 
-    def test_where_nobody_can_be_told_a_session_is_bound_all_the_same(self) -> None:
+    def test_a_session_is_bound_during_an_outage(self) -> None:
         self.board.away = True
         first = self.here.bound(1, resource(1))
         self.assertEqual(first.end, "")
@@ -201,7 +201,7 @@ class SeatTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(len(town.server.workers.seats(first.account)), 2)
 
-    def test_one_that_is_bound_before_we_hear_anything_has_its_seat_here(self) -> None:
+    def test_a_session_bound_before_any_news_has_its_seat(self) -> None:
         hear = self.deafen(self.here)
         first = self.here.bound(1, resource(1))
         for town in (self.here, self.there):
@@ -210,7 +210,7 @@ class SeatTests(Base):
         self.assertEqual([first.end, second.end], ["replaced", ""])
         hear()
 
-    def test_one_whose_bind_was_missed_has_its_seat_once(self) -> None:
+    def test_a_session_with_a_missed_bind_has_one_seat(self) -> None:
         hear = self.deafen(self.here)
         first = self.here.bound(1, resource(1))
         hear()
@@ -224,7 +224,7 @@ class SeatTests(Base):
         self.patch(workers.Workers, "_on_bound", lambda *_: None)
         self.here, self.there = self.town(), self.town()
         with self.assertRaises(self.failureException):
-            self.test_two_sessions_an_account_wherever_they_are()
+            self.test_an_account_has_two_sessions_over_all_processes()
 
     def test_the_same_resource_elsewhere_replaces(self) -> None:
         first, second = self.here.bound(1), self.there.bound(1)
@@ -238,14 +238,14 @@ class SeatTests(Base):
 
 
 class WhisperTests(Base):
-    def test_it_reaches_the_account_in_another_process(self) -> None:
+    def test_a_whisper_reaches_another_process(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
         ann.whisper(f"{bob.account.lower()}@{DOMAIN}", "psst")
         [reply] = bob.heard()
         self.assertIn("psst", reply)
         self.assertIn(f'to="{bob.jid}"', reply)
 
-    def test_not_across_a_block(self) -> None:
+    def test_a_whisper_does_not_cross_a_block(self) -> None:
         self.game.block(account(2), account(1))
         ann, bob = self.here.bound(1), self.there.bound(2)
         ann.whisper(f"{bob.account}@{DOMAIN}", "psst")
@@ -264,14 +264,14 @@ class LeaseTests(Base):
         fresh = [self.here.bound(2, resource(n)) for n in (7, 8)]
         self.assertEqual([client.end for client in fresh], ["", ""])
 
-    def test_so_are_those_of_one_that_died_before_it_said_that_it_lives(self) -> None:
+    def test_sessions_of_a_process_without_heartbeat_are_removed(self) -> None:
         bob = self.town().bound(2)  # in a process that has had no tick yet
         seats = self.here.server.workers.seats
         self.assertEqual(len(seats(bob.account)), 1)
         self.pass_time(LEASE_S + 3, self.here)
         self.assertEqual(seats(bob.account), [])
 
-    def test_one_whose_lease_has_ended_ends_its_own_sessions(self) -> None:
+    def test_a_process_with_an_ended_lease_ends_its_sessions(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         name = self.there.server.workers.name
         hear = self.deafen(self.there)
@@ -295,7 +295,7 @@ class LeaseTests(Base):
         self.assertEqual((ann.end, bob.end), ("", ""))
         self.assertEqual(sorted(self.occupants(self.here)), [ann.account, bob.account])
 
-    def test_what_it_did_while_it_heard_nothing_is_not_kept(self) -> None:
+    def test_changes_without_received_news_are_applied_later(self) -> None:
         ann, bob, cat = (self.in_room(self.here, 1), self.in_room(self.there, 2),
                          self.in_room(self.there, 3))  # fmt: skip
         hear = self.deafen(self.there)
@@ -311,7 +311,7 @@ class LeaseTests(Base):
         cat.leave(ROOM)
         self.assertEqual(self.occupants(self.here), [ann.account])
 
-    def test_who_comes_later_is_told_who_is_there(self) -> None:
+    def test_a_later_process_learns_the_occupants(self) -> None:
         ann = self.in_room(self.here, 1)
         late = self.town()
         self.pass_time(1, self.here, late)
@@ -335,7 +335,7 @@ class LeaseTests(Base):
         ann.say(ROOM, "after")
         self.assertIn("after", "".join(bob.heard()))
 
-    def test_one_that_could_not_hear_its_own_hello_says_it_again(self) -> None:
+    def test_a_hello_that_was_not_received_back_is_repeated(self) -> None:
         bob = self.in_room(self.there, 2)
         late = self.town()
         hear = self.deafen(late)
@@ -347,7 +347,7 @@ class LeaseTests(Base):
         self.assertIn('code="110"', "".join(ann.heard()))
         self.assertIn(ann.account, "".join(bob.heard()))
 
-    def test_who_waits_while_nobody_can_be_told_is_refused(self) -> None:
+    def test_a_waiting_entry_during_an_outage_is_refused(self) -> None:
         late = self.town()
         bob = late.bound(2)
         self.board.away = True
@@ -355,7 +355,7 @@ class LeaseTests(Base):
         self.pass_time(1, self.here, late)
         self.assertIn('type="error"', bob.heard()[0])
 
-    def test_what_ended_while_nobody_could_be_told_is_corrected(self) -> None:
+    def test_a_session_that_ended_during_an_outage_is_corrected(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         self.board.away = True
         bob.session.end("socket")

@@ -18,7 +18,7 @@ from tests.chat.town import DOMAIN
 class RaceTests(Base):
     """A process says who is with it while what its sessions told was not heard yet."""
 
-    def test_who_enters_just_then_is_in_the_room_everywhere(self) -> None:
+    def test_an_entry_during_an_announcement_counts_everywhere(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.there.bound(2)
         self.meanwhile(lambda: bob.join(ROOM), lambda: self.greeted(self.there))
         self.assertIn('code="110"', "".join(bob.heard()))
@@ -28,7 +28,7 @@ class RaceTests(Base):
         bob.say(ROOM, "hello?")
         self.assertIn("hello?", ann.heard()[-1])
 
-    def test_so_are_all_of_a_crowd(self) -> None:
+    def test_a_crowd_entering_during_it_counts_everywhere(self) -> None:
         self.in_room(self.here, 1)
         crowd = [self.there.bound(n) for n in range(2, 22)]
         enter = [lambda client=client: client.join(ROOM) for client in crowd]
@@ -36,7 +36,7 @@ class RaceTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(len(self.occupants(town)), 21)
 
-    def test_who_was_refused_a_nick_just_then_is_in_the_room_nowhere(self) -> None:
+    def test_a_refused_nick_during_it_enters_nowhere(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
         self.patch(room_access, "_nick_fault", lambda *_: None)
         self.meanwhile(
@@ -52,7 +52,7 @@ class RaceTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [bob.account])
 
-    def test_who_ends_just_then_keeps_no_seat(self) -> None:
+    def test_a_session_that_ends_during_it_keeps_no_seat(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         self.meanwhile(lambda: bob.session.end("socket"), lambda: self.greeted(self.there))
         for town in (self.here, self.there):
@@ -60,7 +60,7 @@ class RaceTests(Base):
             self.assertEqual(self.occupants(town), [ann.account])
         self.assertEqual(self.here.server.workers.crowd(), (0, 1))
 
-    def test_who_leaves_and_comes_again_just_then_is_there(self) -> None:
+    def test_a_session_that_leaves_and_returns_during_it_is_there(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         self.meanwhile(
             lambda: bob.leave(ROOM), lambda: bob.join(ROOM), lambda: self.greeted(self.there)
@@ -83,7 +83,7 @@ class RaceTests(Base):
         bob.say(ROOM, "hello?")
         self.assertIn("hello?", ann.heard()[-1])
 
-    def test_one_whose_process_was_taken_for_gone_enters_nothing(self) -> None:
+    def test_a_session_of_an_expired_process_enters_nothing(self) -> None:
         self.in_room(self.here, 1)
         bob = self.there.bound(2)
         hear = self.deafen(self.there)
@@ -93,7 +93,7 @@ class RaceTests(Base):
         self.assertEqual(self.here.server.workers.crowd(), (0, 1))
         self.assertEqual(len(self.occupants(self.here)), 1)
 
-    def test_who_enters_in_a_process_of_the_version_before_is_seen(self) -> None:
+    def test_an_entry_from_an_earlier_version_is_seen(self) -> None:
         """While the workers are restarted in turn: it tells of the place alone."""
         there = self.there.server.workers
         bob = self.there.bound(2)
@@ -102,7 +102,7 @@ class RaceTests(Base):
         self.here.server.workers._on_entering(decode(orjson.dumps(news), Entering))
         self.assertEqual(self.occupants(self.here), [bob.account])
 
-    def test_one_whose_entering_was_missed_is_refused_and_seen_by_nobody(self) -> None:
+    def test_an_entry_with_missed_news_is_refused_everywhere(self) -> None:
         bob = self.there.bound(2)
         hear = self.deafen(self.there)
         bob.join(ROOM)
@@ -116,7 +116,7 @@ class RaceTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [bob.account])
 
-    def test_one_whose_line_was_missed_is_told_that_nobody_here_heard_it(self) -> None:
+    def test_a_line_with_missed_news_is_refused(self) -> None:
         bob = self.in_room(self.there, 2)
         hear = self.deafen(self.there)
         self.assertEqual(bob.say(ROOM, "lost", "m1"), [])
@@ -128,7 +128,7 @@ class RaceTests(Base):
         self.assertIn('id="m1"', refused)
         self.assertIn("next", received)
 
-    def test_so_is_one_whose_process_hears_nothing_for_seconds(self) -> None:
+    def test_a_line_is_refused_after_seconds_without_news(self) -> None:
         bob = self.in_room(self.there, 2)
         self.deafen(self.there)
         bob.say(ROOM, "lost")
@@ -137,16 +137,16 @@ class RaceTests(Base):
         self.pass_time(2, self.there)
         self.assertIn("not-acceptable", "".join(bob.heard()))
 
-    def test_a_line_that_is_only_slow_is_heard(self) -> None:
+    def test_a_slow_line_is_delivered(self) -> None:
         bob = self.in_room(self.there, 2)
         self.meanwhile(lambda: bob.say(ROOM, "slow"), lambda: self.pass_time(HEARD_S - 1))
         self.assertIn("slow", "".join(bob.heard()))
         self.pass_time(HEARD_S + 1)
         self.assertEqual(bob.heard(), [])
 
-    def test_without_what_was_not_heard_they_are_thrown_out(self) -> None:
+    def test_without_the_unheard_list_entries_are_removed(self) -> None:
         """The sabotage: what the tests above rest on."""
         correct = Ghosts.correct
         self.patch(Ghosts, "correct", lambda me, news: correct(me, evolve(news, unheard=())))
         with self.assertRaises(self.failureException):
-            self.test_who_enters_just_then_is_in_the_room_everywhere()
+            self.test_an_entry_during_an_announcement_counts_everywhere()

@@ -79,8 +79,8 @@ def write(folder: Path, path: str, body: bytes) -> ManifestEntry:
     return ManifestEntry(path, len(body), hashlib.sha256(body).hexdigest())
 
 
-async def _read(requests: Any) -> Page:
-    reply = await requests
+async def _read(response: Any) -> Page:
+    reply = await response
     pairs = reply.headers.getAllRawHeaders()
     headers = {name.decode().lower(): values[0].decode() for name, values in pairs}
     if isinstance(reply.length, int):  # the client takes the header away
@@ -123,9 +123,9 @@ class DeskCase(SynchronousTestCase):
         if key is not None:
             head["x-svc-user-api-key"] = key
         sent = self.site.request(method, "http://127.0.0.1" + path, headers=head)
-        requests: Deferred[Page] = Deferred.fromCoroutine(_read(sent))
+        page: Deferred[Page] = Deferred.fromCoroutine(_read(sent))
         self.flush()
-        return requests
+        return page
 
     def flush(self) -> None:
         for _ in range(4):

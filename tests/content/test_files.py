@@ -172,7 +172,7 @@ class KernelTests(TransferCase):
         self.out.stream.over()
         self.assertEqual(self.shrunk, [True])
 
-    def test_where_sendfile_does_not_work_the_producer_goes_on_from_there(self) -> None:
+    def test_without_sendfile_the_producer_continues(self) -> None:
         real, calls = os.sendfile, list[int]()
 
         def broken(out: int, source: int, at: int, count: int) -> int:
@@ -226,7 +226,7 @@ class ProducerTests(TransferCase):
         self.assertEqual(self.ends, [(199_990, True)])
         self.assertTrue(transfer.file.closed and self.out.producer is None)
 
-    def test_it_stops_when_the_transport_is_full_and_goes_on_when_asked(self) -> None:
+    def test_the_producer_pauses_and_resumes(self) -> None:
         self.out.pause_after = 100_000
         self.begin()
         self.assertLess(len(self.out.written), 200_000)

@@ -164,11 +164,11 @@ class RefusalTests(DeskCase):
     @proves("content: 503 auth_unavailable")
     def test_a_silent_metagame_is_503_after_the_time_out(self) -> None:
         self.metagame.silent = True
-        requests = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
-        self.assertNoResult(requests)
+        page = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
+        self.assertNoResult(page)
         self.clock.advance(5)
         self.flush()
-        self.refused(self.successResultOf(requests), 503, "auth_unavailable")
+        self.refused(self.successResultOf(page), 503, "auth_unavailable")
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
 
@@ -268,7 +268,7 @@ class SlotTests(DeskCase):
         opened = self.game_files.open(self.entries["A/b.bin"])
         os.truncate(path, 1000)
         self.patch(self.desk.game_files.__class__, "open", lambda *_: opened)
-        requests = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
-        self.failureResultOf(requests)
+        page = self.ask("GET", "/content/v1/files/A/b.bin", key=ANN)
+        self.failureResultOf(page)
         self.assertEqual((self.desk.slots.running(), len(self.transfers)), (0, 0))
         self.assertTrue(opened.closed)

@@ -24,11 +24,11 @@ class LauncherTests(DeskCase):
         (self.launchers / "svc-launcher.zip").symlink_to("/etc/passwd")
         return {"launcher_dir": self.launchers}
 
-    def test_it_is_listed_with_its_checksum_and_handed_out_without_a_key(self) -> None:
-        replies = self.browse("GET", "/content/v1/launcher")
-        names = [file["name"] for file in replies.json["files"]]
+    def test_the_launcher_is_listed_and_served_without_a_key(self) -> None:
+        page_of_list = self.browse("GET", "/content/v1/launcher")
+        names = [file["name"] for file in page_of_list.json["files"]]
         self.assertEqual(names, ["svc-launcher.pyz", "svc_launcher-0.1.0-py3-none-any.whl"])
-        item = replies.json["files"][0]
+        item = page_of_list.json["files"][0]
         self.assertEqual(item["sha256"], hashlib.sha256(BODY).hexdigest())
         page = self.browse("GET", item["url"])
         self.assertEqual((page.status, page.body), (200, BODY))
@@ -50,12 +50,14 @@ class LauncherTests(DeskCase):
             self.assertEqual(self.browse("GET", f"/content/v1/launcher/{name}").status, 404, name)
         self.assertEqual(self.browse("POST", "/content/v1/launcher").status, 405)
 
-    def test_one_that_has_changed_since_the_start_is_not(self) -> None:
+    def test_a_launcher_changed_since_the_start_is_not_served(self) -> None:
         path = self.launchers / "svc-launcher.pyz"
         path.write_bytes(b"another")
         os.utime(path, (1, 1))
-        replies = self.browse("GET", "/content/v1/launcher/svc-launcher.pyz")
-        self.assertEqual((replies.status, replies.json), (503, {"error": "file_unavailable"}))
+        page_of_list = self.browse("GET", "/content/v1/launcher/svc-launcher.pyz")
+        self.assertEqual(
+            (page_of_list.status, page_of_list.json), (503, {"error": "file_unavailable"})
+        )
 
 
 class NoLauncherTests(DeskCase):

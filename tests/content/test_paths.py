@@ -77,7 +77,7 @@ class PathTests(SynchronousTestCase):
     @proves("content: 400 bad_path")
     @given(st.lists(PIECES, max_size=8))
     @settings(max_examples=300, deadline=None)
-    def test_what_passes_stays_inside_the_folder_on_every_platform(self, parts: list[str]) -> None:
+    def test_accepted_paths_stay_inside_the_folder(self, parts: list[str]) -> None:
         raw = "".join(parts).encode()
         try:
             path = decode(raw)

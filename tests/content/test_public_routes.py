@@ -95,11 +95,11 @@ class NameTests(PublicCase):
         sent = Headers({"Host": [host]})
         for name, value in headers.items():
             sent.addRawHeader(name.replace("_", "-"), value)
-        text: Any = self.desk.answer(HttpRequest("GET", b"/content/v1/news", b"", sent, peer))
-        status: int = text.status
+        reply: Any = self.desk.answer(HttpRequest("GET", b"/content/v1/news", b"", sent, peer))
+        status: int = reply.status
         return status
 
-    def test_a_rebound_name_is_refused_whatever_proxy_it_claims(self) -> None:
+    def test_a_rebound_host_is_refused_despite_proxy_headers(self) -> None:
         self.desk.gateway_secret = Secret("s" * 40)
         self.assertEqual(self.status("evil.example"), 403)
         for name in self.FORGED:
@@ -108,7 +108,7 @@ class NameTests(PublicCase):
         self.assertEqual(self.status("evil.example", X_Svc_Gateway=""), 403)
 
     @proves("GET, HEAD /content/v1/news")
-    def test_one_that_knows_no_secret_answers_under_every_name(self) -> None:
+    def test_without_a_secret_every_host_is_accepted(self) -> None:
         for more in ({}, {"X_Svc_Gateway": "g" * 40, "X_Forwarded_For": "203.0.113.7"}):
             for host in ("play.example.org", "x", "127.0.0.1:61002"):
                 self.assertEqual(self.status(host, **more), 200, host)
@@ -124,14 +124,14 @@ class NameTests(PublicCase):
         self.assertEqual(self.status("203.0.113.1:443", X_Svc_Gateway="g" * 40), 200)
         self.assertEqual(self.status("game-host.overlay.example", peer="100.64.0.9"), 200)
 
-    def test_the_owner_is_told_once_what_is_missing(self) -> None:
+    def test_a_wrong_gateway_secret_is_warned_of_once(self) -> None:
         self.desk.gateway_secret = Secret("s" * 40)
         with capturedLogs() as events:
             for _ in range(3):
                 self.status("play.example.org", X_Svc_Gateway="g" * 40)
-        news = [event for event in events if event["log_level"].name == "warn"]
-        self.assertEqual(len(news), 1)
-        self.assertIn("refused a request with another gateway's secret", news[0]["log_format"])
+        warnings = [event for event in events if event["log_level"].name == "warn"]
+        self.assertEqual(len(warnings), 1)
+        self.assertIn("refused a request with another gateway's secret", warnings[0]["log_format"])
 
 
 class BrandingTests(PublicCase):
@@ -164,7 +164,7 @@ class BrandingTests(PublicCase):
     def test_branding_json_gives_order_credit_and_accent(self) -> None:
         self.put("a.jpg", JPG)
         self.put("b.png", PNG)
-        request = [
+        backgrounds = [
             "b.png",
             "b.png",
             "../x.png",
@@ -173,14 +173,15 @@ class BrandingTests(PublicCase):
             {"file": "a.jpg", "credit": " by\n\tme "},
         ]
         self.put(
-            "branding.json", json.dumps({"accent": " #D4A24C ", "backgrounds": request}).encode()
+            "branding.json",
+            json.dumps({"accent": " #D4A24C ", "backgrounds": backgrounds}).encode(),
         )
-        replies = self.listed()
+        document = self.listed()
         self.assertEqual(self.names(), ["b.png", "a.jpg"])
-        self.assertEqual(replies["accent"], "#d4a24c")
-        self.assertEqual([item["credit"] for item in replies["backgrounds"]], [None, "by me"])
+        self.assertEqual(document["accent"], "#d4a24c")
+        self.assertEqual([item["credit"] for item in document["backgrounds"]], [None, "by me"])
 
-    def test_what_is_left_out_is_told_once_until_it_changes(self) -> None:
+    def test_ignored_images_are_warned_of_when_they_change(self) -> None:
         self.put("a.jpg", JPG)
         self.put("b.jpg", PNG)
         with capturedLogs() as events:
@@ -191,8 +192,8 @@ class BrandingTests(PublicCase):
             (self.pictures / "b.jpg").unlink()
             (self.pictures / "c.png").unlink()
             self.names()
-        news = [event["names"] for event in events if event["log_level"].name == "warn"]
-        self.assertEqual(news, ["'b.jpg'", "'b.jpg', 'c.png'"])
+        warnings = [event["names"] for event in events if event["log_level"].name == "warn"]
+        self.assertEqual(warnings, ["'b.jpg'", "'b.jpg', 'c.png'"])
 
     @proves("GET, HEAD /content/v1/branding")
     def test_a_broken_branding_json_is_as_none(self) -> None:
@@ -202,7 +203,7 @@ class BrandingTests(PublicCase):
             self.assertEqual(self.names(), ["a.jpg"])
 
     @proves("GET, HEAD /content/v1/branding")
-    def test_it_is_read_again_every_ten_seconds_at_most(self) -> None:
+    def test_branding_is_read_every_ten_seconds_at_most(self) -> None:
         self.assertEqual(self.names(), [])
         self.put("a.jpg", JPG)
         self.clock.advance(9.9)
@@ -234,7 +235,7 @@ class BrandingTests(PublicCase):
             self.assertEqual(head.headers["content-length"], str(len(body)))
 
     @proves("GET, HEAD /content/v1/branding/<file>", "content: 404 not_found")
-    def test_what_is_no_such_image_is_404(self) -> None:
+    def test_an_invalid_image_is_404(self) -> None:
         self.put("x.jpg", PNG)
         self.put("secret.txt", b"x")
         self.put(".h.jpg", JPG)

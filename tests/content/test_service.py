@@ -127,7 +127,7 @@ class SettingsTests(ServiceCase):
 
 class StartTests(ServiceCase):
     @proves("settings of the content server")
-    def test_it_listens_everywhere_it_is_told(self) -> None:
+    def test_it_listens_on_every_configured_address(self) -> None:
         reactor = MemoryReactorClock()
         top = service.makeService(self.options(BIND_HOST="127.0.0.1,100.64.0.9"), reactor)
         start(top)
@@ -181,7 +181,7 @@ class StartTests(ServiceCase):
         self.assertEqual(json.loads(game_files.manifest.dump())["totalBytes"], 3)
 
     @proves("settings of the content server")
-    def test_a_program_that_no_player_has_is_warned_of_and_not_told(self) -> None:
+    def test_a_program_outside_the_manifest_is_warned_of(self) -> None:
         for name, news in (("b", "b"), ("B", ""), ("game.exe", ""), ("", "")):
             settings = self.options(CONTENT_GAME_PROGRAM=name).settings
             game_files = service.open_game_files(settings)

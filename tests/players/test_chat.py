@@ -105,7 +105,7 @@ class ChatClientTests(SynchronousTestCase):
         self.client.arrived('<iq type="get" id="p7"><ping xmlns="urn:xmpp:ping"/></iq>')
         self.assertEqual(self.paper.sent, ['<iq type="result" id="p7"/>'])
 
-    def test_what_is_not_xml_ends_the_session(self) -> None:
+    def test_text_that_is_not_xml_ends_the_session(self) -> None:
         self.client.arrived("<presence>")
         self.assertTrue(self.paper.closed)
 
