@@ -209,7 +209,7 @@ def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
     news.party_changed.connect(server.on_party_changed)  # every process sends these two
     news.sessions_ended.connect(server.on_sessions_ended)
     share_signal(board, news.guild_changed, GuildChanged, server.on_guild_changed)
-    connect_shared(board, news.renamed, Renamed, server.on_renamed)  # the metagame tells it
+    connect_shared(board, news.renamed, Renamed, server.on_renamed)  # published by the metagame
     share_signal(board, news.friend_accepted, FriendAccepted, server.on_friend_accepted)
     share_signal(board, news.unfriended, Unfriended, server.on_unfriended)
     share_signal(board, news.blocked, Blocked, server.on_blocked)

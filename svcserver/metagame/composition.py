@@ -1,9 +1,8 @@
-"""The composition of all features, and the signals between them. Only here all are known.
+"""The composition of all features, and the signals between them.
 
-Each feature has one factory, which gets the ``Parts`` and, after them, what else it needs.
-
-``Metagame`` makes the features, those of lower groups first, and connects them by signals;
-``service.py`` runs it as a process. Tests of features use ``Metagame`` alone.
+Each feature has one factory, which gets the ``Parts`` and its other collaborators. ``Metagame``
+makes the features, those of lower groups first, and connects them by signals; ``service.py`` runs
+it as a process. Tests of features use ``Metagame`` alone.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ class Metagame(Parts):
             ended.connect(lambda event: ports.close(event.account_id))
 
     def features(self) -> Iterator[Feature]:
-        """Every feature, each after those it may use; raises BadData for a bad data file."""
+        """Yield every feature, each after those it may use; raises BadData for a bad data file."""
         settings, ports = self.settings, self.game_ports
         yield from login(self, ports.note_network if ports is not None else None)
         yield from lookups(self)
@@ -173,7 +172,7 @@ class Metagame(Parts):
         yield from passports(self)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
-        """The front door with all rows; a broken data file ends the start."""
+        """Return the front door with all rows; a broken data file ends the start."""
         settings, observers = self.settings, (*observers, CountingRequests(self.counters))
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.wall_clock))
@@ -187,7 +186,7 @@ class Metagame(Parts):
         return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
-        """The chat, connected to the game's signals; None without CHAT=1."""
+        """Return the chat, connected to the game's signals; None without CHAT=1."""
         if not self.settings.chat:
             return None
         # XMPP and WebSocket take a fifth of a second to import

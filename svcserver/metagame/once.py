@@ -1,4 +1,4 @@
-"""A request is done once, although the gateway sends it again when the metagame ends under it.
+"""Executes a request once, although the gateway sends it again when the metagame dies.
 
 The gateway gives each POST, PUT, PATCH and DELETE a random id. The later attempts of a request have
 the same id, and a number above 1. Each row declares what they do:
@@ -10,11 +10,11 @@ A STORED act keeps the result of its transaction under the id, in that transacti
     gone = await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS)
     self.changed.send(gone)
 
-A later attempt reads that result, and ``work`` does not run again. What follows the transaction is
-made of the result, so a later attempt sends the news again and gives the same answer. A later
-attempt whose id is unknown runs as if it had just arrived.
+A later attempt reads that result, and ``work`` does not run again. Answer and signals are made from
+the result, so a later attempt sends the signals again and gives the same answer. A later attempt
+whose id is unknown runs as if it had just arrived.
 
-News of an act on the board is a part of its transaction already.
+Signals of an act on the board are part of its transaction already.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Again(Enum):
     # The same answer and no further effect, whatever others did in between. So are rows on which
     # only game servers write, for they do not call through the gateway.
     NATURAL = "natural"
-    STORED = "stored"  # the result of the first one is kept
-    NEVER = "never"  # it is refused: 502
+    STORED = "stored"  # the result of the first one is stored
+    NEVER = "never"  # refused with 502
 
 
 ATTEMPTS = Table(
@@ -95,7 +95,7 @@ def of_requests(name: str) -> Index:
 
 @frozen
 class StoredResult(Generic[T]):
-    """The result of an act on the board, and whose request that was."""
+    """The result of an act on the board, with the account and row of its request."""
 
     account_id: AccountId
     row: str
@@ -154,9 +154,9 @@ class Attempt:
     def unless(self, find: Callable[[Connection], tuple[T] | None], work: Work[T]) -> Work[T]:
         """Return ``work``, which stores the id itself, unless ``find`` returns its earlier result.
 
-        The first run of a first attempt does not look. Where another attempt is faster, the unique
-        id makes this transaction fail, so that the ledger runs it again. If ``work`` refuses before
-        that, nobody hears it: the gateway sends a second attempt when the connection is lost.
+        The first run of a first attempt does not call ``find``. If another attempt is faster, the
+        unique id makes this transaction fail, and the ledger runs it again. A refusal of ``work``
+        before that is lost: the gateway sends a second attempt when the connection breaks.
         """
         if not self.request_id:
             return work

@@ -1,6 +1,6 @@
 """The shapes of the bodies of refusals. The ``refuse`` of a row chooses one.
 
-What raises them is in ``kernel/refusals.py``, what makes these bodies of it in ``replies.py``.
+``kernel/refusals.py`` has the exceptions, and ``replies.py`` makes these bodies from them.
 """
 
 from __future__ import annotations

@@ -82,14 +82,16 @@ class Row(web.Row):
     real_only: bool = False  # exists only for accounts with real progression
     game_server: bool = False  # with real progression only a game server may write
     public: bool = False  # management routes the gateway lets through
-    signs_in: bool = False  # a key without its second factor is enough: the route asks for that
+    signs_in: bool = False  # a key without its second factor is enough: the route asks for it
     role: Role = Role.OWNER  # of an admin key: the least that is enough
     owners: tuple[tuple[str, str], ...] = ()  # arguments with values that need an owner's key
-    again: Again | None = None  # what a second attempt does; needed where the method may change
+    again: Again | None = (
+        None  # the effect of a second attempt; needed unless the method only reads
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.again is None and self.method not in ("GET", "HEAD"):
-            raise TypeError(f"{self.name} does not say what a second attempt does (again=)")
+            raise TypeError(f"{self.name} does not declare the effect of a second attempt (again=)")
 
     def least(self, request: HttpRequest) -> Role:
         """Return the lowest role whose admin key may send this request."""

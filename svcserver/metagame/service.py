@@ -58,7 +58,7 @@ def open_database(name: str, settings: Settings) -> Engine:
     """Migrate and prepare the database; it blocks, since no request may come before."""
     engine = make_engine(settings.database_url, settings.database_connections, NAME)
     try:
-        refuse_unsuitable(engine)  # a pooler of statements refuses the next line's transaction
+        refuse_unsuitable(engine)  # a statement pooler refuses the next line's transaction
         refuse_restored(engine)
         new = migrations.upgrade_apart(engine)
         moved = transact(engine, move_queued_keys)
@@ -79,7 +79,7 @@ def open_database(name: str, settings: Settings) -> Engine:
 def _where(url: URL) -> str:
     """Return the file's whole path, since a relative one may be the fault; else name and server.
 
-    Nothing else of the URL is for a log: it says who logs in there.
+    The rest of the URL must not be logged: it has the credentials.
     """
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or "").resolve())
@@ -91,7 +91,7 @@ def _note_key(tx: Connection, settings: Settings) -> None:
     try:
         key = load_private(settings.signing_private_key.reveal())
     except BadKey:
-        return  # nobody can log in, which is logged where tokens are signed
+        return  # the signing of tokens logs that log-in is impossible
     note_signing(tx, key_id(key.public_key()), epoch())
 
 
@@ -99,7 +99,7 @@ def open_board(
     settings: Settings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
     """Return the board and its services; one in memory is saved beside the database."""
-    secret = settings.signing_private_key.reveal()  # all workers have it, and the engine has not
+    secret = settings.signing_private_key.reveal()  # shared by all workers, unknown to the engine
     return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 
 

@@ -1,4 +1,4 @@
-"""Bounds that several features keep: entries of one kind (ACHIEVEMENTS_MAX), durations."""
+"""Bounds of several features: entries of one kind (ACHIEVEMENTS_MAX), durations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from svcserver.kernel.refusals import Conflict
 
-INT_MAX = 2**31 - 1  # what the client's counters hold
+INT_MAX = 2**31 - 1  # the maximum of the client's counters
 MAX_HOURS = 1e9  # of an entitlement; a longer duration is refused
 
 

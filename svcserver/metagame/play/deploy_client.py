@@ -1,6 +1,6 @@
 """The client of the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
 
-What is not one of the specification's two routes is asked with a ticket of the machine.
+Requests to other routes than the two of the specification carry a ticket of the machine.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from svcserver.metagame.play.matches import Server
 log = Logger()
 
 LIST_TIMEOUT_S = 2.0
-HANDLE_TIMEOUT_S = 30.0  # one that is deaf is killed after ten seconds
-RESTARTS_S = 3.0  # so long nothing listens while the deploy server restarts
-AGAIN_S = 0.25  # between two tries meanwhile
+HANDLE_TIMEOUT_S = 30.0  # a game server that ignores signals is killed after ten seconds
+RESTARTS_S = 3.0  # the time that a restart of the deploy server takes
+AGAIN_S = 0.25  # between two tries during a restart
 ACTOR = "svc-metagame"
 REFUSALS: dict[int, type[Refusal]] = {400: Malformed, 404: Missing, 409: Conflict}
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
@@ -44,7 +44,7 @@ class Busy(Exception):
 class DeployFailed(Exception):
     """There is no usable answer; ``was_asked`` unless the request cannot have arrived.
 
-    ``status`` is that of an answer which is no JSON; 0 where there is none.
+    ``status`` is the status of an answer that is no JSON; 0 without an answer.
     """
 
     def __init__(self, why: str, status: int = 0) -> None:
@@ -60,7 +60,7 @@ class DeployFailed(Exception):
 class DeployClient:
     """``http`` is a treq client; ``address`` is host:port without a scheme.
 
-    ``secret`` is the signing key, of which the tickets for the owner's routes are made.
+    ``secret`` is the signing key; it makes the tickets for the owner's routes.
     """
 
     http: Any
@@ -100,7 +100,7 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers; None without an answer.
 
-        Of one that answers and has no list nothing is known to run, so nobody waits for its end.
+        A deploy server without a list gives an empty set, so no launch waits for a server to end.
         """
         status, listed = await self._list()
         if listed is None:
@@ -125,7 +125,7 @@ class DeployClient:
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
         """Start, stop or restart one; return the id of what runs now. Raises Refusal.
 
-        Raises Unanswered where it was asked and has not said what came of it.
+        Raises Unanswered if the request was sent and its outcome is unknown.
         """
         body = {"Act": act, "Id": server_id, "Kind": kind}
         reply = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
@@ -234,9 +234,9 @@ def _is_port(port: int) -> bool:
 
 
 # Keys of game servers that the deploy server made, one for each launch.
-# Nothing about them is kept here: the deploy server, which owns the processes, is asked, so that
-# a key ends with its game server and outlives a restart of the metagame.
-AT_ONCE = 16  # questions under way
+# Nothing about them is stored here. The deploy server owns the processes and answers for each key,
+# so a key ends with its game server and survives a restart of the metagame.
+AT_ONCE = 16  # look-ups at once
 MAX_WAITING = 1_024
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 

@@ -1,6 +1,7 @@
-"""Maintenance mode: no new hunts begin, those under way end. On the board: one for all workers.
+"""Maintenance mode: new hunts are paused while running hunts end.
 
-The database keeps it, too (``owner/maintenance``), so that it outlives a crash.
+It is on the board, for all workers, and in the database (``owner/maintenance``), so that it
+survives a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Then(StrEnum):
     NOTHING = ""
     STOP = "stop"
     RESTART = "restart"
-    STOPPING = "stopping"  # the stack has been told; no hunt begins until it has done it
+    STOPPING = "stopping"  # the stack has its order; no hunt begins until it is carried out
     RESTARTING = "restarting"
 
 

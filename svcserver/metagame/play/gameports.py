@@ -1,8 +1,7 @@
 """Closes the UDP game ports for players whose sessions have ended.
 
-A game server lets whoever reaches it go on playing, so a ban or a kick also takes the player's
-address out of the firewall rule, which the gateway's reports opened. The allowlist helper is asked
-to; where others play from the same network it stays open, since it is theirs, too.
+A game server serves everyone who reaches it. So a ban or a kick also makes the allowlist helper
+take the player's address out of the firewall rule. A network from which others play stays open.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ NEVER = float("-inf")
 MAX_PLAYERS = 16_384
 MAX_NETWORKS = 4  # of one player; the oldest gives way
 MAX_UNDER_WAY = 256  # withdrawals at once
-HERE_S = 120.0  # who was heard so long ago still plays
-LATE_S = 1.0  # a request that was let in before the end may be heard of so much later
+HERE_S = 120.0  # a player seen within this time still plays
+LATE_S = 1.0  # a request from before the end may be recorded this much later
 AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # after tries that failed
 TWICE_S = allowlist_client.LATE_S  # then once more: a gateway's report may have crossed the first
 
@@ -140,7 +139,7 @@ class GamePorts:
             )
         except CancelledError:
             raise
-        except Exception as error:  # refused, cut, silent: asked again
+        except Exception as error:  # refused, cut, silent: retried
             return repr(error)
         return None
 

@@ -28,7 +28,7 @@ class Server:
 
 
 class HuntGroup(Protocol):
-    """A party as these rules see it: two to four members, one of whom leads."""
+    """A party of two to four members, with a leader."""
 
     @property
     def id(self) -> str: ...
@@ -42,31 +42,33 @@ class HuntGroup(Protocol):
 
 @define
 class Match:
-    """One launch for one or more players, open in one act, which keeps what it changed."""
+    """One launch for one or more players, open in one transaction, which stores its changes."""
 
     id: str
     mode: str
     hunt_id: str
     args: str
     players: list[AccountId]
-    expects: bool  # whether the deploy server is told whom to expect
+    expects: bool  # whether the request to the deploy server names the players
     created_at: float
     party_id: str | None = None
     leader: AccountId | None = None  # of the party
     joined_at: float = 0.0  # the last joiner
     state: MatchState = MatchState.MATCHING
     server: Server | None = None
-    asking_until: float = 0.0  # the asker says so again in time, unless it has died; 0: nobody asks
+    asking_until: float = 0.0  # renewed by the requesting worker while it lives; 0: no request
     queued: bool = False
     retry_at: float = 0.0
     refused_at: float | None = None
     ready_at: float = 0.0
     sent_at: float | None = None
     known_as: dict[AccountId, str] = field(factory=dict)  # each player's candidate id
-    told: set[AccountId] = field(factory=set)  # who has learned the server's address
-    elsewhere: dict[AccountId, float] = field(factory=dict)  # who asked for a world since, and when
-    counts_for: set[AccountId] = field(factory=set)  # who starts no other while it runs
-    ended: bool = False  # the server is known to run no more
+    told: set[AccountId] = field(factory=set)  # the players who have the server's address
+    elsewhere: dict[AccountId, float] = field(
+        factory=dict
+    )  # the players who asked for a world since, and the time
+    counts_for: set[AccountId] = field(factory=set)  # the players who start no other while it runs
+    ended: bool = False  # the server is known to have ended
 
     @property
     def takes_a_port(self) -> bool:
@@ -96,7 +98,7 @@ class MatchEntry:
     mode: str
     hunt_id: str
     match: Match
-    hold_until: float = 0.0  # answers MATCHING until then, though the server is known
+    hold_until: float = 0.0  # MATCHING until then, although the server is known
 
     def state(self, now: float) -> MatchState:
         """Return the state for this player."""
@@ -135,7 +137,7 @@ class Sent:
 class StoredMatches(Protocol):
     """The state that the rules need, within one transaction of the board.
 
-    A match is the same object throughout the act, and what was changed of it is kept.
+    A match is the same object throughout the transaction, which stores its changes.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Breadcrumbs: what is new to a character in the client's menus, kept as the client sends it.
+"""Breadcrumbs: marks of new things in the client's menus, stored as the client sends them.
 
 Spec: 1 §4 Progression.
 """

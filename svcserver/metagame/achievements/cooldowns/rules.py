@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_ONE_TIME = re.compile(r"[0-9A-F]{32}\Z")  # a game server makes such an id for one use
+_ONE_TIME = re.compile(r"[0-9A-F]{32}\Z")  # game servers make these ids for one use
 
 
 def expired(started: Mapping[str, str], yesterday: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""Entitlements: what an account may use, for hours or for ever. Spec: 1 §4 Progression."""
+"""Entitlements: rights of an account, for hours or for ever. Spec: 1 §4 Progression."""

@@ -330,7 +330,7 @@ class ProgressionManagementRoutes:
     def _entry(
         self, call: Call[Any], show: Callable[[AccountId, T], Any], action: str
     ) -> EventEntry[T]:
-        """The event log's entry, whose reply begins with the account that the body names."""
+        """Return the event log's entry for the account that the body names."""
         user_id = call.body.user_id
         return recorded.entry(self.acting, call, user_id, partial(show, user_id), action)
 

@@ -211,7 +211,7 @@ def selected(paths: Paths, chosen: str | None, default: str) -> str:
     return chosen if chosen is not None and chosen in paths else default
 
 
-# -- what the owner's operations give -----------------------------------------
+# -- results of the owner's operations ----------------------------------------
 
 
 @frozen

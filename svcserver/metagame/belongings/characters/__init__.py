@@ -1,1 +1,1 @@
-"""Characters: JSON documents with a version, of which older saves are kept."""
+"""Characters: JSON documents with a version and a history of saves."""

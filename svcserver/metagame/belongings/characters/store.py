@@ -124,7 +124,7 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """Stored characters, inside one transaction; ``request_id`` is kept with what is saved."""
+    """Stored characters, inside one transaction; ``request_id`` is stored with each save."""
 
     tx: Connection
     request_id: str = ""

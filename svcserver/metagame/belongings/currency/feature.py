@@ -62,7 +62,7 @@ class ReconcileReply(TypedDict):
 
 @frozen
 class CurrencyActs:
-    """Joins the fixed values with what an account holds; ``kept`` reads the latter."""
+    """Joins the fixed values with an account's own, which ``read_balance`` returns."""
 
     currencies: Currencies
     read_balance: Callable[[Connection, AccountId], Balance]

@@ -1,4 +1,4 @@
-"""Balances: fixed values, overlaid by what is held.
+"""Balances: fixed values, overlaid by the account's own.
 
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """

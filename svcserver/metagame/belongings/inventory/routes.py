@@ -30,7 +30,7 @@ from svcserver.web.routes import Answer, Feature, bare
 
 @frozen
 class InventoryRoutes:
-    """Read and change what characters hold."""
+    """Read and change the inventories of characters."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: InventoryActs

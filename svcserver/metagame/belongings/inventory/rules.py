@@ -108,7 +108,7 @@ class InventoryPlan:
     oddities: list[str] = field(factory=list)
 
     def report(self, deal: Transaction, policy: Policy) -> Mapping[str, int]:
-        """Return the totals for the reply; those of stacks only removed if the policy says so."""
+        """Return the totals for the reply; stacks that are only removed are in it by policy."""
         if policy.report_removals:
             return self.totals
         return {catalog_id: self.totals[catalog_id] for catalog_id in deal.added}
@@ -122,8 +122,8 @@ def plan(
 ) -> InventoryPlan:
     """Return the effect of ``deal`` on a character that holds these stacks and instanced items.
 
-    Only those matter that the transaction touches. Raises Conflict for an older version or (where
-    the policy says so) an overspend, and Malformed for a total that no client could hold.
+    Both need only the entries that the transaction touches. Raises Conflict for an older version
+    or (by policy) an overspend, and Malformed for a total that no client could hold.
     """
     result = InventoryPlan()
     _plan_stacks(result, deal, stacks, policy)

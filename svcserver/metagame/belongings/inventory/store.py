@@ -181,7 +181,7 @@ _PUT_SIZE = Upsert(INVENTORY_SIZES)
 
 @define  # not frozen: one is made for every transaction
 class SqlInventory:
-    """Stored belongings, inside one transaction; an account's log is kept to ``log_bytes``."""
+    """Stored belongings, inside one transaction; an account's log is cut to ``log_bytes``."""
 
     tx: Connection
     log_bytes: int = LOG_BYTES

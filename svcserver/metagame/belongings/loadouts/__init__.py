@@ -1,1 +1,1 @@
-"""Loadouts: the sets of weapon and armour that a character keeps, and their history."""
+"""Loadouts: a character's sets of weapons and armour, and their history."""

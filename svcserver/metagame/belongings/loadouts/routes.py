@@ -37,9 +37,9 @@ class LoadoutRoutes:
 
     @routes.row("GET", "/loadout/<user_id>/<character_id>/all", reply=Envelope[LoadoutPayload])
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """Every saved loadout of the character, and how many it may have.
+        """Return the saved loadouts of the character and its number of slots.
 
-        The persistent part is what all of them share, such as emotes and banner.
+        All loadouts share the persistent part, such as emotes and banner.
         """
         owner = self.acting.reads(call, user_id)
         return Answer(
@@ -74,7 +74,7 @@ class LoadoutRoutes:
         again=Again.NATURAL,
     )
     async def unlock(self, call: Call, user_id: str, character_id: str, num_slots: str) -> Answer:
-        """Let the character keep more loadouts, up to 5."""
+        """Unlock more loadout slots for the character, up to 5."""
         owner = self.acting.writes(call, user_id)
         unlocked = await self.acts.unlock(owner, character_id, num_slots)
         return enveloped(wire.counts(unlocked, real=True))
@@ -86,7 +86,7 @@ class LoadoutRoutes:
         reply=Envelope[SlotCounts],
     )
     async def slot_count(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """How many loadouts the account and the character may keep now, and at most."""
+        """Return the number of loadout slots of the account and the character, and the maximum."""
         owner = self.acting.reads(call, user_id)
         return enveloped(wire.counts(await self.acts.counts(owner, character_id), real=True))
 
@@ -100,7 +100,7 @@ class LoadoutRoutes:
         again=Again.NATURAL,
     )
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
-        """Say which of the loadouts is worn."""
+        """Choose the active loadout."""
         await self.acts.activate(self.acting.writes(call, user_id), character_id, index)
         return Answer(200, wire.ACTIVATED)
 

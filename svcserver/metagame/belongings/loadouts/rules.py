@@ -26,7 +26,7 @@ class Defaults:
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """The first slot and what all slots share, by their names on the wire."""
+        """The first slot and the shared part, by their names on the wire."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 

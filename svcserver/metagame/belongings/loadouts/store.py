@@ -137,14 +137,14 @@ class SqlLoadouts:
         return self._read(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
-        """The elements of a version by name; None when there is no such version."""
+        """Return the elements of a version by name; None without such a version."""
         text = self.saved(character_id, version)
         return None if text is None else self._read(ids_of(text))
 
     def saved_by(
         self, loadout: Loadout, request_id: str
     ) -> tuple[Loadout, dict[str, bytes]] | None:
-        """The loadout and its elements as this request has saved them."""
+        """Return the loadout and its elements as this request saved them."""
         values = {"character": loadout.character_id, "request": request_id}
         row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:

@@ -20,7 +20,7 @@ from svcserver.metagame.belongings.loadouts.rules import (
 
 
 class SlotCounts(TypedDict):
-    """How many loadouts may be kept, of the account and of the character; now and at most."""
+    """The numbers of loadout slots of the account and of the character, and the maximums."""
 
     num_account_slots: int
     max_account_slots: int
@@ -69,10 +69,7 @@ def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
 
 
 def show(loadout: Loadout, elements: Mapping[str, bytes], *, real: bool) -> dict[str, Any]:
-    """Every saved loadout of the character, and how many it may have.
-
-    The persistent part is what all of them share, such as emotes and banner.
-    """
+    """Return the reply with all saved loadouts and the numbers of slots."""
     slots = sorted(name for name in elements if name != PERSISTENT)
     return envelope(
         {

@@ -41,7 +41,7 @@ class SaveHistoryRoutes:
         query={"UserId": str, "CharacterId": str},
     )
     async def read(self, call: Call) -> Answer:
-        """Which saves are kept of a character, or of all of an account's, without their data."""
+        """Return the saves of a character, or of an account's characters, without their data."""
         user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
             raise Malformed("UserId or CharacterId is missing")

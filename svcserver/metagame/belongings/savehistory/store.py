@@ -94,11 +94,11 @@ class Thinning:
         return cls(Retention(keep, settings.save_history_hourly, settings.save_history_daily))
 
     def characters(self, tx: Connection, character_id: CharacterId, now: float) -> None:
-        """Thin a character's history. The newest save is always kept."""
+        """Thin a character's history. The newest save always stays."""
         self._thin(tx, _TIMES, _DROP, character_id, now)
 
     def loadouts(self, tx: Connection, character_id: CharacterId, now: float) -> None:
-        """Thin a loadout's history, and drop elements that no kept row lists."""
+        """Thin a loadout's history, and drop elements that no row lists any more."""
         if not self._thin(tx, _LOADOUT_TIMES, _DROP_LOADOUT, character_id, now):
             return
         wanted = {"character": character_id}

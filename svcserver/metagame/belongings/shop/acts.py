@@ -47,9 +47,9 @@ class Entitlements(Protocol):
 
 @frozen
 class ShopActs:
-    """List what remains, issue purchase tokens, redeem them.
+    """List remaining offers, issue purchase tokens, redeem them.
 
-    ``entitlements`` gives the entitlements on an open transaction.
+    ``entitlements`` returns the entitlements on an open transaction.
     """
 
     catalogue: Catalogue

@@ -1,4 +1,4 @@
-"""Rules of the store: what may be bought, and granting it exactly once. Spec: 1 §3, §4 Store."""
+"""Rules of the store: offers for sale, and exactly one grant of a purchase. Spec: 1 §3, §4 Store."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
 
 
 def is_allowed(offer: Offer) -> bool:
-    """Return whether the offer is free and grants something, but only what the store may grant."""
+    """Return whether the offer is free, is not empty, and has only items that the store may grant."""
     if offer.price != 0 or not (offer.items or offer.entitlements):
         return False
     if offer.repeatable:
@@ -71,7 +71,7 @@ def is_allowed(offer: Offer) -> bool:
 
 
 def priced_in(currency: str) -> None:
-    """Check the currency in a path, of which there is only one; raises Malformed."""
+    """Raise Malformed unless the path names the only currency."""
     if currency != CURRENCY:
         raise Malformed("unknown currency")
 

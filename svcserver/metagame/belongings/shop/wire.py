@@ -9,7 +9,7 @@ from svcserver.metagame.belongings.shop.catalogue import Offer
 
 
 class OfferedItem(TypedDict):
-    """An item of an offer, and how many of it the active character gets."""
+    """An item of an offer, and the quantity that the active character gets."""
 
     catalogId: str
     quantity: int

@@ -130,7 +130,7 @@ class MatchmakingActs:
         await attempt.transact(self.matches.board, work, RESULTS)
 
     async def leave(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Take this player alone out of what it waits for; its group stays."""
+        """Take only this player out of the wait; the group stays."""
 
         def work(transaction: BoardTransaction) -> None:
             with self.matches.rules_on(transaction) as rules:

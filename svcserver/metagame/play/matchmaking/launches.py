@@ -1,17 +1,16 @@
 """The bound on game servers that one player or party may start. Spec: 1 §4 Matchmaking.
 
-A hunt or a tutorial takes a port of its own until its server ends by itself, up to a minute after
-the last player has left. So every running server is counted for at least one account, and an
-account that one is counted for starts no other while it runs, up to an hour: N accounts have N
-servers.
+A hunt or a tutorial takes a port until its server ends, up to a minute after the last player has
+left. So every running server counts for at least one account, for up to an hour. An account with a
+counted server starts no other: N accounts have N servers.
 
-A launch is counted for those of its players who had none counted. Whoever asks for the city or the
-dojo has left it, and it is counted for the others; for the last of them until it has ended. That
-rests on nothing a client says of itself: who says they left and stays gains no server by it.
+A launch counts for those of its players who had none. A player who asks for the city or the dojo
+has left it; then it counts for the others, and for the last of them until it has ended. A client
+that claims to have left and stays gains no server.
 
-One exception keeps a player from being held up by another: a server that still runs ``EMPTY_S``
-after its last player left has somebody on it, and if it was launched for several, it is not known
-who; that player may start a second one then. Nobody who is on two running servers starts a third.
+One exception protects a player from the others: a server that still runs ``EMPTY_S`` after its last
+player left is still in use. If it was launched for several players, each may start a second one.
+An account on two running servers starts no third.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Launches:
 
     def elsewhere(self, player: AccountId) -> None:
         """Record that the player asked for the city or the dojo, and so has left the hunt."""
-        for match in self._live(player):  # one that failed or waits is counted anew when it begins
+        for match in self._live(player):  # a launch that failed or waits is counted when it begins
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)

@@ -21,7 +21,7 @@ from svcserver.metagame.play.matchmaking.store import LiveMatches
 
 log = Logger()
 
-ALIVE_S = 5.0  # between two signs that this process still asks
+ALIVE_S = 5.0  # between two signs of life of a request
 
 
 @define
@@ -31,7 +31,9 @@ class Launching:
     matches: LiveMatches
     deploy: DeployClient
     clock: IReactorTime
-    _running: dict[str, dict[Deferred[None], None]] = field(factory=dict, init=False)  # who waits
+    _running: dict[str, dict[Deferred[None], None]] = field(
+        factory=dict, init=False
+    )  # the waiting polls of each match
 
     def wait(self, match_id: str, seconds: float) -> Deferred[None]:
         """Return a Deferred that fires when the match is decided or ``seconds`` have passed."""
@@ -53,7 +55,7 @@ class Launching:
     def start(self, match_id: str, request: LaunchRequest) -> None:
         """Request the game server of this match; a second call does nothing."""
         if match_id in self._running:
-            return  # ours, though we could not say so in time
+            return  # this worker has it, although its sign of life was late
         self._running[match_id] = {}
         work = Deferred.fromCoroutine(self._launch(match_id, request))
         alive = Every(self.clock, ALIVE_S, lambda: self._lives(match_id), "a launch's sign of life")
@@ -90,7 +92,7 @@ class Launching:
             log.warn("no game server for {hunt}: {why}", hunt=request.hunt_id, why=str(why))
             await on_match(match_id, lambda rules, match: rules.failed(match))
         except Exception:
-            # a defect, but who asked must not be left asking
+            # a defect must not leave the players waiting
             log.failure("a launch for {hunt} failed", hunt=request.hunt_id)
             await on_match(match_id, lambda rules, match: rules.failed(match))
         else:
@@ -98,7 +100,7 @@ class Launching:
 
 
 def _failed(why: Failure) -> None:
-    if why.check(Unavailable):  # where live state is kept: another poll asks again
+    if why.check(Unavailable):  # the board is down: another poll retries
         log.warn("a launch was not recorded: {why}", why=why.getErrorMessage())
     else:
         log.failure("a launch failed", why)

@@ -60,7 +60,7 @@ class MatchmakingRoutes:
     async def status(self, call: Call) -> Answer:
         """Return the state of the caller's search for a game server, and its address.
 
-        Clients ask again every ten seconds: groups are closed and game servers started by that.
+        Clients poll every ten seconds. These polls close groups and start game servers.
         """
         standing = await self.acts.poll(call.player)
         return Answer(

@@ -25,8 +25,8 @@ GROUP = 4
 GROUP_WAIT_S = 20.0  # without a new joiner
 RETRY_S = 10.0
 RETRY_FOR_S = 300.0
-ASKED_S = 15.0  # so long after its last word an asker counts as dead
-LOOK_AGAIN_S = 1.0  # whether an earlier game server has ended
+ASKED_S = 15.0  # a requesting worker without a sign of life for this time is dead
+LOOK_AGAIN_S = 1.0  # to see whether an earlier game server has ended
 SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
 SHOWN_S = 60.0  # a sent party candidate in the party poll
@@ -99,7 +99,7 @@ class Matchmaker:
         if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
-            return False  # back from elsewhere: the leader wants the hunt anew
+            return False  # back from elsewhere: the leader wants a new hunt
         if player in current.players and request.game_mode == current.mode:
             return current.state is MatchState.MATCHING or now - current.created_at < FOLLOW_S
         return (
@@ -231,8 +231,8 @@ class Matchmaker:
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, the launch counts from now on.
 
-        If not, whoever has not left their earlier hunt is sent there again, and who went to
-        the city meanwhile waits until that game server has ended, as for capacity.
+        If not, players who have not left their earlier hunt are sent there again. Players who went
+        to the city wait until that game server has ended, as they do for capacity.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -250,7 +250,7 @@ class Matchmaker:
                 self.stored.set_party(match.party_id, earlier)
         return False
 
-    # -- what the deploy server said ---------------------------------------
+    # -- answers of the deploy server --------------------------------------
 
     def ready(self, match: Match, server: Server) -> None:
         match.asking_until, match.server, match.state = 0.0, server, MatchState.IN_PROGRESS
@@ -265,7 +265,7 @@ class Matchmaker:
         match.asking_until = 0.0
         if match.refused_at is None:
             match.refused_at = self.stored.now
-        for player in list(match.players):  # who left meanwhile is not expected again
+        for player in list(match.players):  # players who left are not expected again
             if not self._is_in(player, match):
                 self._drop(player, match)
 
@@ -337,7 +337,7 @@ class Matchmaker:
         self.stored.place(player, None)
         match = entry.match
         if match.state is MatchState.IN_PROGRESS or match.is_asking(self.stored.now):
-            return  # the launch under way goes on for whoever is expected
+            return  # the launch goes on for the expected players
         match.asking_until = 0.0
         self._drop(player, match)
 

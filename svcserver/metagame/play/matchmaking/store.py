@@ -85,7 +85,7 @@ def _converted(
 
 MATCH_FIELDS = tuple(attribute.name for attribute in fields(KeptMatch))
 
-# a match outlasts what names it
+# a match lives longer than the entries that name it
 MATCHES = Kind("matches", KeptMatch, lives_s=2 * FORGET_S, kept_by_reading=True)
 PLACES = Kind("candidates", KeptEntry, lives_s=FORGET_S)
 QUEUES = Kind("queues", str, lives_s=FORGET_S)
@@ -115,7 +115,7 @@ class BoardMatches:
         return self.transaction.new_id()
 
     def save(self) -> None:
-        """Keep the matches that have changed; one that nobody waits for or plays in goes."""
+        """Store the changed matches, and drop those without players."""
         for match_id, (before, match) in self._loaded.items():
             if match.is_deserted:
                 self.transaction.drop(MATCHES, match_id)
@@ -235,7 +235,7 @@ class LiveMatches:
         return self.transact(job)
 
     def forget(self, player: AccountId) -> Deferred[None]:
-        """Drop what is kept of a player whose sessions have ended."""
+        """Drop the data of a player whose sessions have ended."""
         return self.transact(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:

@@ -60,13 +60,13 @@ class PresenceActs:
 ONLINE_S = 90.0
 
 
-# not sealed: a forged one shows somebody online, and grants nothing
+# not sealed: a forged entry shows a player online, and grants nothing
 BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True, sealed=False)
 
 
 @frozen
 class Online:
-    """Everybody's last heartbeat. ``also_heard``: what it keeps alive in the same transaction."""
+    """The last heartbeats. ``also_heard`` functions run in the transaction of each."""
 
     board: Board
     also_heard: tuple[Callable[[BoardTransaction, AccountId], None], ...] = ()
@@ -74,7 +74,7 @@ class Online:
     def mark_seen(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
         """Store a heartbeat, without reading, so that the transaction never runs again.
 
-        One that cannot be kept is followed by another.
+        A heartbeat that cannot be stored is lost; the next one follows.
         """
 
         def work(transaction: BoardTransaction) -> None:
@@ -114,7 +114,9 @@ class PresenceRoutes:
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: PresenceActs
-    on_beat: Callable[[AccountId, HttpRequest], object] | None = None  # told who calls from where
+    on_beat: Callable[[AccountId, HttpRequest], object] | None = (
+        None  # gets each player and request
+    )
 
     @routes.row(
         "POST",

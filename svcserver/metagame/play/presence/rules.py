@@ -12,7 +12,7 @@ from svcserver.kernel.ids import AccountId
 _CITY = re.compile(r"[a-z]+_\d{2}_persistent\Z", re.IGNORECASE)
 _DOJO = "training_dojo_persistent"
 _TUTORIAL = "dia_moss_triforce"
-LONGEST = 512  # characters of a map path or state word that are kept
+LONGEST = 512  # characters stored of a map path or state word
 
 
 @frozen
