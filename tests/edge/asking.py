@@ -8,8 +8,8 @@ H = b"Host: localhost\r\n"
 GET = b"GET /g HTTP/1.1\r\n" + H + b"\r\n"
 
 
-def status(said: bytes) -> int:
-    return int(said.split(b" ", 2)[1]) if said else 0
+def status(reply: bytes) -> int:
+    return int(reply.split(b" ", 2)[1]) if reply else 0
 
 
 def chunked(*parts: bytes) -> bytes:

@@ -48,7 +48,7 @@ class Ask:
         return b"GET" if self.kind == "get" else b"POST"
 
     def body(self) -> bytes:
-        """What the upstream must get, if anything."""
+        """The body that the upstream must get, if any."""
         return b"" if self.kind == "get" else b"%d" % (self.number % 10) * self.size
 
     def answer(self) -> bytes:
@@ -144,12 +144,12 @@ class World:
         """Answer the oldest request that has arrived whole, if its connection is read."""
         self.upstream.seen()
         for wire, reader in zip(self.upstream.wires, self.upstream.readers, strict=True):
-            last = reader.seen[-1] if reader.seen else None
+            last = reader.requests[-1] if reader.requests else None
             if last is None or not last.complete or wire.ended or wire.paused:
                 continue
-            if sum(one.complete for each in self.upstream.readers for one in each.seen) > (
-                self.answered
-            ):
+            if sum(
+                request.complete for each in self.upstream.readers for request in each.requests
+            ) > (self.answered):
                 self.answered += 1
                 self.say(wire, b"to " + last.target[1:])
             return
@@ -173,22 +173,22 @@ class World:
                 self.step(what)
 
 
-def bodies(said: bytes) -> list[bytes]:
+def bodies(reply: bytes) -> list[bytes]:
     """The bodies of a row of answers."""
-    found: list[bytes] = []
-    while said:
-        head, _, rest = said.partition(b"\r\n\r\n")
+    result: list[bytes] = []
+    while reply:
+        head, _, rest = reply.partition(b"\r\n\r\n")
         if head.startswith(b"HTTP/1.1 403 "):
-            found.append(CLOSED)
-            said = rest.partition(b"}")[2]
+            result.append(CLOSED)
+            reply = rest.partition(b"}")[2]
         elif b"Transfer-Encoding: chunked" in head:
-            chunks, _, said = rest.partition(b"0\r\n\r\n") if rest[:1] != b"0" else (b"", b"", b"")
-            found.append(b"".join(chunks.split(b"\r\n")[1::2]))
+            chunks, _, reply = rest.partition(b"0\r\n\r\n") if rest[:1] != b"0" else (b"", b"", b"")
+            result.append(b"".join(chunks.split(b"\r\n")[1::2]))
         else:
             size = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
-            found.append(rest[:size])
-            said = rest[size:]
-    return found
+            result.append(rest[:size])
+            reply = rest[size:]
+    return result
 
 
 class AnyOrderTests(SynchronousTestCase):
@@ -206,7 +206,7 @@ class AnyOrderTests(SynchronousTestCase):
             world.step(what)
         world.finish()
         self.assertEqual(bodies(world.client.value()), [ask.answer() for ask in asks])
-        arrived = [(one.method, one.body) for one in world.upstream.seen()]
+        arrived = [(request.method, request.body) for request in world.upstream.seen()]
         passed = [(ask.method, ask.body()) for ask in asks if ask.kind != "refused"]
         self.assertEqual(sorted(arrived), sorted(passed))
         self.assertEqual(world.client.over, leaves)

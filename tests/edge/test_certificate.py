@@ -70,10 +70,10 @@ class MakingTests(SynchronousTestCase):
 class CheckingTests(SynchronousTestCase):
     @proves("gateway: certificate made and checked at start")
     def test_a_pair_that_no_client_would_take_is_refused(self) -> None:
-        good, other = make_pair(["a"], now=NOW), make_pair(["a"], now=NOW)
+        good, second = make_pair(["a"], now=NOW), make_pair(["a"], now=NOW)
         year = timedelta(days=366)
         for pair, when, what, words in (
-            (Pair(good.certificate, other.key), NOW, "key", "does not belong"),
+            (Pair(good.certificate, second.key), NOW, "key", "does not belong"),
             (good, NOW + 11 * year, "certificate", "expired"),
             (good, NOW - year, "certificate", "not valid before"),
             (Pair(b"x", good.key), NOW, "certificate", "not a PEM"),

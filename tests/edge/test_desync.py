@@ -17,7 +17,7 @@ from tests.support.proves import proves
 
 
 def lapse(case: Case, edge: Edge, verdict: int, pieces: int) -> str:
-    """What went wrong, or nothing."""
+    """Return the fault, or nothing."""
     wire = edge.connect()
     data = case.data + SMUGGLED
     cuts = [len(data) * n // pieces for n in range(pieces + 1)]
@@ -25,18 +25,18 @@ def lapse(case: Case, edge: Edge, verdict: int, pieces: int) -> str:
         if not wire.ended:
             wire.protocol.dataReceived(data[begin:end])
         edge.upstream.serve()
-    seen = edge.upstream.seen()
-    said = wire.value()
+    requests = edge.upstream.seen()
+    reply = wire.value()
     if verdict > 0:
-        if [one.target for one in seen if one.complete]:
-            return f"{len(seen)} requests arrived"
-        if not said.startswith(b"HTTP/1.1 %d " % verdict) or said.count(b"HTTP/1.1 ") != 1:
-            return f"answered {said[:60]!r}"
+        if [request.target for request in requests if request.complete]:
+            return f"{len(requests)} requests arrived"
+        if not reply.startswith(b"HTTP/1.1 %d " % verdict) or reply.count(b"HTTP/1.1 ") != 1:
+            return f"answered {reply[:60]!r}"
         return "" if wire.over else "the connection goes on"
-    targets = [one.target for one in seen]
-    if len(seen) != -verdict or targets[-1] != b"/smuggled" or seen[0].body != case.body:
-        return f"arrived: {seen}"
-    return "" if said.count(b"HTTP/1.1 200 ") == 2 else f"answered {said!r}"
+    targets = [request.target for request in requests]
+    if len(requests) != -verdict or targets[-1] != b"/smuggled" or requests[0].body != case.body:
+        return f"arrived: {requests}"
+    return "" if reply.count(b"HTTP/1.1 200 ") == 2 else f"answered {reply!r}"
 
 
 class DesyncTests(SynchronousTestCase):
@@ -66,7 +66,7 @@ class DesyncTests(SynchronousTestCase):
 
 
 def arrives_through_stock(case: Case) -> bool:
-    """Whether twisted.web's own proxy passes on something of a forbidden message."""
+    """Return whether twisted.web's own proxy passes on a part of a forbidden message."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it stands on a deprecated client
         from twisted.web.proxy import ReverseProxyResource

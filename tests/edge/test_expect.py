@@ -30,14 +30,14 @@ class RelayTests(SynchronousTestCase):
         wire = edge.connect()
         for head, body in ((HEAD, b"hello"), (EXPECT + b"Transfer-Encoding: chunked\r\n\r\n", b"")):
             wire.protocol.dataReceived(head)
-            seen = edge.upstream.seen()[-1]
-            self.assertEqual(seen.value(b"expect"), b"100-continue")
+            request = edge.upstream.seen()[-1]
+            self.assertEqual(request.value(b"expect"), b"100-continue")
             self.assertEqual(wire.take(), b"")
             edge.upstream.say(CONTINUE)
             self.assertEqual(wire.take(), CONTINUE)
             wire.protocol.dataReceived(body or chunked(b"hello") + ZERO)
-            seen = edge.upstream.seen()[-1]
-            self.assertEqual((seen.body, seen.complete), (b"hello", True))
+            request = edge.upstream.seen()[-1]
+            self.assertEqual((request.body, request.complete), (b"hello", True))
             edge.upstream.say(OK)
             self.assertEqual((wire.take(), wire.over), (OK, False))
 
@@ -46,13 +46,13 @@ class RelayTests(SynchronousTestCase):
             edge = relay()
             wire = waiting(edge)
             edge.upstream.say(b"HTTP/1.1 %d No\r\nContent-Length: 2\r\n\r\nno" % code)
-            said = wire.take()
-            self.assertEqual((status(said), said.count(b"HTTP/1.1 ")), (code, 1))
-            self.assertIn(b"Connection: close\r\n", said)
-            self.assertTrue(said.endswith(b"no"))
+            reply = wire.take()
+            self.assertEqual((status(reply), reply.count(b"HTTP/1.1 ")), (code, 1))
+            self.assertIn(b"Connection: close\r\n", reply)
+            self.assertTrue(reply.endswith(b"no"))
             self.assertEqual((wire.over, edge.upstream.wires[0].ended), (True, "cut"))
             wire.protocol.dataReceived(b"hello")
-            self.assertEqual([one.body for one in edge.upstream.seen()], [b""])
+            self.assertEqual([request.body for request in edge.upstream.seen()], [b""])
 
     def test_a_silent_upstream_does_not_hold_the_body_for_ever(self) -> None:
         edge = relay()
@@ -82,8 +82,8 @@ class RelayTests(SynchronousTestCase):
         edge.upstream.say(b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nn")
         run(edge.clock, EXPECT_S + 1)
         edge.upstream.say(b"o")
-        said = wire.take()
-        self.assertEqual((status(said), said.count(b"HTTP/1.1 "), said[-2:]), (503, 1, b"no"))
+        reply = wire.take()
+        self.assertEqual((status(reply), reply.count(b"HTTP/1.1 "), reply[-2:]), (503, 1, b"no"))
 
     def test_no_gateway_is_a_refusal_before_the_body(self) -> None:
         edge = relay()
@@ -121,5 +121,5 @@ class GatewayTests(SynchronousTestCase):
         edge.upstream.end()
         wire = waiting(edge)
         run(edge.clock, PARK_S + 1)
-        said = wire.take()
-        self.assertEqual((status(said), said.count(b"HTTP/1.1 ")), (503, 1))
+        reply = wire.take()
+        self.assertEqual((status(reply), reply.count(b"HTTP/1.1 ")), (503, 1))

@@ -16,8 +16,8 @@ GET = b"GET /a HTTP/1.1\r\n" + H + b"\r\n"
 POST = b"POST /a HTTP/1.1\r\n" + H + b"Content-Length: 4\r\n\r\n"
 
 
-def status(said: bytes) -> int:
-    return int(said.split(b" ", 2)[1]) if said else 0
+def status(reply: bytes) -> int:
+    return int(reply.split(b" ", 2)[1]) if reply else 0
 
 
 def running() -> Edge:
@@ -42,7 +42,7 @@ class ParkingTests(SynchronousTestCase):
         edge.clock.pump([0.1, 0, 0])
         edge.upstream.serve()
         self.assertEqual([status(wire.take()) for wire in wires], [200, 200, 200])
-        self.assertEqual([one.body for one in edge.upstream.seen()][-3:], [b"body"] * 3)
+        self.assertEqual([request.body for request in edge.upstream.seen()][-3:], [b"body"] * 3)
 
     def test_after_five_seconds_it_is_503_with_retry_after(self) -> None:
         edge = running()
@@ -52,10 +52,10 @@ class ParkingTests(SynchronousTestCase):
         edge.clock.pump([0.1] * int(PARK_S * 10 - 2))
         self.assertEqual(wire.take(), b"")
         edge.clock.pump([0.1] * 4)
-        said = wire.take()
-        self.assertEqual(status(said), 503)
-        self.assertIn(b"Retry-After: 2\r\n", said)
-        self.assertIn(b'{"error":"upstream_restarting"}', said)
+        reply = wire.take()
+        self.assertEqual(status(reply), 503)
+        self.assertIn(b"Retry-After: 2\r\n", reply)
+        self.assertIn(b'{"error":"upstream_restarting"}', reply)
 
     def test_one_that_never_was_up_or_stays_away_is_502_at_once(self) -> None:
         edge = gateway()
@@ -111,11 +111,11 @@ class ParkingTests(SynchronousTestCase):
             wire.protocol.dataReceived(b"y")
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200 if tries == 2 else 502)
-            bodies = [one.body for one in edge.upstream.seen() if one.complete]
+            bodies = [request.body for request in edge.upstream.seen() if request.complete]
             if tries == 2:
                 self.assertEqual(bodies[-1], b"x" * (length - 1) + b"y")
-                seen = [dict(one.headers) for one in edge.upstream.seen()]
-                self.assertEqual([one.get(ATTEMPT) for one in seen], [None, None, b"2"])
+                requests = [dict(request.headers) for request in edge.upstream.seen()]
+                self.assertEqual([request.get(ATTEMPT) for request in requests], [None, None, b"2"])
 
     def test_places_and_their_bytes_have_a_bound(self) -> None:
         clock = Clock()
@@ -130,8 +130,8 @@ class ParkingTests(SynchronousTestCase):
         many = [parking.wait(refused, 0) for _ in range(MOST)]
         self.assertEqual(self.failureResultOf(parking.wait(refused, 0)).value.status, 503)
         parking.close()
-        for one in many:
-            self.assertEqual(self.failureResultOf(one).value.status, 503)
+        for waiting in many:
+            self.assertEqual(self.failureResultOf(waiting).value.status, 503)
         self.assertEqual(clock.getDelayedCalls(), [])
 
     def test_who_takes_most_of_the_room_gives_way_to_others(self) -> None:

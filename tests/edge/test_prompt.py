@@ -60,7 +60,7 @@ class Session:
             self.wire.clear()
 
     def records(self) -> bytes:
-        """What the client has to say."""
+        """The records that the client sends."""
         try:
             return self.client.bio_read(1 << 20)
         except SSL.WantReadError:
@@ -76,7 +76,7 @@ class PrivatePartTests(SynchronousTestCase):
 
 
 class EitherTests(SynchronousTestCase):
-    """What holds for our protocol and, in ``FallbackTests``, for Twisted's."""
+    """Tests of our protocol and, in ``FallbackTests``, of Twisted's."""
 
     usable = True
 
@@ -143,12 +143,12 @@ class PromptTests(SynchronousTestCase):
         st.booleans(),
     )
     def test_every_cut_gives_the_same_bytes(
-        self, said: list[bytes], data: st.DataObject, usable: bool
+        self, reply: list[bytes], data: st.DataObject, usable: bool
     ) -> None:
         session = Session(usable=usable)
         self.assertEqual(session.first, b"")
         sent: list[bytes] = []
-        for text in said:
+        for text in reply:
             session.client.send(text)
             sent.append(session.records())
         raw = b"".join(sent)
@@ -156,4 +156,4 @@ class PromptTests(SynchronousTestCase):
         edges = [0, *sorted(cuts), len(raw)]
         for begin, end in pairwise(edges):
             session.server.dataReceived(raw[begin:end])
-        self.assertEqual(session.server.wrappedProtocol.got, b"".join(said))
+        self.assertEqual(session.server.wrappedProtocol.got, b"".join(reply))

@@ -27,9 +27,9 @@ class HeaderTests(SynchronousTestCase):
             b"X-Kept: a\r\nX-kept: b\r\n"
         )
         edge.ask(b"GET /a?b=%20c HTTP/1.1\r\n" + H + forged + b"\r\n", "203.0.113.9")
-        [seen] = edge.upstream.seen()
+        [request] = edge.upstream.seen()
         self.assertEqual(
-            seen.headers,
+            request.headers,
             [
                 (b"Host", b"localhost"),
                 (b"X-Kept", b"a"),
@@ -39,7 +39,7 @@ class HeaderTests(SynchronousTestCase):
                 (b"X-Svc-Gateway", SECRET.encode()),
             ],
         )
-        self.assertEqual(seen.target, b"/a?b=%20c")
+        self.assertEqual(request.target, b"/a?b=%20c")
 
     @proves("gateway: X-Powered-By and X-Svc-Gateway removed")
     def test_answers_lose_what_only_concerns_the_upstream(self) -> None:
@@ -82,9 +82,9 @@ class HeaderTests(SynchronousTestCase):
     def test_the_relay_forwards_unchanged(self) -> None:
         edge = relay()
         edge.ask(b"PUT /A%41?x HTTP/1.1\r\n" + H + b"X-B: 1\r\nx-b: 2\r\n\r\n")
-        [seen] = edge.upstream.seen()
+        [request] = edge.upstream.seen()
         self.assertEqual(
-            (seen.target, seen.headers),
+            (request.target, request.headers),
             (b"/A%41?x", [(b"Host", b"localhost"), (b"X-B", b"1"), (b"x-b", b"2")]),
         )
 
@@ -107,9 +107,9 @@ class FramingTests(SynchronousTestCase):
         head = b"POST /p HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
         wire.protocol.dataReceived(head + chunked(b"hel"))
         wire.protocol.dataReceived(chunked(b"lo") + b"0\r\n\r\n")
-        [seen] = edge.upstream.seen()
-        self.assertEqual((seen.body, seen.complete), (b"hello", True))
-        self.assertEqual(seen.value(b"transfer-encoding"), b"chunked")
+        [request] = edge.upstream.seen()
+        self.assertEqual((request.body, request.complete), (b"hello", True))
+        self.assertEqual(request.value(b"transfer-encoding"), b"chunked")
         edge.upstream.say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         edge.upstream.say(chunked(b"a", b"b"))
         edge.upstream.say(b"0\r\n\r\n")
@@ -222,9 +222,9 @@ class FramingTests(SynchronousTestCase):
         wire.protocol.dataReceived(head)
         self.assertEqual(wire.take(), b"HTTP/1.1 100 Continue\r\n\r\n")
         wire.protocol.dataReceived(b"hello")
-        [seen] = edge.upstream.seen()
-        self.assertEqual(seen.body, b"hello")
-        self.assertNotIn(b"expect", [name.lower() for name, _ in seen.headers])
+        [request] = edge.upstream.seen()
+        self.assertEqual(request.body, b"hello")
+        self.assertNotIn(b"expect", [name.lower() for name, _ in request.headers])
 
 
 class LimitTests(SynchronousTestCase):
@@ -232,12 +232,12 @@ class LimitTests(SynchronousTestCase):
     def test_a_declared_body_over_the_cap_is_not_read(self) -> None:
         for extra in (b"", b"Expect: 100-continue\r\n"):
             edge = gateway()
-            said, wire = edge.ask(
+            reply, wire = edge.ask(
                 b"POST /p HTTP/1.1\r\n" + H + extra + b"Content-Length: 131073\r\n\r\n"
             )
-            self.assertEqual(status(said), 413)
-            self.assertIn(b"Connection: close", said)
-            self.assertIn(b'{"error":"body_too_large"}', said)
+            self.assertEqual(status(reply), 413)
+            self.assertIn(b"Connection: close", reply)
+            self.assertIn(b'{"error":"body_too_large"}', reply)
             self.assertEqual(edge.upstream.wires, [])
             self.assertTrue(wire.half_closed)
             wire.protocol.dataReceived(b"x" * 70_000)
@@ -253,7 +253,7 @@ class LimitTests(SynchronousTestCase):
         wire.protocol.dataReceived(chunked(b"x" * 40_000))
         self.assertEqual(status(wire.take()), 413)
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
-        self.assertFalse(any(one.complete for one in edge.upstream.seen()))
+        self.assertFalse(any(request.complete for request in edge.upstream.seen()))
 
     @proves("gateway: 413 body_too_large", "limit: Gateway body")
     def test_a_body_of_exactly_the_cap_passes(self) -> None:
@@ -264,25 +264,25 @@ class LimitTests(SynchronousTestCase):
     @proves("gateway: 408, 431 request_timeout, headers_too_large")
     def test_heads_over_16_kib_are_431(self) -> None:
         for data in (b"GET /" + b"a" * 20_000, GET[:-2] + b"A: " + b"b" * 16_400 + b"\r\n\r\n"):
-            said, wire = gateway().ask(data)
-            self.assertEqual(status(said), 431)
-            self.assertIn(b"headers_too_large", said)
+            reply, wire = gateway().ask(data)
+            self.assertEqual(status(reply), 431)
+            self.assertIn(b"headers_too_large", reply)
             self.assertTrue(wire.over)
 
     @proves("gateway: 405 method_not_allowed")
     def test_unknown_methods_are_405(self) -> None:
         for method in (b"TRACE", b"CONNECT", b"get", b"PROPFIND", b"X"):
-            said, _ = gateway().ask(method + b" /g HTTP/1.1\r\n" + H + b"\r\n")
-            self.assertEqual(status(said), 405)
-            self.assertIn(b'{"error":"method_not_allowed"}', said)
+            reply, _ = gateway().ask(method + b" /g HTTP/1.1\r\n" + H + b"\r\n")
+            self.assertEqual(status(reply), 405)
+            self.assertIn(b'{"error":"method_not_allowed"}', reply)
 
     def test_a_refused_body_does_not_become_the_next_request(self) -> None:
         edge = gateway()
         body = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
         head = b"POST /svc/api/x HTTP/1.1\r\n" + H + b"Content-Length: %d\r\n\r\n" % len(body)
-        said, _ = edge.ask(head + body + GET)
-        self.assertEqual(said.count(b"403 Forbidden"), 1)
-        self.assertEqual([one.target for one in edge.upstream.seen()], [b"/g"])
+        reply, _ = edge.ask(head + body + GET)
+        self.assertEqual(reply.count(b"403 Forbidden"), 1)
+        self.assertEqual([request.target for request in edge.upstream.seen()], [b"/g"])
 
 
 class UpstreamTests(SynchronousTestCase):
@@ -290,9 +290,9 @@ class UpstreamTests(SynchronousTestCase):
     def test_an_upstream_that_is_down_is_502(self) -> None:
         for edge, code in ((gateway(), b"bad_gateway"), (relay(), b"upstream_unreachable")):
             edge.upstream.down = True
-            said, wire = edge.ask(GET)
-            self.assertEqual(status(said), 502)
-            self.assertIn(b'{"error":"%b"}' % code, said)
+            reply, wire = edge.ask(GET)
+            self.assertEqual(status(reply), 502)
+            self.assertIn(b'{"error":"%b"}' % code, reply)
             self.assertFalse(wire.over)
 
     @proves("relay: 502 upstream_unreachable", "gateway: 502, 504 bad_gateway, upstream_timeout")
@@ -301,9 +301,9 @@ class UpstreamTests(SynchronousTestCase):
             wire = edge.connect()
             wire.protocol.dataReceived(GET)
             edge.upstream.reset()  # the gateway sends it once more
-            said = wire.take()
-            self.assertEqual(status(said), 502)
-            self.assertIn(b'{"error":"%b"}' % code, said)
+            reply = wire.take()
+            self.assertEqual(status(reply), 502)
+            self.assertIn(b'{"error":"%b"}' % code, reply)
             self.assertLessEqual(len(edge.upstream.wires), 2)
 
     @proves("gateway: 502, 504 bad_gateway, upstream_timeout")
@@ -347,7 +347,7 @@ class UpstreamTests(SynchronousTestCase):
         wire.abortConnection()
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
-    def test_a_connection_that_is_there_when_nobody_asks_any_more_is_not_kept(self) -> None:
+    def test_a_connection_that_opens_after_the_client_left_is_cut(self) -> None:
         """The gateway answers 408 on one that stays unused, also when the next request comes."""
         edge, late = gateway(), Deferred[None]()
         pool = edge.upstream.pool
@@ -357,15 +357,15 @@ class UpstreamTests(SynchronousTestCase):
         wire.protocol.dataReceived(GET)
         wire.abortConnection()
         late.callback(None)
-        self.assertEqual([one.ended for one in edge.upstream.wires], ["cut"])
+        self.assertEqual([wire.ended for wire in edge.upstream.wires], ["cut"])
 
     def test_an_early_answer_ends_an_upload(self) -> None:
         edge = gateway()
         wire = edge.connect()
         wire.protocol.dataReceived(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 99\r\n\r\nx")
         edge.upstream.say(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
-        said = wire.take()
-        self.assertEqual(status(said), 413)
-        self.assertIn(b"Connection: close", said)
+        reply = wire.take()
+        self.assertEqual(status(reply), 413)
+        self.assertIn(b"Connection: close", reply)
         self.assertTrue(wire.half_closed)
         self.assertEqual(edge.upstream.wires[0].ended, "cut")

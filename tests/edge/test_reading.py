@@ -143,7 +143,7 @@ class HeadTests(SynchronousTestCase):
         self.patch(heads, "_LINES", HeadCache())
         self.assertEqual(again, reading(data))
 
-    def test_a_line_that_llhttp_does_not_take_is_refused_with_fields_that_came_before(self) -> None:
+    def test_a_line_that_llhttp_refuses_fails_with_cached_fields(self) -> None:
         _, _, fields = GOOD.partition(b"\r\n")
         for line, good in ((b"/a", True), (b"foo", False), (b"/b", True), (b"1:", False)):
             head = b"GET " + line + b" HTTP/1.1\r\n" + fields
@@ -202,16 +202,16 @@ class BodyTests(SynchronousTestCase):
         self, parts: list[bytes], after: bytes, cuts: list[int]
     ) -> None:
         data = b"".join(chunk(part) for part in parts) + LAST_CHUNK + after
-        body, found, rest = Chunked(), b"", b""
+        body, result, rest = Chunked(), b"", b""
         edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
         for begin, end in itertools.pairwise(edges):
             if body.done:
                 rest += data[begin:end]
                 continue
             part, rest = body.feed(data[begin:end])
-            found += part
+            result += part
         self.assertTrue(body.done)
-        self.assertEqual((found, rest), (b"".join(parts), after))
+        self.assertEqual((result, rest), (b"".join(parts), after))
 
     @settings(max_examples=200, deadline=None)
     @given(st.binary(max_size=80))

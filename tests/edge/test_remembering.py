@@ -22,7 +22,7 @@ ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
 
 @frozen
 class Dropping:
-    """As much of a ProxyPolicy as the wording asks for."""
+    """The part of a ProxyPolicy that the wording uses."""
 
     dropped: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()
@@ -49,13 +49,13 @@ def connection(name: bytes, count: int) -> bytes:
 
 
 def whole_head(book: HeadCache[object], raw: bytes) -> int:
-    """As a service keeps it; what it counts."""
+    """Cache a head like a service; return its weight."""
     book.keep(raw, ParsedHead(raw))
     return book.weight(raw)
 
 
 def field_block(book: HeadCache[object], raw: bytes) -> int:
-    """As gateway and relay do, with the fields as they are passed on."""
+    """Cache a head like gateway and relay, with its fields as they are passed on."""
     block = raw.partition(b"\r\n")[2]
     made = heads._block(block, 1, passed_on=True)
     made.lines[frozenset()] = copy(block)
@@ -67,7 +67,7 @@ class BoundTests(SynchronousTestCase):
     def test_a_long_list_in_a_connection_field_is_not_remembered(self) -> None:
         before = wording._cached_removed.cache_info().currsize
         for number in range(20):
-            names = b",".join(b"n%d-%d" % (number, one) for one in range(1_000))
+            names = b",".join(b"n%d-%d" % (number, index) for index in range(1_000))
             raw = (
                 b"GET /party HTTP/1.1\r\nHost: x\r\nConnection: "
                 + names
@@ -104,7 +104,7 @@ class BoundTests(SynchronousTestCase):
             self.assertLess(used, sum(map(book.weight, lines)) * 1.05, target)
 
     def assert_counted(self, name: str, some: list[bytes]) -> None:
-        """By both readers, in equal heads that are other objects, as strangers' are."""
+        """Check both parsers with equal heads that are different objects."""
         raws = [
             copy(b"GET /%d HTTP/1.1\r\nHost: x%d\r\n" % (n, n) + b"".join(some) + b"\r\n")
             for n in range(60)
@@ -148,8 +148,8 @@ class RememberingTests(SynchronousTestCase):
         self.assertIs(read_response(ANSWERED, b"GET"), read_response(copy(ANSWERED), b"POST"))
 
     def test_a_byte_more_is_another_head(self) -> None:
-        other = ASKED.replace(b"/party", b"/party2")
-        self.assertEqual(read_request(other).target, b"/party2")
+        second = ASKED.replace(b"/party", b"/party2")
+        self.assertEqual(read_request(second).target, b"/party2")
         self.assertEqual(read_request(ASKED).target, b"/party")
 
     def test_an_answer_to_head_is_not_mistaken_for_one_with_a_body(self) -> None:

@@ -1,4 +1,4 @@
-"""What the gateway sends again when its metagame ends before it has answered, and its id."""
+"""Requests that the gateway sends again when its metagame ends before it answers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RESTART_S = 0.3
 
 
 def line(method: bytes, path: bytes, length: int | None = None, more: bytes = b"") -> bytes:
-    said = b"" if length is None else b"Content-Length: %d\r\n" % length
-    return b"%b %b HTTP/1.1\r\n%b%b%b\r\n" % (method, path, H, more, said)
+    length_line = b"" if length is None else b"Content-Length: %d\r\n" % length
+    return b"%b %b HTTP/1.1\r\n%b%b%b\r\n" % (method, path, H, more, length_line)
 
 
 def restart(edge: Edge) -> None:
@@ -36,8 +36,8 @@ def restart(edge: Edge) -> None:
 def sent(edge: Edge, name: bytes) -> list[list[bytes]]:
     """The values of a header in each request that came."""
     return [
-        [value for field, value in one.headers if field.lower() == name]
-        for one in edge.upstream.seen()
+        [value for field, value in request.headers if field.lower() == name]
+        for request in edge.upstream.seen()
     ]
 
 
@@ -65,8 +65,8 @@ class RepeatsTests(SynchronousTestCase):
         ):
             edge = running()
             wire = edge.connect()
-            said = line(method, path, None if body is None else len(body)) + (body or b"")
-            wire.protocol.dataReceived(said)
+            request = line(method, path, None if body is None else len(body)) + (body or b"")
+            wire.protocol.dataReceived(request)
             restart(edge)
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200, path)
@@ -75,8 +75,10 @@ class RepeatsTests(SynchronousTestCase):
             none, one_id, same_id = ids(edge)
             self.assertEqual((none, one_id), ([], same_id))
             self.assertRegex(one_id[0], rb"\A[0-9a-f]{32}\Z")
-            for one in (first, again):
-                self.assertEqual((one.method, one.target, one.body), (method, path, body or b""))
+            for entry in (first, again):
+                self.assertEqual(
+                    (entry.method, entry.target, entry.body), (method, path, body or b"")
+                )
 
     def test_a_third_attempt_is_the_last(self) -> None:
         edge = running()
@@ -89,18 +91,18 @@ class RepeatsTests(SynchronousTestCase):
         edge.clock.pump([0.1] * 3)
         edge.upstream.serve()
         self.assertEqual(status(wire.take()), 200)
-        numbers = [said for said in attempts(edge) if said]
+        numbers = [values for values in attempts(edge) if values]
         self.assertEqual((numbers[0], numbers[-1]), ([b"2"], [b"3"]))
-        self.assertEqual(len({said[0] for said in ids(edge) if said}), 1)
+        self.assertEqual(len({values[0] for values in ids(edge) if values}), 1)
 
     def test_each_request_has_an_id_of_its_own(self) -> None:
         edge = running()
         for _ in range(20):
             edge.ask(line(b"DELETE", b"/party/member"))
             edge.ask(line(b"GET", b"/balance"))
-        found = ids(edge)
-        self.assertEqual([len(said) for said in found], [0, *[1, 0] * 20])
-        self.assertEqual(len({said[0] for said in found if said}), 20)
+        result = ids(edge)
+        self.assertEqual([len(reply) for reply in result], [0, *[1, 0] * 20])
+        self.assertEqual(len({reply[0] for reply in result if reply}), 20)
 
     def test_a_body_is_kept_up_to_a_bound(self) -> None:
         for length, tries in ((MAX_KEPT, 2), (MAX_KEPT + 1, 1)):
@@ -112,7 +114,9 @@ class RepeatsTests(SynchronousTestCase):
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200 if tries == 2 else 502)
             self.assertEqual(len(edge.upstream.seen()), 1 + tries)
-            self.assertEqual({one.body for one in edge.upstream.seen()[1:]}, {b"x" * length})
+            self.assertEqual(
+                {request.body for request in edge.upstream.seen()[1:]}, {b"x" * length}
+            )
 
     def test_no_client_can_set_an_id_or_a_number(self) -> None:
         forged = (
@@ -129,13 +133,13 @@ class RepeatsTests(SynchronousTestCase):
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200)
             self.assertEqual(attempts(edge), [[], [], [b"2"]], more)
-            self.assertEqual([len(said) for said in ids(edge)], [0, 1, 1], more)
+            self.assertEqual([len(values) for values in ids(edge)], [0, 1, 1], more)
             self.assertNotIn([b"9"], ids(edge))
             wire.protocol.dataReceived(line(b"GET", b"/balance", None, more))
             restart(edge)
             edge.upstream.serve()
-            for found in (attempts(edge), ids(edge)):
-                self.assertEqual(found[3:], [[], []], more)  # what only reads needs none
+            for result in (attempts(edge), ids(edge)):
+                self.assertEqual(result[3:], [[], []], more)  # what only reads needs none
 
     def test_nor_after_a_body(self) -> None:
         edge = running()
@@ -144,7 +148,7 @@ class RepeatsTests(SynchronousTestCase):
         wire.protocol.dataReceived(chunked + b"2\r\n{}\r\n0\r\nX-Svc-Attempt: 9\r\n\r\n")
         edge.upstream.serve()
         self.assertEqual(attempts(edge), [[], []])
-        self.assertNotIn(b"ttempt", b"".join(one.take() for one in edge.upstream.wires))
+        self.assertNotIn(b"ttempt", b"".join(wire.take() for wire in edge.upstream.wires))
 
     def test_what_may_be_done_is_never_said_to_be_worth_asking_again(self) -> None:
         """Sent again by the client it would have another id, and be done twice."""
@@ -158,10 +162,10 @@ class RepeatsTests(SynchronousTestCase):
             wire.protocol.dataReceived(said_first)
             edge.upstream.end()
             edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
-            said = wire.take()
-            self.assertEqual(status(said), stays)
-            self.assertIn(b'{"error":"%b"}' % code, said)
-            self.assertEqual(b"Retry-After" in said, stays == 503)
+            reply = wire.take()
+            self.assertEqual(status(reply), stays)
+            self.assertIn(b'{"error":"%b"}' % code, reply)
+            self.assertEqual(b"Retry-After" in reply, stays == 503)
 
     def test_nor_where_the_metagame_itself_refuses_the_second(self) -> None:
         for said_first, stays in (
@@ -176,9 +180,9 @@ class RepeatsTests(SynchronousTestCase):
             edge.upstream.say(
                 b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
             )
-            said = wire.take()
-            self.assertEqual(status(said), 503)
-            self.assertEqual(b"Retry-After" in said, stays)
+            reply = wire.take()
+            self.assertEqual(status(reply), 503)
+            self.assertEqual(b"Retry-After" in reply, stays)
 
     def test_and_what_never_was_sent_is(self) -> None:
         edge = running()
@@ -186,9 +190,9 @@ class RepeatsTests(SynchronousTestCase):
         wire = edge.connect()
         wire.protocol.dataReceived(line(b"PUT", b"/character", 2) + b"{}")
         edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
-        said = wire.take()
-        self.assertEqual(status(said), 503)
-        self.assertIn(b"Retry-After: 2\r\n", said)
+        reply = wire.take()
+        self.assertEqual(status(reply), 503)
+        self.assertIn(b"Retry-After: 2\r\n", reply)
 
     def test_a_body_in_tiny_pieces_takes_no_more_room(self) -> None:
         edge = running()
@@ -211,7 +215,7 @@ def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
     edge = gateway()
     several = [Upstream(edge.clock) for _ in range(count)]
     parking = Parking(edge.clock, "the metagame", Deferred)
-    pools = [one.pool for one in several]
+    pools = [worker.pool for worker in several]
     for pool in pools:
         pool.parking = parking
     spread = Spread(edge.clock, members_of(pools), parking, random.Random(1))
@@ -219,27 +223,27 @@ def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
     return edge, several
 
 
-def ended_by(edge: Edge, several: list[Upstream], said: bytes) -> tuple[bytes, int]:
-    """Send what ends each process that gets it; the answer, and how many have ended."""
+def ended_by(edge: Edge, several: list[Upstream], request: bytes) -> tuple[bytes, int]:
+    """Send a request that ends each process; return the answer and how many have ended."""
     wire = edge.connect()
-    wire.protocol.dataReceived(said)
+    wire.protocol.dataReceived(request)
     ended = 0
     for _ in several:
-        for one in [one for one in several if one.seen() and not one.down]:
-            one.end()
+        for worker in [worker for worker in several if worker.seen() and not worker.down]:
+            worker.end()
             ended += 1
     return wire.take(), ended
 
 
 class FatalTests(SynchronousTestCase):
     def test_what_may_end_a_process_ends_two_at_most(self) -> None:
-        said, ended = ended_by(*workers(), line(b"DELETE", b"/party/member"))
-        self.assertEqual((status(said), ended), (502, 2))
+        request, ended = ended_by(*workers(), line(b"DELETE", b"/party/member"))
+        self.assertEqual((status(request), ended), (502, 2))
 
     def test_what_only_reads_is_asked_of_a_third(self) -> None:
         edge, several = workers()
-        said, ended = ended_by(edge, several, line(b"GET", b"/balance"))
-        self.assertEqual((status(said), ended), (502, 3))
+        request, ended = ended_by(edge, several, line(b"GET", b"/balance"))
+        self.assertEqual((status(request), ended), (502, 3))
 
     def test_one_process_is_asked_again_when_it_is_back(self) -> None:
         edge = running()
@@ -272,12 +276,12 @@ class FigureTests(SynchronousTestCase):
                 edge.upstream.serve()
         return events
 
-    def test_each_is_counted_by_what_came_of_it_and_its_line_says_how_often(self) -> None:
+    def test_repeats_are_counted_by_result_and_logged_with_tries(self) -> None:
         for fate, status_ in (("answered", 200), ("lost", 502), ("gone", 0)):
             edge = running()
             events = self.repeated(edge, fate)
-            [said] = [one for one in events if one["log_format"] == "request"]
-            self.assertEqual((said["status"], said["tries"]), (status_, 2), fate)
+            [event] = [event for event in events if event["log_format"] == "request"]
+            self.assertEqual((event["status"], event["tries"]), (status_, 2), fate)
             counted = edge.policy.counters.by_reason(Counted.REPEATED)
             self.assertEqual(counted, {f"metagame:{fate}": 1})
 
@@ -289,28 +293,28 @@ class FigureTests(SynchronousTestCase):
             edge.upstream.end()
             edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
         self.assertEqual(status(wire.take()), 502)
-        [said] = [one for one in events if one["log_format"] == "request"]
-        self.assertNotIn("tries", said)
-        self.assertFalse([one for one in events if "was sent again" in one["log_format"]])
+        [event] = [event for event in events if event["log_format"] == "request"]
+        self.assertNotIn("tries", event)
+        self.assertFalse([event for event in events if "was sent again" in event["log_format"]])
         self.assertEqual(edge.policy.counters.total(Counted.REPEATED), 0)
 
     def test_a_line_says_what_was_asked_once_a_minute(self) -> None:
         edge = running()
-        found = []
+        result = []
         for pause_s in (0.0, 1.0, 60.0):
             edge.clock.advance(pause_s)
             events = self.repeated(edge, "answered")
-            found.append([one for one in events if "was sent again" in one["log_format"]])
-        self.assertEqual([len(one) for one in found], [1, 0, 1])
-        [said] = found[0]
-        shown = [said[name] for name in ("fate", "method", "target", "route", "tries", "status")]
-        asked = ["answered", "DELETE", "/party/member?a=b", "metagame", 2, 200]
-        self.assertEqual(shown, asked)
+            result.append([event for event in events if "was sent again" in event["log_format"]])
+        self.assertEqual([len(event) for event in result], [1, 0, 1])
+        [reply] = result[0]
+        shown = [reply[name] for name in ("fate", "method", "target", "route", "tries", "status")]
+        requests = ["answered", "DELETE", "/party/member?a=b", "metagame", 2, 200]
+        self.assertEqual(shown, requests)
 
     def test_what_is_sent_once_is_neither_counted_nor_said(self) -> None:
         edge = running()
         with capturedLogs() as events:
             edge.ask(line(b"DELETE", b"/party/member"))
-        self.assertEqual([one["log_format"] for one in events], ["request"])
+        self.assertEqual([event["log_format"] for event in events], ["request"])
         self.assertNotIn("tries", events[0])
         self.assertEqual(edge.policy.counters.total(Counted.REPEATED), 0)

@@ -22,7 +22,7 @@ class SpreadTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.workers = [Upstream(self.clock) for _ in range(4)]
-        pools = [one.pool for one in self.workers]
+        pools = [worker.pool for worker in self.workers]
         parking = Parking(self.clock, "the metagame", Deferred)
         for pool in pools:
             pool.parking = parking
@@ -34,26 +34,26 @@ class SpreadTests(SynchronousTestCase):
         return got if isinstance(got, Connection) else self.successResultOf(got)
 
     def of(self, connection: Connection) -> int:
-        return [one.pool for one in self.workers].index(connection.pool)
+        return [worker.pool for worker in self.workers].index(connection.pool)
 
     def test_the_less_busy_of_two_keeps_the_load_even(self) -> None:
         for _ in range(400):
             self.take()
-        loads = [one.pool.in_flight for one in self.workers]
+        loads = [worker.pool.in_flight for worker in self.workers]
         self.assertEqual(sum(loads), 400)
         self.assertLess(max(loads) - min(loads), 8)
 
     def test_a_players_requests_go_to_one_worker_and_players_are_spread(self) -> None:
-        found = Counter()
+        result = Counter()
         for number in range(200):
             first = self.take(b"Bearer %d" % number)
             self.spread.give_back(first)
             second = self.take(b"Bearer %d" % number)
             self.spread.give_back(second)
             self.assertEqual(self.of(first), self.of(second))
-            found[self.of(first)] += 1
-        self.assertEqual(len(found), 4)
-        self.assertGreater(min(found.values()), 25)
+            result[self.of(first)] += 1
+        self.assertEqual(len(result), 4)
+        self.assertGreater(min(result.values()), 25)
 
     def test_a_worker_that_is_away_costs_nobody_a_request(self) -> None:
         self.workers[1].down = True
@@ -68,8 +68,8 @@ class SpreadTests(SynchronousTestCase):
 
     def test_with_all_away_the_request_is_parked(self) -> None:
         self.spread.give_back(self.take())
-        for one in self.workers:
-            one.end()
+        for worker in self.workers:
+            worker.end()
         why = self.failureResultOf(self.spread.take()).value  # type: ignore[arg-type]
         place = self.spread.wait(why, 0)
         self.assertNoResult(place)
@@ -84,9 +84,9 @@ class SpreadTests(SynchronousTestCase):
 
     def test_a_player_whose_worker_is_far_busier_goes_to_the_second(self) -> None:
         home = self.of(self.take(b"Bearer x"))
-        seen = {self.of(self.take(b"Bearer x")) for _ in range(60)}
-        self.assertEqual(len(seen), 2)
-        self.assertIn(home, seen)
+        values = {self.of(self.take(b"Bearer x")) for _ in range(60)}
+        self.assertEqual(len(values), 2)
+        self.assertIn(home, values)
 
     def test_one_that_hangs_is_left_out_until_it_answers(self) -> None:
         checkup = Checkup(self.clock, self.spread)
@@ -97,8 +97,8 @@ class SpreadTests(SynchronousTestCase):
         self.assertNotEqual(self.of(self.take(b"Bearer x")), home)
         worker.say(OK)
         self.assertEqual(self.of(self.take(b"Bearer x")), home)
-        asked = [one for one in worker.seen() if one.method == b"HEAD"]
-        self.assertEqual(len(asked), 2)
+        requests = [request for request in worker.seen() if request.method == b"HEAD"]
+        self.assertEqual(len(requests), 2)
         checkup.stopService()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
@@ -108,7 +108,7 @@ class SpreadTests(SynchronousTestCase):
             self.spread.give_back(self.take(b"Bearer x"))
             checkup.check()
             self.clock.advance(1)
-        self.assertEqual([one for worker in self.workers for one in worker.seen()], [])
+        self.assertEqual([request for worker in self.workers for request in worker.seen()], [])
 
 
 class SentinelTests(SynchronousTestCase):
@@ -116,12 +116,12 @@ class SentinelTests(SynchronousTestCase):
         self.clock = Clock()
         self.up = True
         self.wires: list[Wire] = []
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.sentinel = Sentinel(
             self.clock,
             self.connect,
-            lambda: self.told.append("lost"),
-            lambda: self.told.append("found"),
+            lambda: self.reported.append("lost"),
+            lambda: self.reported.append("found"),
         )
         self.sentinel.startService()
         self.addCleanup(self.sentinel.stopService)
@@ -137,17 +137,17 @@ class SentinelTests(SynchronousTestCase):
     def test_it_tells_of_an_end_and_of_the_return(self) -> None:
         self.up = False
         self.wires[0].abortConnection()
-        self.assertEqual(self.told, ["found", "lost"])
+        self.assertEqual(self.reported, ["found", "lost"])
         self.clock.pump([0, AGAIN_S, AGAIN_S])
         self.up = True
         self.clock.advance(AGAIN_S)
-        self.assertEqual(self.told, ["found", "lost", "found"])
+        self.assertEqual(self.reported, ["found", "lost", "found"])
 
     def test_a_renewal_is_no_end(self) -> None:
         self.clock.pump([RENEW_S] * 3)
         self.assertEqual(len(self.wires), 4)
         self.assertEqual([wire.ended for wire in self.wires], ["cut", "cut", "cut", ""])
-        self.assertEqual(self.told, ["found"])
+        self.assertEqual(self.reported, ["found"])
 
     def test_nothing_is_left_after_the_stop(self) -> None:
         self.up = False

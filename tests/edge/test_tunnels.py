@@ -26,7 +26,7 @@ class TunnelTests(SynchronousTestCase):
         client = edge.connect()
         client.protocol.dataReceived(SOCKET)
         chat = edge.upstreams[Route.WS]
-        self.said = chat.wires[-1].take()
+        self.reply = chat.wires[-1].take()
         chat.say(SWITCHED + b"hello")
         return client, chat.wires[-1]
 
@@ -34,12 +34,12 @@ class TunnelTests(SynchronousTestCase):
     def test_bytes_flow_both_ways_untouched(self) -> None:
         for edge in (gateway(), relay()):
             client, chat = self.open(edge)
-            self.assertTrue(self.said.startswith(b"GET // HTTP/1.1\r\n"))
-            self.assertIn(b"Connection: Upgrade\r\nUpgrade: websocket\r\n", self.said)
-            said = client.take()
-            self.assertTrue(said.startswith(b"HTTP/1.1 101 Switching Protocols\r\n"))
-            self.assertIn(b"Connection: Upgrade\r\nUpgrade: websocket\r\n", said)
-            self.assertTrue(said.endswith(b"\r\n\r\nhello"))
+            self.assertTrue(self.reply.startswith(b"GET // HTTP/1.1\r\n"))
+            self.assertIn(b"Connection: Upgrade\r\nUpgrade: websocket\r\n", self.reply)
+            reply = client.take()
+            self.assertTrue(reply.startswith(b"HTTP/1.1 101 Switching Protocols\r\n"))
+            self.assertIn(b"Connection: Upgrade\r\nUpgrade: websocket\r\n", reply)
+            self.assertTrue(reply.endswith(b"\r\n\r\nhello"))
             client.protocol.dataReceived(b"\x81\x00GET / HTTP/1.1\r\n\r\n")
             self.assertEqual(chat.take(), b"\x81\x00GET / HTTP/1.1\r\n\r\n")
 

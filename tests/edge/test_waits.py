@@ -27,9 +27,9 @@ class WaitTests(SynchronousTestCase):
             slow.protocol.dataReceived(b"T")
             self.clock.advance(1)
         for wire in (slow, silent):
-            said = wire.take()
-            self.assertEqual(status(said), 408)
-            self.assertIn(b'{"error":"request_timeout"}', said)
+            reply = wire.take()
+            self.assertEqual(status(reply), 408)
+            self.assertIn(b'{"error":"request_timeout"}', reply)
             self.assertTrue(wire.over)
 
     @proves("gateway: 408, 431 request_timeout, headers_too_large")
@@ -43,8 +43,8 @@ class WaitTests(SynchronousTestCase):
         self.assertEqual(self.edge.upstream.wires[0].ended, "cut")
 
     def test_idle_connections_close_without_a_word(self) -> None:
-        said, wire = self.edge.ask(GET)
-        self.assertEqual(status(said), 200)
+        reply, wire = self.edge.ask(GET)
+        self.assertEqual(status(reply), 200)
         run(self.clock, 64)
         self.assertFalse(wire.over)
         run(self.clock, 3)
@@ -55,9 +55,9 @@ class WaitTests(SynchronousTestCase):
         wire = self.edge.connect()
         wire.protocol.dataReceived(GET)
         run(self.clock, 23)
-        said = wire.take()
-        self.assertEqual(status(said), 504)
-        self.assertIn(b'{"error":"upstream_timeout"}', said)
+        reply = wire.take()
+        self.assertEqual(status(reply), 504)
+        self.assertIn(b'{"error":"upstream_timeout"}', reply)
         self.assertFalse(wire.over)
 
     def test_silence_in_the_middle_of_an_answer_cuts(self) -> None:
@@ -123,7 +123,7 @@ def test_idle_connections_and_one_at_work(count: int) -> None:
     edge = gateway()
     for _ in range(count):
         edge.connect("198.51.100.7").protocol.dataReceived(b"GET /slow")
-    said, _ = edge.ask(GET, "203.0.113.9")
-    assert status(said) == 200
+    reply, _ = edge.ask(GET, "203.0.113.9")
+    assert status(reply) == 200
     run(edge.clock, 15)
     assert len(edge.factory.channels) == 1

@@ -78,14 +78,14 @@ class Wire(StringTransport):
 
     @property
     def over(self) -> bool:
-        """Whether the connection is closed."""
+        """True if the connection is closed."""
         return bool(self.ended) or self.half_closed
 
     def take(self) -> bytes:
-        """What was written since the last call."""
-        said = self.value()
+        """Return the bytes written since the last call."""
+        reply = self.value()
         self.clear()
-        return said
+        return reply
 
 
 @define
@@ -108,33 +108,33 @@ class Reader:
     """Understands the bytes that reach an upstream."""
 
     def __init__(self) -> None:
-        self.seen: list[Seen] = []
+        self.requests: list[Seen] = []
         self.parser = httptools.HttpRequestParser(self)
 
     def on_message_begin(self) -> None:
-        self.seen.append(Seen())
+        self.requests.append(Seen())
 
     def on_url(self, url: bytes) -> None:
-        self.seen[-1].target += url
+        self.requests[-1].target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.seen[-1].headers.append((name, value))
+        self.requests[-1].headers.append((name, value))
 
     def on_body(self, data: bytes) -> None:
-        self.seen[-1].body += data
+        self.requests[-1].body += data
 
     def on_headers_complete(self) -> None:
-        self.seen[-1].method = self.parser.get_method()
+        self.requests[-1].method = self.parser.get_method()
 
     def on_message_complete(self) -> None:
-        self.seen[-1].complete = True
+        self.requests[-1].complete = True
 
     def feed(self, data: bytes) -> None:
         """Read on; what is no HTTP is the finding."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self.seen[-1].complete = True
+            self.requests[-1].complete = True
 
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -189,7 +189,7 @@ class Upstream:
         """Every request so far, on any connection."""
         for wire, reader in zip(self.wires, self.readers, strict=True):
             reader.feed(wire.take())
-        return [one for reader in self.readers for one in reader.seen]
+        return [request for reader in self.readers for request in reader.requests]
 
     def say(self, data: bytes, wire: int = -1) -> None:
         """Bytes from the upstream."""
@@ -197,10 +197,10 @@ class Upstream:
 
     def serve(self) -> None:
         """Answer what is complete, until nothing more comes."""
-        while self.answered < sum(one.complete for one in self.seen()):
+        while self.answered < sum(request.complete for request in self.seen()):
             self.answered += 1
             for wire, reader in zip(self.wires, self.readers, strict=True):
-                if reader.seen and reader.seen[-1].complete and not wire.ended:
+                if reader.requests and reader.requests[-1].complete and not wire.ended:
                     wire.protocol.dataReceived(self.always or OK)
 
 

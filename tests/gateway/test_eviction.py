@@ -42,7 +42,7 @@ class EvictionTests(SynchronousTestCase):
         first.protocol.dataReceived(GET)
         self.edge.upstream.say(OK)  # it has waited since now
         self.come("d")
-        self.assertEqual([one.ended for one in (first, second, third)], ["", "cut", ""])
+        self.assertEqual([wire.ended for wire in (first, second, third)], ["", "cut", ""])
         self.assertEqual(self.edge.policy.counts.total, 3)
         self.assertEqual(self.evicted(), {"idle": 1})
         self.come("e"), self.come("f")
@@ -53,18 +53,18 @@ class EvictionTests(SynchronousTestCase):
         )
 
     def test_who_has_many_connections_loses_one_first(self) -> None:
-        player, one, other = self.come("a"), self.come("b"), self.come("b")
+        player, older, second = self.come("a"), self.come("b"), self.come("b")
         self.come("c")
-        self.assertEqual([player.ended, one.ended, other.ended], ["", "cut", ""])
+        self.assertEqual([player.ended, older.ended, second.ended], ["", "cut", ""])
 
     def test_who_waits_for_us_and_who_chats_is_left_alone(self) -> None:
-        asked, uploads, chats = (self.come(peer) for peer in ("a", "b", "c"))
-        asked.protocol.dataReceived(GET)
+        requests, uploads, chats = (self.come(peer) for peer in ("a", "b", "c"))
+        requests.protocol.dataReceived(GET)
         uploads.protocol.dataReceived(POST)
         chats.protocol.dataReceived(UPGRADE)
         self.edge.upstreams[Route.WS].say(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\n")
         newcomer = self.come("d")
-        self.assertEqual([asked.ended, uploads.ended, chats.ended], ["", "cut", ""])
+        self.assertEqual([requests.ended, uploads.ended, chats.ended], ["", "cut", ""])
         self.assertEqual(self.evicted(), {"slow": 1})
         newcomer.protocol.dataReceived(GET)
         self.assertIsNone(self.arrive("e"))

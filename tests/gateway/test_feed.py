@@ -34,11 +34,11 @@ class Helper(Resource):
     def __init__(self) -> None:
         super().__init__()
         self.status: int | None = 200
-        self.told: list[tuple[bytes, bytes, bytes]] = []
+        self.reported: list[tuple[bytes, bytes, bytes]] = []
 
     def render_POST(self, request: Any) -> Any:
         secret = request.getHeader(b"x-allowlist-secret")
-        self.told.append((request.path, request.content.read(), secret))
+        self.reported.append((request.path, request.content.read(), secret))
         if self.status is None:
             return NOT_DONE_YET
         request.setResponseCode(self.status)
@@ -67,10 +67,12 @@ class FeedTests(SynchronousTestCase):
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_a_2xx_answer_is_reported_with_the_secret(self) -> None:
         edge = gateway(self.clock, feed=self.feed)
-        said, _ = edge.ask(HEARTBEAT, "203.0.113.9")
+        reply, _ = edge.ask(HEARTBEAT, "203.0.113.9")
         self.http.flush()
-        self.assertIn(b"200 OK", said)
-        self.assertEqual(self.helper.told, [(b"/allow", b'{"ip":"203.0.113.9"}', SECRET.encode())])
+        self.assertIn(b"200 OK", reply)
+        self.assertEqual(
+            self.helper.reported, [(b"/allow", b'{"ip":"203.0.113.9"}', SECRET.encode())]
+        )
 
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_other_answers_are_not(self) -> None:
@@ -79,7 +81,7 @@ class FeedTests(SynchronousTestCase):
             edge.upstream.always = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
             edge.ask(HEARTBEAT)
         self.http.flush()
-        self.assertEqual(self.helper.told, [])
+        self.assertEqual(self.helper.reported, [])
 
     @proves("a ban or a kick shuts the game ports")
     def test_who_was_sent_off_and_signs_in_again_is_reported_again(self) -> None:
@@ -88,7 +90,7 @@ class FeedTests(SynchronousTestCase):
             edge.upstream.always = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
             edge.ask(HEARTBEAT, "203.0.113.9")
             self.http.flush()
-            self.assertEqual(len(self.helper.told), reports, status)
+            self.assertEqual(len(self.helper.reported), reports, status)
 
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_a_silent_helper_delays_nobody(self) -> None:
@@ -96,7 +98,7 @@ class FeedTests(SynchronousTestCase):
         edge = gateway(self.clock, feed=self.feed)
         self.assertIn(b"200 OK", edge.ask(HEARTBEAT)[0])
         self.http.flush()
-        self.assertEqual(len(self.helper.told), 1)
+        self.assertEqual(len(self.helper.reported), 1)
 
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_once_per_period_counted_from_a_success(self) -> None:
@@ -104,28 +106,28 @@ class FeedTests(SynchronousTestCase):
         self.heard()
         self.clock.advance(59)
         self.heard()
-        self.assertEqual(len(self.helper.told), 1)
+        self.assertEqual(len(self.helper.reported), 1)
         self.clock.advance(1)
         self.heard()
         self.heard("203.0.113.10")
-        self.assertEqual(len(self.helper.told), 3)
+        self.assertEqual(len(self.helper.reported), 3)
 
     @proves("event: helper down, several helpers")
-    def test_a_failed_report_is_tried_again_at_once_and_warned_of_once_a_minute(self) -> None:
+    def test_a_failed_report_is_retried_and_warned_of_once_a_minute(self) -> None:
         self.helper.status = 500
         with capturedLogs() as events:
             self.heard()
             self.heard()  # adds no second report
             for reports in (1, 2, 3, 4):
-                self.assertEqual((len(self.helper.told), self.feed.waiting), (reports, 1))
+                self.assertEqual((len(self.helper.reported), self.feed.waiting), (reports, 1))
                 self.pass_time(FIRST_AGAIN_S * 2 ** (reports - 1))
         self.assertEqual([event["log_level"].name for event in events], ["warn"])
         self.assertNotIn(SECRET, str(events))
         self.helper.status = 200
         self.pass_time(LATE_S)
-        self.assertEqual((len(self.helper.told), self.feed.waiting), (6, 0))
+        self.assertEqual((len(self.helper.reported), self.feed.waiting), (6, 0))
         self.pass_time(LATE_S)
-        self.assertEqual(len(self.helper.told), 6)
+        self.assertEqual(len(self.helper.reported), 6)
 
     def test_a_player_who_is_no_longer_heard_is_no_longer_reported(self) -> None:
         self.helper.status = 503
@@ -152,11 +154,11 @@ class FeedTests(SynchronousTestCase):
         self.feed.report_again("203.0.113.9")
         self.helper.status = 200
         self.pass_time(LATE_S)
-        self.assertEqual((len(self.helper.told), self.feed.waiting), (1, 0))
+        self.assertEqual((len(self.helper.reported), self.feed.waiting), (1, 0))
 
     def test_each_report_is_timed(self) -> None:
         times: list[tuple[str, int, float]] = []
-        self.feed.counters.time_request = lambda *one: times.append(one)
+        self.feed.counters.time_request = lambda *arguments: times.append(arguments)
         self.helper.status = None
         self.heard()
         self.pass_time(TIMEOUT_S)
@@ -169,13 +171,13 @@ class FeedTests(SynchronousTestCase):
         self.helper.status = None
         self.heard()
         self.heard()
-        self.assertEqual(len(self.helper.told), 1)
+        self.assertEqual(len(self.helper.reported), 1)
         with capturedLogs() as events:
             self.clock.advance(TIMEOUT_S)
             self.http.flush()
         self.assertEqual(len(events), 1)
         self.pass_time(FIRST_AGAIN_S)
-        self.assertEqual(len(self.helper.told), 2)
+        self.assertEqual(len(self.helper.reported), 2)
         self.feed.stop()
         self.http.flush()
 
@@ -183,25 +185,25 @@ class FeedTests(SynchronousTestCase):
     def test_every_helper_is_told(self) -> None:
         self.feed = self.make(["http://127.0.0.1:61005", "http://127.0.0.1:61006"])
         self.heard()
-        self.assertEqual(len(self.helper.told), 2)
+        self.assertEqual(len(self.helper.reported), 2)
 
     def test_a_silent_helper_does_not_delay_the_others(self) -> None:
         dead, healthy = "http://127.0.0.1:61005", "http://127.0.0.1:61006"
         self.patch(feeds, "MAX_UNDER_WAY", 2)
         self.patch(feeds, "MOST_WANTED", 4)
-        told: list[bytes] = []
+        reported: list[bytes] = []
 
         async def post(http: Any, clock: Any, url: str, *more: Any) -> None:
             if url.startswith(dead):
                 await Deferred()
-            told.append(more[-1]["ip"])
+            reported.append(more[-1]["ip"])
 
         self.patch(feeds.allowlist_client, "post", post)
         self.feed = self.make([dead, healthy])
         addresses = [f"203.0.113.{number}" for number in range(9)]
         for address in addresses:
             self.feed.report(address)
-        self.assertEqual((told, self.feed.waiting), (addresses, 4))
+        self.assertEqual((reported, self.feed.waiting), (addresses, 4))
         self.successResultOf(self.feed.stop())
 
     def test_a_report_that_came_too_early_is_repeated(self) -> None:
@@ -209,7 +211,7 @@ class FeedTests(SynchronousTestCase):
         self.heard()
         self.helper.status = 200
         self.pass_time(FIRST_AGAIN_S)
-        self.assertEqual((len(self.helper.told), self.feed.waiting), (2, 0))
+        self.assertEqual((len(self.helper.reported), self.feed.waiting), (2, 0))
 
     def test_stopping_gives_up_what_is_under_way(self) -> None:
         self.helper.status = None
@@ -224,18 +226,18 @@ class FeedTests(SynchronousTestCase):
         self.helper.status = None
         for number in range(100):
             self.heard(f"2001:db8::{number:x}")
-        self.assertEqual(len(self.helper.told), NETWORK_WANTED)
+        self.assertEqual(len(self.helper.reported), NETWORK_WANTED)
         self.heard("2001:db8:0:1::1")
         self.heard("203.0.113.9")
-        self.assertEqual(len(self.helper.told), NETWORK_WANTED + 2)
+        self.assertEqual(len(self.helper.reported), NETWORK_WANTED + 2)
         self.feed.stop()
         self.http.flush()
 
     def test_of_one_network_the_newest_are_remembered(self) -> None:
         for number in range(NETWORK_TOLD + 1):
             self.heard(f"2001:db8::{number:x}")
-        count = len(self.helper.told)
+        count = len(self.helper.reported)
         self.heard(f"2001:db8::{NETWORK_TOLD:x}")
-        self.assertEqual(len(self.helper.told), count)
+        self.assertEqual(len(self.helper.reported), count)
         self.heard("2001:db8::0")
-        self.assertEqual(len(self.helper.told), count + 1)
+        self.assertEqual(len(self.helper.reported), count + 1)

@@ -15,8 +15,8 @@ from tests.edge.wires import Edge, Upstream, gateway
 
 
 def ask(edge: Edge, method: str = "GET", path: str = "/join") -> tuple[int, bytes, bytes]:
-    said, _ = edge.ask(f"{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
-    head, _, body = said.partition(b"\r\n\r\n")
+    reply, _ = edge.ask(f"{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+    head, _, body = reply.partition(b"\r\n\r\n")
     return int(head.split()[1]), head, body
 
 
@@ -75,8 +75,8 @@ class LauncherLookTests(SynchronousTestCase):
         self.check = LauncherCheck(self.clock, self.content.pool, self.shown.append)
 
     def links(self) -> list[bool]:
-        """Whether each page that was shown links to the launcher."""
-        return [b"/content/v1/launcher" in one.content for one in self.shown]
+        """Return for each shown page whether it links to the launcher."""
+        return [b"/content/v1/launcher" in page.content for page in self.shown]
 
     def test_the_page_is_shown_anew_when_the_answer_changes(self) -> None:
         self.check.startService()
@@ -89,9 +89,9 @@ class LauncherLookTests(SynchronousTestCase):
                 (b"what is that, it is nothing of HTTP", [False, True, False]),
             )
         ):
-            asked = self.content.seen()[number]
-            self.assertEqual(asked.target, b"/content/v1/launcher/svc-launcher.pyz")
-            self.assertEqual((asked.method, asked.value(b"host")), (b"HEAD", b"localhost"))
+            requests = self.content.seen()[number]
+            self.assertEqual(requests.target, b"/content/v1/launcher/svc-launcher.pyz")
+            self.assertEqual((requests.method, requests.value(b"host")), (b"HEAD", b"localhost"))
             self.content.say(status[:7])
             self.content.say(status[7:])
             self.assertEqual(self.links(), links)

@@ -111,10 +111,12 @@ class CrowdTests(SynchronousTestCase):
 
     def test_requests_of_a_wide_network_have_a_rate_too(self) -> None:
         some = spending(5, 1)
-        asked = [some.take(Bucket.REGISTER, f"2001:db8:1:{n:x}::1", 0) for n in range(256)]
-        self.assertEqual(asked.count(0), 10)
-        asked = [some.take(Bucket.REGISTER, f"2001:db8:1:{n:x}::1", 0) for n in range(256, 9_999)]
-        self.assertEqual(asked.count(0), 10)
+        requests = [some.take(Bucket.REGISTER, f"2001:db8:1:{n:x}::1", 0) for n in range(256)]
+        self.assertEqual(requests.count(0), 10)
+        requests = [
+            some.take(Bucket.REGISTER, f"2001:db8:1:{n:x}::1", 0) for n in range(256, 9_999)
+        ]
+        self.assertEqual(requests.count(0), 10)
 
     def test_a_full_house_asks_for_room(self) -> None:
         room = [True, False]
@@ -136,10 +138,10 @@ class RefusedTests(SynchronousTestCase):
         ask = b"POST /svc/api/Register HTTP/1.1\r\n" + H + b"Content-Length: 0\r\n\r\n"
         for _ in range(5):
             self.assertIn(b"200 OK", edge.ask(ask)[0])
-        said, wire = edge.ask(ask)
-        self.assertTrue(said.startswith(b"HTTP/1.1 429 Too Many Requests\r\n"))
-        self.assertIn(b"Retry-After: 300\r\n", said)
-        self.assertTrue(said.endswith(b'{"error":"rate_limited"}'))
+        reply, wire = edge.ask(ask)
+        self.assertTrue(reply.startswith(b"HTTP/1.1 429 Too Many Requests\r\n"))
+        self.assertIn(b"Retry-After: 300\r\n", reply)
+        self.assertTrue(reply.endswith(b'{"error":"rate_limited"}'))
         self.assertFalse(wire.over)
         self.assertIn(b"200 OK", edge.ask(ask, "203.0.113.9")[0])
 
@@ -147,8 +149,8 @@ class RefusedTests(SynchronousTestCase):
     def test_refused_requests_pay_too_and_429_comes_first(self) -> None:
         edge = gateway(Clock(), rates={Bucket.GENERAL: Rate(2, 1)})
         ask = b"GET /svc/api/InviteCodes HTTP/1.1\r\n" + H + b"\r\n"
-        found = [edge.ask(ask)[0][9:12] for _ in range(3)]
-        self.assertEqual(found, [b"403", b"403", b"429"])
+        result = [edge.ask(ask)[0][9:12] for _ in range(3)]
+        self.assertEqual(result, [b"403", b"403", b"429"])
         self.assertEqual((edge.policy.answered, edge.policy.refused), (3, 3))
         names = {name: figure.read() for name, figure in figures(edge.policy).items()}
         self.assertEqual(names["svc_gateway_requests"], 3.0)

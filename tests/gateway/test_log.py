@@ -1,4 +1,4 @@
-"""What the gateway's log shows of a request, and what it never shows."""
+"""The gateway's log lines about requests, and the secrets they omit."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LineTests(SynchronousTestCase):
         self.assertEqual((line["status"], line["reason"]), (429, "rate_limited:general"))
         self.assertEqual(line["route"], "gateway")
 
-    def test_a_flood_of_refusals_has_some_lines_and_the_next_counts_the_rest(self) -> None:
+    def test_a_flood_of_refusals_is_sampled_and_the_rest_counted(self) -> None:
         edge = gateway(rates={Bucket.GENERAL: Rate(1, 1)})
         ask = b"GET /x HTTP/1.1\r\n" + H + b"\r\n"
         edge.ask(ask)
@@ -127,7 +127,7 @@ class LineTests(SynchronousTestCase):
             chat = edge.upstreams[Route.WS]
             chat.say(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\nabc")
             wire.protocol.dataReceived(b"hello")
-            self.assertEqual([one for one in events if "request" in one["log_format"]], [])
+            self.assertEqual([event for event in events if "request" in event["log_format"]], [])
             wire.abortConnection()
         line = self.line(events, "websocket closed")
         self.assertEqual((line["route"], line["status"]), ("ws", 101))
@@ -145,9 +145,9 @@ class LineTests(SynchronousTestCase):
                 edge.connect("203.0.113.9").protocol.connectionLost(failed)
             policy.admit("203.0.113.10")
             edge.connect("203.0.113.10").loseConnection()
-        said = [event for event in events if event["log_format"] == "TLS failed"]
-        self.assertEqual([event["ip"] for event in said], ["203.0.113.9"] * 2)
-        self.assertEqual({event["log_level"] for event in said}, {LogLevel.debug})
+        event = [event for event in events if event["log_format"] == "TLS failed"]
+        self.assertEqual([event["ip"] for event in event], ["203.0.113.9"] * 2)
+        self.assertEqual({event["log_level"] for event in event}, {LogLevel.debug})
         self.assertEqual(policy.counts.total, 0)
 
     @proves("gateway: log lines and redaction")
@@ -158,7 +158,9 @@ class LineTests(SynchronousTestCase):
         log.info("request", ip="a", status=200)
         log.warn("careful")
         log.debug("never")
-        found = json.loads(out.getvalue())
-        self.assertEqual((found["level"], found["message"], found["ip"]), ("info", "request", "a"))
-        self.assertIn("time", found)
+        result = json.loads(out.getvalue())
+        self.assertEqual(
+            (result["level"], result["message"], result["ip"]), ("info", "request", "a")
+        )
+        self.assertIn("time", result)
         self.assertEqual(json.loads(errors.getvalue())["level"], LogLevel.warn.name)

@@ -189,16 +189,16 @@ class ReferenceTests(SynchronousTestCase):
     def test_every_spelling_gets_the_references_verdict(
         self, method: str, target: str, key: bool
     ) -> None:
-        found = refused(method, target, key=key)
-        self.assertEqual(found[1] if found else "", reference(method, target, key))
+        result = refused(method, target, key=key)
+        self.assertEqual(result[1] if result else "", reference(method, target, key))
 
     @settings(max_examples=200, deadline=None)
     @given(
         METHODS, st.text(st.characters(max_codepoint=255), max_size=30).map(lambda text: "/" + text)
     )
     def test_any_text_gets_the_references_verdict(self, method: str, target: str) -> None:
-        found = refused(method, target)
-        self.assertEqual(found[1] if found else "", reference(method, target, False))
+        result = refused(method, target)
+        self.assertEqual(result[1] if result else "", reference(method, target, False))
 
     @proves("gateway: 403 forbidden")
     @settings(max_examples=200, deadline=None)
@@ -347,5 +347,5 @@ class RowTests(SynchronousTestCase):
             ("POST", "/account/api/oauth/token", [], True),
             ("POST", "/other", [b"Bearer x"], False),
         ):
-            found = policy.earns_ports(ask(method, path), method.encode(), values)
-            self.assertEqual(found, earned)
+            result = policy.earns_ports(ask(method, path), method.encode(), values)
+            self.assertEqual(result, earned)

@@ -42,16 +42,16 @@ class PublicListTests(SynchronousTestCase):
         for row in Game(self).door.rows:
             if is_under(row.path.lower(), MANAGEMENT) and not row.public:
                 target = row.path.replace("<", "").replace(">", "").encode()
-                found = rule(
+                result = rule(
                     row.method.encode(), target, upgrade=b"", has_body=False, gameserver_key=False
                 )
-                self.assertEqual(found.denial and found.denial.reason, "admin_route", row.path)
+                self.assertEqual(result.denial and result.denial.reason, "admin_route", row.path)
                 closed += 1
         self.assertGreater(closed, 0)
 
 
 class SpellingTests(SynchronousTestCase):
-    """What the metagame would read as a closed route never gets past the gateway."""
+    """No spelling that the metagame takes for a closed route passes the gateway."""
 
     def setUp(self) -> None:
         self.table: RouteTable[Row] = RouteTable()
@@ -65,11 +65,11 @@ class SpellingTests(SynchronousTestCase):
         ruling = rule(method, target, upgrade=b"", has_body=False, gameserver_key=False)
         if ruling.denial is None:
             try:
-                found = self.table.match(method.decode(), target.partition(b"?")[0])
+                result = self.table.match(method.decode(), target.partition(b"?")[0])
             except BadPath:
                 return
-            if found is not None:
-                self.assertNotIn(found[0].path, self.closed, target)
+            if result is not None:
+                self.assertNotIn(result[0].path, self.closed, target)
 
     @settings(max_examples=300, deadline=None)
     @given(st.sampled_from(sorted(METHODS)), st.integers(0, 1 << 24), st.data())

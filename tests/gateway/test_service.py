@@ -177,7 +177,8 @@ class StartTests(SynchronousTestCase):
         self.assertEqual(settings.register.per_minute, 0.25)
         self.assertEqual(settings.metagame, (Address("127.0.0.1", 5),))
         self.assertEqual(
-            [one.url() for one in settings.content], ["http://[::1]:6", "http://127.0.0.1:7"]
+            [address.url() for address in settings.content],
+            ["http://[::1]:6", "http://127.0.0.1:7"],
         )
         self.assertEqual((settings.log_level, settings.port), ("info", 443))
 
@@ -189,14 +190,14 @@ class StartTests(SynchronousTestCase):
 
     @proves("gateway: certificate made and checked at start")
     def test_the_certificate_is_checked_before_anything_listens(self) -> None:
-        other = self.folder / "other"
-        write_pair(make_pair(["a"]), other)
+        second = self.folder / "other"
+        write_pair(make_pair(["a"]), second)
         old = self.folder / "old"
         write_pair(make_pair(["a"], now=datetime(2000, 1, 1, tzinfo=UTC)), old)
         for changes, name, words in (
             ({"GATEWAY_CERT": "-"}, "GATEWAY_CERT", "not set"),
             ({"GATEWAY_CERT": "/nowhere"}, "GATEWAY_CERT", "cannot be read"),
-            ({"GATEWAY_KEY": str(other / "gateway-key.pem")}, "GATEWAY_KEY", "does not belong"),
+            ({"GATEWAY_KEY": str(second / "gateway-key.pem")}, "GATEWAY_KEY", "does not belong"),
             (
                 {
                     "GATEWAY_CERT": str(old / "gateway-cert.pem"),
@@ -211,7 +212,7 @@ class StartTests(SynchronousTestCase):
             self.assertIn(words, line)
 
     @proves("gateway: certificate made and checked at start")
-    def test_a_key_that_tls_finds_too_short_is_named_before_anything_listens(self) -> None:
+    def test_a_key_too_short_for_tls_is_reported_before_listening(self) -> None:
         short = self.folder / "short"
         write_pair(rsa_pair(1024), short)
         files = {
@@ -241,7 +242,7 @@ class StartTests(SynchronousTestCase):
     def test_figures_are_shown_where_the_owner_wants_them(self) -> None:
         reactor = MemoryReactorClock()
         self.start(reactor, METRICS_PORT="9400")
-        hosts = {one[0]: one[3] for one in reactor.tcpServers}
+        hosts = {address[0]: address[3] for address in reactor.tcpServers}
         self.assertEqual(set(hosts), {443, 9400})
         self.assertEqual(hosts[9400], "127.0.0.1")
         self.assertIn("METRICS_PORT", self.refused(METRICS_PORT="0"))
@@ -276,7 +277,7 @@ class StartTests(SynchronousTestCase):
             os.close(passed)
 
     def hand_over(self, opened: socket.socket) -> int:
-        """As systemd does it; a started gateway closes the descriptor."""
+        """Hand a socket over like systemd; a started gateway closes the descriptor."""
         passed = os.dup(opened.fileno())
         self.patch(endpoints._SystemdParser, "_sddaemon", ListenFDs([passed], ["https"]))
         return passed

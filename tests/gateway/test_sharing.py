@@ -23,13 +23,15 @@ class SharingTests(SynchronousTestCase):
         self.clock = Clock()
         self.board: Any = RehearsedBoard(self.clock.seconds)
         self.running: list[Sharing] = []
-        self.one, self.other = self.gateway(), self.gateway()
+        self.first, self.second = self.gateway(), self.gateway()
         self.clock.advance(0)
 
     def gateway(self, burst: float = 5, per_minute: float = 0.2) -> Spending:
         """One of the gateways, running."""
         made = Spending(dict.fromkeys(Bucket, Rate(burst, per_minute)))
-        sharing = Sharing(self.clock, self.board, {str(k): one for k, one in made.buckets.items()})
+        sharing = Sharing(
+            self.clock, self.board, {str(k): figure for k, figure in made.buckets.items()}
+        )
         sharing.startService()
         self.running.append(sharing)
         self.addCleanup(sharing.stopService)
@@ -41,50 +43,50 @@ class SharingTests(SynchronousTestCase):
         return sum(gateway.take(Bucket.REGISTER, peer, now) == 0 for _ in range(tries))
 
     def test_what_one_gave_the_other_does_not_give_again(self) -> None:
-        self.assertEqual(self.taken(self.one), 5)
+        self.assertEqual(self.taken(self.first), 5)
         self.clock.advance(GAP_S)
-        self.assertEqual(self.taken(self.other), 0)
-        self.assertEqual(self.taken(self.other, OTHER), 5)
+        self.assertEqual(self.taken(self.second), 0)
+        self.assertEqual(self.taken(self.second, OTHER), 5)
         self.clock.advance(GAP_S)
-        self.assertEqual(self.taken(self.one, OTHER), 0)
+        self.assertEqual(self.taken(self.first, OTHER), 0)
 
     def test_what_one_gave_and_the_other_heard_are_figures(self) -> None:
         def shown(sharing: Sharing) -> list[float]:
-            return [one.read() for one in sharing.figures().values()]
+            return [figure.read() for figure in sharing.figures().values()]
 
-        one, other = self.running
-        self.taken(self.one)
-        self.assertEqual((shown(one), shown(other)), ([5, 0], [0, 0]))
+        first, second = self.running
+        self.taken(self.first)
+        self.assertEqual((shown(first), shown(second)), ([5, 0], [0, 0]))
         self.clock.advance(GAP_S)
-        self.assertEqual((shown(one), shown(other)), ([5, 0], [0, 5]))
+        self.assertEqual((shown(first), shown(second)), ([5, 0], [0, 5]))
 
     def test_one_token_is_told_at_once(self) -> None:
         self.clock.advance(1)
-        self.assertEqual(self.taken(self.one, tries=1), 1)
+        self.assertEqual(self.taken(self.first, tries=1), 1)
         self.clock.advance(0)
-        self.assertEqual(self.taken(self.other), 4)
+        self.assertEqual(self.taken(self.second), 4)
 
     def test_who_asks_both_at_once_owes_it_afterwards(self) -> None:
-        self.assertEqual((self.taken(self.one), self.taken(self.other)), (5, 5))
+        self.assertEqual((self.taken(self.first), self.taken(self.second)), (5, 5))
         self.clock.advance(5 * 300)  # five more, where one gateway gave them
-        self.assertEqual((self.taken(self.one), self.taken(self.other)), (0, 0))
+        self.assertEqual((self.taken(self.first), self.taken(self.second)), (0, 0))
         self.clock.advance(301)
-        self.assertEqual(self.taken(self.one), 1)
+        self.assertEqual(self.taken(self.first), 1)
 
     def test_a_debt_has_a_bound(self) -> None:
         for _ in range(9):
             self.gateway()
         self.clock.advance(HELLO_S)
-        self.one.buckets[Bucket.REGISTER].owe(PEER, self.clock.seconds(), 1_000)
+        self.first.buckets[Bucket.REGISTER].owe(PEER, self.clock.seconds(), 1_000)
         self.clock.advance(10 * 300 + 1)
-        self.assertEqual(self.taken(self.one), 5)
+        self.assertEqual(self.taken(self.first), 5)
 
 
 class Lonely:
     """A board on which nobody else is; it keeps what it is told, or is ``away``."""
 
     def __init__(self, *, away: bool = False) -> None:
-        self.told: list[Any] = []
+        self.reported: list[Any] = []
         self.away = away
 
     def transact(self, work: Any) -> Deferred[Any]:
@@ -94,7 +96,7 @@ class Lonely:
         return succeed(None)
 
     def publish(self, news: Any) -> None:
-        self.told.append(news)
+        self.reported.append(news)
 
     def listen(self, news: Any, listener: Any) -> None:
         pass
@@ -123,7 +125,7 @@ class AloneTests(SynchronousTestCase):
         for _ in range(int(ALONE_S)):
             bucket.take(PEER, clock.seconds())
             clock.advance(1)
-        self.assertLessEqual(len(board.told), 1 + ALONE_S / HELLO_S)
+        self.assertLessEqual(len(board.reported), 1 + ALONE_S / HELLO_S)
         sharing.stopService()
 
     def test_a_flood_of_addresses_is_told_in_part(self) -> None:
@@ -132,5 +134,5 @@ class AloneTests(SynchronousTestCase):
         for number in range(MOST_TOLD + 50):
             bucket.take(f"10.0.{number // 250}.{number % 250}", 0.0)
         clock.advance(HELLO_S)
-        self.assertEqual(len(board.told[-1].of["general"]), MOST_TOLD)
+        self.assertEqual(len(board.reported[-1].of["general"]), MOST_TOLD)
         sharing.stopService()

@@ -18,7 +18,7 @@ from tests.support.proves import proves
 def seen(
     method: str = "GET", peer: str = "127.0.0.1", host: str = "127.0.0.1:61000", **more: str
 ) -> str:
-    """What is found of a request; ``origin``, ``site``, ``mode`` and ``dest`` where sent."""
+    """Return the finding for a request; ``origin``, ``site``, ``mode`` and ``dest`` where sent."""
 
     def sent(name: str) -> list[bytes]:
         return [more[name].encode()] if name in more else []
@@ -150,9 +150,9 @@ class LoopbackTests(SynchronousTestCase):
         hosts = folder / "hosts"
         hosts.write_bytes(b"127.0.1.1 my-host.example.org my-host \xff\n127.0.0.1 evil.example\n")
         self.patch(crosssite.socket, "gethostname", lambda: "My-Host")
-        for one in (crosssite.own_names, names_this_machine):
-            one.cache_clear()
-            self.addCleanup(one.cache_clear)
+        for cached in (crosssite.own_names, names_this_machine):
+            cached.cache_clear()
+            self.addCleanup(cached.cache_clear)
         for file, passes in ((folder / "none", False), (hosts, True)):
             self.patch(crosssite, "HOSTS_FILE", file)
             crosssite.own_names.cache_clear()

@@ -1,4 +1,4 @@
-"""Whose address a request is of, behind the gateway."""
+"""The address of a request's client, behind the gateway."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class ForwardedTests(SynchronousTestCase):
         def seen(peer: str, secret: Secret | None, offered: str | None) -> str:
             return vouched_address(peer, ["203.0.113.7"], secret=secret, offered=offered)
 
-        kept = Secret(SECRET)
-        self.assertEqual(seen("127.0.0.1", kept, SECRET), "203.0.113.7")
+        stored = Secret(SECRET)
+        self.assertEqual(seen("127.0.0.1", stored, SECRET), "203.0.113.7")
         for peer, secret, offered in (
-            ("127.0.0.1", kept, None),
-            ("127.0.0.1", kept, "wrong"),
+            ("127.0.0.1", stored, None),
+            ("127.0.0.1", stored, "wrong"),
             ("127.0.0.1", None, SECRET),
-            ("192.0.2.1", kept, SECRET),
+            ("192.0.2.1", stored, SECRET),
         ):
             self.assertEqual(seen(peer, secret, offered), "")

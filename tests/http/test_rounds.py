@@ -33,20 +33,20 @@ class RoundTests(SynchronousTestCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_rounds_from_the_first_connection_to_the_round_after_the_last(self) -> None:
-        one = Swept()
+        swept = Swept()
         for _ in range(2):
-            self.connections.add(one)
+            self.connections.add(swept)
             self.clock.pump([1.0] * 3)
-            self.connections.remove(one, None)  # type: ignore[arg-type]
+            self.connections.remove(swept, None)  # type: ignore[arg-type]
             self.clock.advance(1)
             self.assertEqual(self.clock.getDelayedCalls(), [])
-        self.assertEqual(one.at, [1.0, 2.0, 3.0, 5.0, 6.0, 7.0])
+        self.assertEqual(swept.at, [1.0, 2.0, 3.0, 5.0, 6.0, 7.0])
 
     def test_a_pool_that_keeps_connections_keeps_the_rounds(self) -> None:
-        one, pool = Swept(), Swept(left=True)
+        swept, pool = Swept(), Swept(left=True)
         self.connections.sweeps.append(pool.sweep)
-        self.connections.add(one)
-        self.connections.remove(one, None)  # type: ignore[arg-type]
+        self.connections.add(swept)
+        self.connections.remove(swept, None)  # type: ignore[arg-type]
         self.clock.pump([1.0] * 3)
         pool.left = False
         self.clock.pump([1.0] * 3)

@@ -14,7 +14,7 @@ from svcserver.kernel.buggify import buggify, rare_things
 
 
 def points() -> Iterator[str]:
-    """What each call of ``buggify`` names: a constant, or the code that gives one."""
+    """Yield the name in each call of ``buggify``: a constant, or the code that gives it."""
     for path in sorted(Path(svcserver.__file__).parent.rglob("*.py")):
         text = path.read_text()
         for node in ast.walk(ast.parse(text)) if "buggify(" in text else ():
@@ -36,8 +36,8 @@ class BuggifyTests(SynchronousTestCase):
 
     def test_a_name_is_made_before_it_is_asked_for(self) -> None:
         """Putting one together for each question would cost more than the question."""
-        made = [one for one in points() if ": " not in one and one != "mounted.lost_answer"]
+        made = [name for name in points() if ": " not in name and name != "mounted.lost_answer"]
         self.assertEqual(made, [])
 
     def test_each_name_stands_at_one_place(self) -> None:
-        self.assertEqual([one for one, count in Counter(points()).items() if count > 1], [])
+        self.assertEqual([name for name, count in Counter(points()).items() if count > 1], [])

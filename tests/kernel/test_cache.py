@@ -1,4 +1,4 @@
-"""What a bounded cache still has, and how much it may have."""
+"""A bounded cache keeps the latest entries within its bound."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class CacheTests(SynchronousTestCase):
         used: list[int] = []
         values: dict[int, str] = {}
         for at, (key, writes) in enumerate(uses):
-            found = cache.get(key)
-            if found is not None:
-                self.assertEqual(found, values[key])
+            result = cache.get(key)
+            if result is not None:
+                self.assertEqual(result, values[key])
             if writes:
                 values[key] = f"{key} {at}"
                 cache.put(key, values[key])
-            if writes or found is not None:
-                used = [*[one for one in used if one != key], key]
-            for one in used[-MOST // 2 :]:
-                self.assertIn(one, {**cache._young, **cache._old})
+            if writes or result is not None:
+                used = [*[name for name in used if name != key], key]
+            for used_key in used[-MOST // 2 :]:
+                self.assertIn(used_key, {**cache._young, **cache._old})
             self.assertLessEqual(len(cache), MOST)
 
     def test_what_entries_count_is_bounded(self) -> None:
@@ -53,7 +53,7 @@ class CacheTests(SynchronousTestCase):
 
 
 class BucketTests(SynchronousTestCase):
-    def test_a_flood_of_keys_takes_bounded_memory_and_frees_nobody_who_keeps_asking(self) -> None:
+    def test_a_flood_of_keys_takes_bounded_memory_and_keeps_used_ones(self) -> None:
         buckets = TokenBuckets(Rate(1, 1), max_keys=10)
         buckets.take("busy", 0.0)
         for number in range(200):

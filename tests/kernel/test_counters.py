@@ -1,4 +1,4 @@
-"""What METRICS_PORT counts for an owner under attack."""
+"""The counts of METRICS_PORT for an owner under attack."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class CountersTests(SynchronousTestCase):
         self.assertEqual(set(MEANINGS), set(Counted))
 
     def test_a_count_that_somebody_else_keeps_is_shown_too(self) -> None:
-        counters, kept = Counters(), [3]
-        counters.watch(Counted.DROPPED_LOG_LINES, "unread", lambda: kept[0])
+        counters, stored = Counters(), [3]
+        counters.watch(Counted.DROPPED_LOG_LINES, "unread", lambda: stored[0])
         counters.add(Counted.DROPPED_LOG_LINES, "sampled")
-        found = counters.by_reason(Counted.DROPPED_LOG_LINES)
-        self.assertEqual(found, {"sampled": 1, "unread": 3})
+        result = counters.by_reason(Counted.DROPPED_LOG_LINES)
+        self.assertEqual(result, {"sampled": 1, "unread": 3})
         self.assertEqual(counters.total(Counted.DROPPED_LOG_LINES), 4)

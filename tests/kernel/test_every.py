@@ -54,7 +54,7 @@ class EveryTests(SynchronousTestCase):
         self.successResultOf(stopped)
         self.assertIsNone(every.stopService())
 
-    def test_a_round_that_fails_costs_that_round_and_is_said_once_a_minute(self) -> None:
+    def test_a_failed_round_is_logged_once_a_minute_and_the_next_runs(self) -> None:
         def work() -> Deferred[None]:
             self.note()
             if len(self.at) % 2:
@@ -70,7 +70,7 @@ class EveryTests(SynchronousTestCase):
         self.assertEqual(len(self.flushLoggedErrors()), 1)
         every.stopService()
 
-    def test_what_cannot_serve_now_is_said_in_one_line_without_a_traceback(self) -> None:
+    def test_an_unavailable_part_is_logged_without_a_traceback(self) -> None:
         def work() -> Deferred[None]:
             return fail(Unavailable("the disk is full"))
 

@@ -20,7 +20,7 @@ ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 
 
 def read_back(text: str) -> str:
-    return ESCAPE.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)
+    return ESCAPE.sub(lambda result: chr(int(result[1] or result[2] or result[3], 16)), text)
 
 
 class ShownTests(SynchronousTestCase):

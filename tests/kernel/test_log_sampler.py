@@ -1,4 +1,4 @@
-"""Of a flood of lines some are written, and the rest are counted."""
+"""A flood of log lines is sampled, and the rest is counted."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class SampleTests(SynchronousTestCase):
 
     def test_many_sources_have_a_bound_together(self) -> None:
         sample = LogSampler()
-        kept = sum(sample.keeps(str(number), 0.0) for number in range(2_000))
-        self.assertEqual(kept, ALL.burst)
+        stored = sum(sample.keeps(str(number), 0.0) for number in range(2_000))
+        self.assertEqual(stored, ALL.burst)
 
-    def test_a_flood_fills_150_megabytes_a_day_and_one_source_a_tenth_of_it(self) -> None:
+    def test_a_flood_writes_150_mb_a_day_and_one_source_a_tenth(self) -> None:
         sample = LogSampler()
         self.assertEqual(sum(sample.keeps("a", 0.0) for _ in range(100)), 40)
         self.assertEqual(sum(sample.keeps("a", 60.0) for _ in range(100)), 40)

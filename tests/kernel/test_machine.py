@@ -32,7 +32,7 @@ class MachineTests(SynchronousTestCase):
 
     def test_it_opens_one_request_and_is_soon_over(self) -> None:
         made = ticket()
-        for other in (
+        for second in (
             opened(made, method="POST"),
             opened(made, target="/svc/api/Route"),
             opened(made, target=TARGET + "c"),
@@ -40,7 +40,7 @@ class MachineTests(SynchronousTestCase):
             opened(made, at=NOW + LIVES_S + 1),
             opened(made, at=NOW - LIVES_S - 1),
         ):
-            self.assertIsNone(other)
+            self.assertIsNone(second)
         self.assertEqual(opened(made, at=NOW + LIVES_S), "svcctl:ada")
 
     def test_what_is_none(self) -> None:

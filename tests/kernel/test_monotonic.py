@@ -44,29 +44,29 @@ class MonotonicTests(SynchronousTestCase):
             self.assertAlmostEqual(time.read(), machine.wall)
 
     def test_threads_take_turns_so_that_none_sees_it_go_back(self) -> None:
-        machine, looked, told = Machine(), Event(), Event()
+        machine, looked, reported = Machine(), Event(), Event()
         overtaken: list[bool] = []
 
         def ticks() -> float:
             read = machine.ticks
             if not looked.is_set():
                 looked.set()
-                overtaken.append(told.wait(0.05))
+                overtaken.append(reported.wait(0.05))
             return read
 
         def second() -> None:
             looked.wait(20)
             machine.passes(1)
             time.read()
-            told.set()
+            reported.set()
 
         time = machine.time()
         time.monotonic = ticks
         machine.passes(1)
-        other = Thread(target=second)
-        other.start()
+        changed = Thread(target=second)
+        changed.start()
         time.read()
-        other.join(20)
+        changed.join(20)
         self.assertEqual(overtaken, [False])
 
     @settings(max_examples=50, deadline=None)

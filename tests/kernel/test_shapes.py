@@ -95,9 +95,9 @@ class ShapeTests(SynchronousTestCase):
 
     def test_members_are_read_by_their_names_on_the_wire(self) -> None:
         sent = {"UserId": "a", "Colour": "blue", "HowOften": 3.0, "Stacks": [{"catalogId": "c"}]}
-        said = reader(Wish)(sent)
-        self.assertEqual(said, Wish("a", Colour.BLUE, 3, "none", (Stack("c", 1),), False))
-        self.assertIs(type(said.uses), int)
+        result = reader(Wish)(sent)
+        self.assertEqual(result, Wish("a", Colour.BLUE, 3, "none", (Stack("c", 1),), False))
+        self.assertIs(type(result.uses), int)
 
     def test_a_refusal_names_the_member(self) -> None:
         good = {"UserId": "a", "Colour": "red"}
@@ -171,8 +171,8 @@ class ShapeTests(SynchronousTestCase):
         self.assertEqual(reader(OrEmpty[AllOptional])([]), AllOptional("none"))
 
     def test_what_is_late_is_refused_when_it_is_read(self) -> None:
-        said = reader(Save)({"version": "3", "data": "text"})
-        self.assertEqual((said.version, said.data.read(), said.more), (3, "text", None))
+        result = reader(Save)({"version": "3", "data": "text"})
+        self.assertEqual((result.version, result.data.read(), result.more), (3, "text", None))
         for sent in ({"version": 3}, {"version": 3, "data": 5}):
             late = reader(Save)(sent).data
             why = self.assertRaises(Malformed, late.read)
@@ -217,10 +217,10 @@ class EdgeTests(SynchronousTestCase):
         for value in values:
             self.assertEqual(reader(kind)(value), value)
 
-    def unfit(self, kind: Any, said: str, *values: Any) -> None:
+    def unfit(self, kind: Any, wanted: str, *values: Any) -> None:
         for value in values:
             why = self.assertRaises(Malformed, reader(kind), value)
-            self.assertEqual(why.message, f"the body must be {said}")
+            self.assertEqual(why.message, f"the body must be {wanted}")
 
     def test_whole_numbers_at_their_bounds(self) -> None:
         self.fits(Annotated[int, whole(1, 3)], 1, 3)
@@ -233,7 +233,9 @@ class EdgeTests(SynchronousTestCase):
 
     def test_digits_up_to_so_many(self) -> None:
         kind = Annotated[int, whole(0, 999, digits=3)]
-        self.assertEqual([reader(kind)(one) for one in ("7", "007", "999", 7.0)], [7, 7, 999, 7])
+        self.assertEqual(
+            [reader(kind)(value) for value in ("7", "007", "999", 7.0)], [7, 7, 999, 7]
+        )
         self.unfit(kind, "a whole number from 0 to 999", "0007", "", "-7", "²", "x")
         either = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
         self.assertEqual(schema(kind, {}), either)
@@ -261,14 +263,14 @@ class EdgeTests(SynchronousTestCase):
     def test_anything_and_objects_of_anything(self) -> None:
         @frozen
         class Open:
-            said: Any
+            value: Any
             more: dict[str, Any]
 
         held: dict[str, Any] = {"a": [1]}
-        made = reader(Open)({"said": None, "more": held})
-        self.assertEqual((made.said, made.more), (None, held))
+        made = reader(Open)({"value": None, "more": held})
+        self.assertEqual((made.value, made.more), (None, held))
         self.assertIs(made.more, held)
-        incomplete: tuple[dict[str, Any], ...] = ({"more": {}}, {"said": 1})
+        incomplete: tuple[dict[str, Any], ...] = ({"more": {}}, {"value": 1})
         for missing in incomplete:
             self.assertRaises(Malformed, reader(Open), missing)
 
@@ -299,8 +301,8 @@ class EdgeTests(SynchronousTestCase):
 
     def test_only_lists_are_cut_and_only_objects_kept(self) -> None:
         self.unfit(Annotated[list[str], First(2)], "a list", 7, {"a": 1}, None)
-        kept = reader(OrEmpty[AllOptional])
-        self.assertEqual(kept({"note": "mine"}), AllOptional("mine"))
+        stored = reader(OrEmpty[AllOptional])
+        self.assertEqual(stored({"note": "mine"}), AllOptional("mine"))
 
     def test_what_is_late_is_in_no_repr(self) -> None:
         late = reader(Save)({"version": 3, "data": "secret"}).data
@@ -309,13 +311,13 @@ class EdgeTests(SynchronousTestCase):
     def test_anything_at_all_must_be_there(self) -> None:
         @frozen
         class Open:
-            said: Any
+            value: Any
             held: object
 
-        made = reader(Open)({"said": [1], "held": {"a": 1}})
-        self.assertEqual((made.said, made.held), ([1], {"a": 1}))
+        made = reader(Open)({"value": [1], "held": {"a": 1}})
+        self.assertEqual((made.value, made.held), ([1], {"a": 1}))
         why = self.assertRaises(Malformed, reader(Open), {"held": 1})
-        self.assertEqual(why.message, "said must be there")
+        self.assertEqual(why.message, "value must be there")
 
     def test_a_type_of_ours_is_read_by_its_mark_alone(self) -> None:
         class Ours:

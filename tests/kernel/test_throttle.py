@@ -10,8 +10,8 @@ from svcserver.kernel.throttle import Throttle
 class ThrottleTests(SynchronousTestCase):
     def test_each_key_is_said_once_in_its_time(self) -> None:
         throttle = Throttle()
-        said = [throttle.due(key, at) for key, at in (("a", 0), ("a", 59), ("b", 59), ("a", 60))]
-        self.assertEqual(said, [True, False, True, True])
+        result = [throttle.due(key, at) for key, at in (("a", 0), ("a", 59), ("b", 59), ("a", 60))]
+        self.assertEqual(result, [True, False, True, True])
 
     def test_the_longest_unused_key_is_forgotten(self) -> None:
         throttle = Throttle(60.0, most=2)

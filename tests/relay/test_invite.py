@@ -114,8 +114,10 @@ class DecodingTests(SynchronousTestCase):
         both = decode(text(code="ABCD-EFGH-JKMN", fp2="0b" * 32))
         self.assertEqual(both, evolve(GOOD, next_fingerprint="0b" * 32))
         self.assertEqual(decode(encode(both)), both)
-        found = decode(private(port="61000", host="box.tail1.ts.net"))
-        self.assertEqual((found.host, found.port, found.public), ("box.tail1.ts.net", 61000, False))
+        result = decode(private(port="61000", host="box.tail1.ts.net"))
+        self.assertEqual(
+            (result.host, result.port, result.public), ("box.tail1.ts.net", 61000, False)
+        )
 
     def test_spelling_of_the_start_and_blanks_do_not_matter(self) -> None:
         for changed in (

@@ -31,7 +31,7 @@ class PinningTests(SynchronousTestCase):
     def reach(
         self, host: str, pair: Pair = PAIR, upcoming: str = ""
     ) -> tuple[Any, SSL.Connection, Wire]:
-        """What taking a connection gives, the server's end, and the wire in between."""
+        """Return the result of taking a connection, the server's end, and the wire in between."""
         reactor = MemoryReactorClock()
         taken = RelayService(reactor, Target(host, 443, PAIR.fingerprint, upcoming)).pool.take()
         protocol = reactor.tcpClients[-1][2].buildProtocol(None)
@@ -46,8 +46,8 @@ class PinningTests(SynchronousTestCase):
 
     def step(self, server: SSL.Connection, wire: Wire) -> None:
         """Whatever either side has to say."""
-        if said := wire.take():
-            server.bio_write(said)
+        if reply := wire.take():
+            server.bio_write(reply)
         with contextlib.suppress(SSL.Error):
             server.do_handshake()
         with contextlib.suppress(SSL.WantReadError):

@@ -38,9 +38,9 @@ def ask(*lines: bytes, peer: str = "127.0.0.1", upgrade: bool = False) -> bytes:
 
 
 class GuardTests(SynchronousTestCase):
-    def refused(self, said: bytes) -> None:
-        self.assertTrue(said.startswith(b"HTTP/1.1 403 Forbidden\r\n"), said)
-        self.assertTrue(said.endswith(b'{"error":"forbidden"}'))
+    def refused(self, reply: bytes) -> None:
+        self.assertTrue(reply.startswith(b"HTTP/1.1 403 Forbidden\r\n"), reply)
+        self.assertTrue(reply.endswith(b'{"error":"forbidden"}'))
 
     @proves("relay: 403 forbidden")
     def test_only_local_callers(self) -> None:
@@ -86,9 +86,9 @@ class GuardTests(SynchronousTestCase):
 
     @proves("relay: 501 unsupported_transfer_encoding")
     def test_other_transfer_encodings_are_501(self) -> None:
-        said = ask(b"Host: localhost", b"Transfer-Encoding: gzip")
-        self.assertTrue(said.startswith(b"HTTP/1.1 501 "))
-        self.assertTrue(said.endswith(b'{"error":"unsupported_transfer_encoding"}'))
+        reply = ask(b"Host: localhost", b"Transfer-Encoding: gzip")
+        self.assertTrue(reply.startswith(b"HTTP/1.1 501 "))
+        self.assertTrue(reply.endswith(b'{"error":"unsupported_transfer_encoding"}'))
 
 
 class StartTests(SynchronousTestCase):
@@ -151,18 +151,18 @@ class StartTests(SynchronousTestCase):
     def test_the_port_setting_is_for_tests_and_else_ignored(self) -> None:
         self.assertEqual(self.settings(SVC_RELAY_PORT="61010").port, 61010)
         for bad in ("80", "065000", "70000", "x", "1e4", "-1", "99999999"):
-            found, warnings = load(Settings, {"SVC_RELAY_PORT": bad})
-            self.assertEqual(found.port, 61000)
+            result, warnings = load(Settings, {"SVC_RELAY_PORT": bad})
+            self.assertEqual(result.port, 61000)
             self.assertEqual(len(warnings), 1)
 
     @proves("relay: settings and port_busy")
     def test_the_target_comes_from_the_invite_or_from_all_three_overrides(self) -> None:
         invite = f"svc://join?v=2&mode=public&host=a.example&fp={FP}&code=ABCD&name=n"
-        found = target_of(self.settings(SVC_RELAY_INVITE=invite), None)
-        self.assertEqual(found, Target("a.example", 443, FP))
+        result = target_of(self.settings(SVC_RELAY_INVITE=invite), None)
+        self.assertEqual(result, Target("a.example", 443, FP))
         three = {"SVC_RELAY_HOST": "b", "SVC_RELAY_GATEWAY_PORT": "5", "SVC_RELAY_FINGERPRINT": FP}
-        found = target_of(self.settings(SVC_RELAY_INVITE=invite, **three), None)
-        self.assertEqual(found, Target("b", 5, FP))
+        result = target_of(self.settings(SVC_RELAY_INVITE=invite, **three), None)
+        self.assertEqual(result, Target("b", 5, FP))
         self.assertEqual(target_of(self.settings(), invite).host, "a.example")
         for some in ({}, {"SVC_RELAY_HOST": "b"}, {"SVC_RELAY_INVITE": "svc://join?v=1"}):
             with self.assertRaises(BadSetting) as caught:

@@ -64,13 +64,13 @@ class Front:
         return Answer(status)
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
-        heard = b"%b %d" % (request.path, len(request.body))
+        body = b"%b %d" % (request.path, len(request.body))
         if request.path.startswith(b"/stream"):
-            self.streams.append(Halves(heard))
-            return Answer(200, self.streams[-1], {"Content-Length": str(len(heard))})
+            self.streams.append(Halves(body))
+            return Answer(200, self.streams[-1], {"Content-Length": str(len(body))})
         if request.path.startswith(b"/now"):
-            return Answer(200, heard)
-        self.later.append((Deferred(), Answer(200, heard)))
+            return Answer(200, body)
+        self.later.append((Deferred(), Answer(200, body)))
         return self.later[-1][0]
 
     def go_on(self) -> None:
@@ -156,15 +156,15 @@ class World:
                 self.step(what)
 
 
-def bodies(said: bytes) -> list[bytes]:
+def bodies(reply: bytes) -> list[bytes]:
     """The bodies of a row of answers."""
-    found: list[bytes] = []
-    while said:
-        head, _, rest = said.partition(b"\r\n\r\n")
+    result: list[bytes] = []
+    while reply:
+        head, _, rest = reply.partition(b"\r\n\r\n")
         size = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
-        found.append(rest[:size])
-        said = rest[size:]
-    return found
+        result.append(rest[:size])
+        reply = rest[size:]
+    return result
 
 
 class AnyOrderTests(SynchronousTestCase):

@@ -52,22 +52,22 @@ class ChannelTests(SynchronousTestCase):
 
     def test_a_request_and_another_on_the_same_connection(self) -> None:
         for _ in range(2):
-            said = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
-            self.assertTrue(said.startswith(b"HTTP/1.1 200 OK\r\n"))
-            self.assertIn(b"Content-Length: ", said)
-        self.assertNotIn(b"Twisted", said)
+            reply = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertTrue(reply.startswith(b"HTTP/1.1 200 OK\r\n"))
+            self.assertIn(b"Content-Length: ", reply)
+        self.assertNotIn(b"Twisted", reply)
 
     def test_one_empty_line_after_a_body_is_ignored_a_second_is_not(self) -> None:
         for pause in (0, 1, 2):  # the bytes in one piece, or cut before or within the line
             self.setUp()
             for _ in range(3):
                 sent = POST + b"\r\n"
-                said = self.send(
+                reply = self.send(
                     *filter(None, (sent[: len(POST) + pause], sent[len(POST) + pause :]))
                 )
-                self.assertEqual((said.count(b"HTTP/1.1 "), self.wire.over), (1, False))
-            said = self.send(b"\r", b"\n")
-            self.assertTrue(said.startswith(b"HTTP/1.1 400 "))
+                self.assertEqual((reply.count(b"HTTP/1.1 "), self.wire.over), (1, False))
+            reply = self.send(b"\r", b"\n")
+            self.assertTrue(reply.startswith(b"HTTP/1.1 400 "))
             self.assertTrue(self.wire.over)
 
     def test_an_empty_line_neither_shortens_nor_lengthens_a_rest(self) -> None:
@@ -82,15 +82,17 @@ class ChannelTests(SynchronousTestCase):
 
     @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
     def test_a_declared_50_mb_is_the_limit_and_refused_before_it_is_sent(self) -> None:
-        said = self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 52428801\r\n\r\n")
-        self.assertTrue(said.startswith(b"HTTP/1.1 413 "))
+        reply = self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 52428801\r\n\r\n")
+        self.assertTrue(reply.startswith(b"HTTP/1.1 413 "))
         self.reactor.advance(LINGER_S)
         self.assertEqual(self.wire.ended, "cut")
 
     def test_a_refusal_of_a_body_that_head_announced_has_none_itself(self) -> None:
-        said = self.send(b"HEAD /character HTTP/1.1\r\nHost: x\r\nContent-Length: 52428801\r\n\r\n")
-        self.assertTrue(said.startswith(b"HTTP/1.1 413 "))
-        self.assertTrue(said.endswith(b"\r\n\r\n"))
+        reply = self.send(
+            b"HEAD /character HTTP/1.1\r\nHost: x\r\nContent-Length: 52428801\r\n\r\n"
+        )
+        self.assertTrue(reply.startswith(b"HTTP/1.1 413 "))
+        self.assertTrue(reply.endswith(b"\r\n\r\n"))
 
     @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
     def test_who_sends_on_what_is_refused_is_heard_out_and_not_reset(self) -> None:
@@ -106,8 +108,8 @@ class ChannelTests(SynchronousTestCase):
     def test_a_chunked_body_is_counted(self) -> None:
         self.game.door.max_json = 1000
         head = b"POST /event HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-        said = self.send(head, *[b"100\r\n" + b"x" * 256 + b"\r\n"] * 4)
-        self.assertTrue(said.startswith(b"HTTP/1.1 413 "))
+        reply = self.send(head, *[b"100\r\n" + b"x" * 256 + b"\r\n"] * 4)
+        self.assertTrue(reply.startswith(b"HTTP/1.1 413 "))
 
     def test_a_strangers_large_body_is_refused_before_it_is_read(self) -> None:
         for credential in (b"", b"Authorization: Bearer x.y.z\r\n"):
@@ -122,8 +124,8 @@ class ChannelTests(SynchronousTestCase):
     def test_a_players_large_body_is_read(self) -> None:
         body = b'{"characterId":"nope","updateVersion":1,"data":"' + b"x" * 200_000 + b'"}'
         head = b"POST /character HTTP/1.1\r\nHost: x\r\n" + self.auth()
-        said = self.send(head + b"Content-Length: %d\r\n\r\n" % len(body), body)
-        self.assertTrue(said.startswith(b"HTTP/1.1 404 "))
+        reply = self.send(head + b"Content-Length: %d\r\n\r\n" % len(body), body)
+        self.assertTrue(reply.startswith(b"HTTP/1.1 404 "))
 
     def test_header_floods_end_the_connection(self) -> None:
         for flood in (
@@ -131,26 +133,26 @@ class ChannelTests(SynchronousTestCase):
             b"X: " + b"y" * 15_000 + b"\r\nZ: " + b"y" * 2_000 + b"\r\n",
         ):
             self.setUp()
-            said = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n" + flood + b"\r\n")
-            self.assertTrue(said.startswith(b"HTTP/1.1 431 "), said[:40])
+            reply = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n" + flood + b"\r\n")
+            self.assertTrue(reply.startswith(b"HTTP/1.1 431 "), reply[:40])
             self.assertTrue(self.wire.over)
 
     def test_a_head_that_comes_byte_by_byte_is_searched_once(self) -> None:
         head = b"GET /svc-status HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 2_000 + b"\r\n\r\n"
-        seen: list[int] = []
+        values: list[int] = []
 
         def find(buffer: bytes, limit: int, searched: int) -> int:
-            seen.append(len(buffer) - searched)
+            values.append(len(buffer) - searched)
             return find_end(buffer, limit, searched)
 
         self.patch(connection, "find_end", find)
         for _ in range(2):  # on a connection that is kept, too
-            seen.clear()
-            said = self.send(*[head[at : at + 1] for at in range(len(head))])
-            self.assertTrue(said.startswith(b"HTTP/1.1 200 "))
-            self.assertEqual(seen, [1] * len(head))
-        said = self.send(head[:40], head[40:] + head[:40], head[40:] + head)
-        self.assertEqual(said.count(b"HTTP/1.1 200 "), 3)
+            values.clear()
+            reply = self.send(*[head[at : at + 1] for at in range(len(head))])
+            self.assertTrue(reply.startswith(b"HTTP/1.1 200 "))
+            self.assertEqual(values, [1] * len(head))
+        reply = self.send(head[:40], head[40:] + head[:40], head[40:] + head)
+        self.assertEqual(reply.count(b"HTTP/1.1 200 "), 3)
 
     def test_garbage_is_400_and_never_a_traceback(self) -> None:
         for garbage in (
@@ -159,8 +161,8 @@ class ChannelTests(SynchronousTestCase):
             b"GET / HTTP/1.1\r\n: x\r\n\r\n",
         ):
             self.setUp()
-            said = self.send(garbage)
-            self.assertTrue(said == b"" or said.startswith(b"HTTP/1.1 400 "), said)
+            reply = self.send(garbage)
+            self.assertTrue(reply == b"" or reply.startswith(b"HTTP/1.1 400 "), reply)
 
     def test_one_byte_a_minute_does_not_keep_a_connection(self) -> None:
         self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
@@ -188,32 +190,32 @@ class ChannelTests(SynchronousTestCase):
         self.assertTrue(self.wire.disconnecting)
 
     def test_a_kept_connection_is_answered_once_more_with_a_close(self) -> None:
-        one = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
-        self.send(one)
+        request = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
+        self.send(request)
         self.reactor.advance(YOUNG_S)
         self.factory.close_unused()
         self.factory.stopping = True
         self.assertEqual(self.factory.close_idle(keep_used=True), 1)
         self.assertFalse(self.wire.disconnecting)
         self.wire.clear()
-        self.send(one)
+        self.send(request)
         self.assertIn(b"Connection: close\r\n", self.wire.value())
         self.assertTrue(self.wire.disconnecting)
 
     def test_pipelined_requests_are_answered_in_order(self) -> None:
-        one = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
+        request = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
         two = b"HEAD /no/such HTTP/1.1\r\nHost: x\r\n\r\n"
-        said = self.send((one + two) * 20)
+        reply = self.send((request + two) * 20)
         self.reactor.advance(0)  # after some in a row others have their turn
         self.reactor.advance(0)
-        said = self.wire.value()
-        codes = [line[9:12] for line in said.split(b"\r\n") if b"HTTP/1.1 " in line]
+        reply = self.wire.value()
+        codes = [line[9:12] for line in reply.split(b"\r\n") if b"HTTP/1.1 " in line]
         self.assertEqual(len(codes), 40)
-        self.assertNotIn(b"HTTP/1.1 404 Not Found\r\nContent-Type", said)
+        self.assertNotIn(b"HTTP/1.1 404 Not Found\r\nContent-Type", reply)
 
     def test_a_pipelined_flood_waits_outside_and_goes_on(self) -> None:
-        one, count = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n", 2_000
-        self.send(one * count, one * count)
+        request, count = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n", 2_000
+        self.send(request * count, request * count)
         self.assertTrue(self.wire.paused)
         for _ in range(2 * count):
             self.reactor.advance(0)
@@ -224,29 +226,29 @@ class ChannelTests(SynchronousTestCase):
         body = b"5\r\n{}   \r\n0\r\n\r\n"
         head = b"POST /heartbeat HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
         sent = head + self.auth() + b"\r\n" + body
-        said = self.send(*[sent[at : at + 1] for at in range(len(sent))])
-        self.assertTrue(said.startswith(b"HTTP/1.1 200 "), said)
+        reply = self.send(*[sent[at : at + 1] for at in range(len(sent))])
+        self.assertTrue(reply.startswith(b"HTTP/1.1 200 "), reply)
 
     def test_a_client_that_waits_for_100_gets_it_once(self) -> None:
         head = (
             b"POST /heartbeat HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n"
         )
-        said = self.send(head + self.auth() + b"\r\n")
-        self.assertEqual(said, b"HTTP/1.1 100 Continue\r\n\r\n")
+        reply = self.send(head + self.auth() + b"\r\n")
+        self.assertEqual(reply, b"HTTP/1.1 100 Continue\r\n\r\n")
         self.assertTrue(self.send(b"{}").startswith(b"HTTP/1.1 200 "))
 
     def test_a_refused_body_is_not_asked_for_with_100(self) -> None:
         head = b"POST /character HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
-        said = self.send(head + b"Content-Length: 9000000\r\n\r\n")
-        self.assertTrue(said.startswith(b"HTTP/1.1 401 "))
-        self.assertIn(b"Connection: close\r\n", said)
+        reply = self.send(head + b"Content-Length: 9000000\r\n\r\n")
+        self.assertTrue(reply.startswith(b"HTTP/1.1 401 "))
+        self.assertIn(b"Connection: close\r\n", reply)
 
     def test_head_has_the_length_and_no_body(self) -> None:
         get = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
         head = self.send(b"HEAD /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assertEqual(head, get.partition(b"\r\n\r\n")[0] + b"\r\n\r\n")
 
-    def test_a_health_check_may_speak_http_1_0_without_a_host_or_name_a_whole_url(self) -> None:
+    def test_a_health_check_may_use_http_1_0_or_a_whole_url(self) -> None:
         for head in (
             b"GET /svc-status HTTP/1.0\r\n\r\n",
             b"GET http://127.0.0.1:61000/svc-status HTTP/1.1\r\nHost: 127.0.0.1:61000\r\n\r\n",
@@ -273,8 +275,8 @@ class ChannelTests(SynchronousTestCase):
     def test_http_1_0_and_close_end_the_connection_after_the_answer(self) -> None:
         for start in (b"HTTP/1.0\r\nHost: x\r\n", b"HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"):
             self.setUp()
-            said = self.send(b"GET /svc-status " + start + b"\r\n")
-            self.assertIn(b"\r\nConnection: close\r\n", said)
+            reply = self.send(b"GET /svc-status " + start + b"\r\n")
+            self.assertIn(b"\r\nConnection: close\r\n", reply)
             self.assertEqual(self.wire.ended, "closed")
 
     def test_an_idle_connection_is_closed(self) -> None:
@@ -283,16 +285,16 @@ class ChannelTests(SynchronousTestCase):
             self.reactor.advance(SWEEP_S)
         self.assertEqual(self.wire.ended, "closed")
 
-    def test_a_reader_that_takes_nothing_gets_no_more_answers_and_is_cut_in_the_end(self) -> None:
-        one = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
-        self.send(one)
+    def test_a_client_that_never_reads_gets_no_more_and_is_cut(self) -> None:
+        request = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
+        self.send(request)
         self.wire.producer.pauseProducing()
-        self.assertEqual(self.send(one), b"")
+        self.assertEqual(self.send(request), b"")
         self.wire.producer.resumeProducing()
         self.reactor.advance(0)
         self.assertTrue(self.wire.value().startswith(b"HTTP/1.1 200 "))
         self.wire.producer.pauseProducing()
-        self.send(one * 2000)
+        self.send(request * 2000)
         self.assertTrue(self.wire.paused)
         for _ in range((RECEIVE_S + SWEEP_S) // SWEEP_S):
             self.reactor.advance(SWEEP_S)
@@ -403,7 +405,7 @@ class WaitingTests(SynchronousTestCase):
         self.assertEqual(self.factory.close_idle(keep_used=False), 0)
         self.assertEqual(self.wire.ended, "closed")
 
-    def test_a_stopping_service_does_not_wait_for_what_will_never_be_answered(self) -> None:
+    def test_a_stopping_service_does_not_wait_for_hopeless_requests(self) -> None:
         game = Game(self, AUTH_MODE="")
         factory = HttpFactory(game.door, self.reactor)
         channel = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))

@@ -1,4 +1,4 @@
-"""What a channel holds of clients that read slowly, and what it holds no longer."""
+"""The memory that a channel uses for clients that read slowly, and releases."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class MemoryTests(SynchronousTestCase):
         _, little, small = self.unread(FAIR // 2)
         _, _, first = self.unread(2 * FAIR)
         _, reading, second = self.unread(FAIR + 1)
-        self.assertEqual([one.ended for one in (small, first, second)], ["", "cut", ""])
+        self.assertEqual([wire.ended for wire in (small, first, second)], ["", "cut", ""])
         little.resumeProducing()
         self.assertEqual(self.factory.unread.total, FAIR + 1 + PROMPT)
         self.assertLess(len(second.value()), FAIR // 2)  # a piece is enough to wait with
@@ -86,7 +86,7 @@ class MemoryTests(SynchronousTestCase):
         self.assertTrue(second.value().endswith(b"x" * (FAIR + 1)))
         self.assertFalse(reading.busy)
         _, _, third = self.unread(9 * FAIR)  # alone it may be as large as it is
-        self.assertEqual([one.ended for one in (small, second, third)], ["", "", ""])
+        self.assertEqual([wire.ended for wire in (small, second, third)], ["", "", ""])
         third.abortConnection()
         self.assertEqual(self.factory.unread.total, 0)
         counted = self.factory.unread.counters.by_reason(Counted.EVICTED_CONNECTIONS)
@@ -95,7 +95,7 @@ class MemoryTests(SynchronousTestCase):
     def test_many_small_answers_that_nobody_reads_have_the_same_bound(self) -> None:
         self.factory.unread.most = 3 * PROMPT
         wires = [self.unread(PROMPT)[2] for _ in range(5)]
-        self.assertEqual([one.ended for one in wires], ["cut", "cut", "", "", ""])
+        self.assertEqual([wire.ended for wire in wires], ["cut", "cut", "", "", ""])
         self.assertEqual(self.factory.unread.total, 3 * PROMPT)
         _, _, large = self.unread(2 * FAIR)
         _, _, small = self.unread(PROMPT)
@@ -106,5 +106,5 @@ class MemoryTests(SynchronousTestCase):
             for _ in range(3):
                 channel, _ = self.connect()
                 channel.dataReceived(b"GET / HTTP/9.9\r\n\r\n")
-        said = [one["kind"] for one in events if "kind" in one]
-        self.assertEqual(said, ["request line"])
+        event = [event["kind"] for event in events if "kind" in event]
+        self.assertEqual(event, ["request line"])

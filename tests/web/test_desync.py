@@ -25,7 +25,7 @@ class Taker:
     """Answers everything with 200 and remembers it."""
 
     max_json: int = 1 << 20
-    seen: list[HttpRequest] = field(factory=list)
+    requests: list[HttpRequest] = field(factory=list)
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         return None
@@ -34,7 +34,7 @@ class Taker:
         return Answer(status)
 
     def answer(self, request: HttpRequest) -> Deferred[Answer]:
-        self.seen.append(request)
+        self.requests.append(request)
         return succeed(Answer(200, b"ok"))
 
 
@@ -56,7 +56,7 @@ def connect(front: Any) -> tuple[Any, Wire]:
 
 
 def lapse(case: Case, pieces: int) -> str:
-    """What went wrong, or nothing."""
+    """Return the fault, or nothing."""
     front = Taker()
     channel, wire = connect(front)
     data = case.data + SMUGGLED
@@ -64,23 +64,23 @@ def lapse(case: Case, pieces: int) -> str:
     for begin, end in pairwise(cuts):
         if not wire.ended:
             channel.dataReceived(data[begin:end])
-    said = wire.value()
-    paths = [one.path for one in front.seen]
+    reply = wire.value()
+    paths = [request.path for request in front.requests]
     channel.connectionLost()
     if case.data in LENIENT:
-        good = said.count(b"HTTP/1.1 200 ") == len(paths)
-        return "" if good and paths == LENIENT[case.data] else f"{paths} {said[:60]!r}"
+        good = reply.count(b"HTTP/1.1 200 ") == len(paths)
+        return "" if good and paths == LENIENT[case.data] else f"{paths} {reply[:60]!r}"
     if case.gateway == 405 or case.family == "upgrade":
         # an unknown method is the front door's 404, an upgrade is not taken up: both well framed
         return "" if len(paths) == 2 and paths[-1] == b"/smuggled" else f"arrived: {paths}"
     if case.gateway > 0:
-        good = not paths and said.startswith(b"HTTP/1.1 %d " % case.gateway) and wire.over
-        return "" if good and said.count(b"HTTP/1.1 ") == 1 else f"{paths} {said[:60]!r}"
+        good = not paths and reply.startswith(b"HTTP/1.1 %d " % case.gateway) and wire.over
+        return "" if good and reply.count(b"HTTP/1.1 ") == 1 else f"{paths} {reply[:60]!r}"
     if len(paths) != -case.gateway or paths[-1] != b"/smuggled":
         return f"arrived: {paths}"
-    if case.body is not None and front.seen[0].body != case.body:
-        return f"body: {front.seen[0].body!r}"
-    return "" if said.count(b"HTTP/1.1 200 ") == 2 else f"answered {said!r}"
+    if case.body is not None and front.requests[0].body != case.body:
+        return f"body: {front.requests[0].body!r}"
+    return "" if reply.count(b"HTTP/1.1 200 ") == 2 else f"answered {reply!r}"
 
 
 class DesyncTests(SynchronousTestCase):
@@ -103,4 +103,4 @@ class DesyncTests(SynchronousTestCase):
             self.assertIn(wire.value()[:13], (b"HTTP/1.1 400 ", b"HTTP/1.1 404 "), case)
             self.assertEqual((wire.value().count(b"HTTP/1.1 "), wire.over), (1, True))
             channel.connectionLost()
-        self.assertNotIn(b"/smuggled", [one.request.path for one in done])
+        self.assertNotIn(b"/smuggled", [request.request.path for request in done])

@@ -44,7 +44,7 @@ class EventStreamTests(SynchronousTestCase):
         return self.now
 
     def sent(self) -> bytes:
-        """What the reader got since the last look, without the lengths of its pieces."""
+        """Return the bytes since the last call, without the lengths of the chunks."""
         pieces, rest = [], self.out.transport.value()
         self.out.transport.clear()
         while rest:
@@ -74,7 +74,7 @@ class EventStreamTests(SynchronousTestCase):
         self.clock.pump([EVERY_S] * int(BEAT_S))
         self.assertEqual(self.sent(), BEAT)
 
-    def test_it_ends_after_its_time_so_that_the_reader_proves_itself_again(self) -> None:
+    def test_a_stream_ends_so_that_the_reader_must_authenticate_again(self) -> None:
         self.stream.begin(self.out)
         self.clock.pump([EVERY_S] * int(LIVES_S))
         self.assertTrue(self.out.finished)

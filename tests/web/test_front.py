@@ -86,7 +86,7 @@ class Example:
 
 @frozen
 class Switched:
-    """What all rows share is said once, and a row may say otherwise."""
+    """A feature with shared marks, which one row overrides."""
 
     routes: ClassVar[Routes] = Routes(
         coded, when=lambda settings: settings["on"], body_log=True, again=Again.NATURAL
@@ -121,9 +121,9 @@ class Open:
 
 class ConventionTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.seen: list[FinishedRequest] = []
+        self.finished: list[FinishedRequest] = []
         self.held: Deferred[None] = Deferred()
-        self.door = FrontDoor(Open(), {"on": False}, observers=[self.seen.append])
+        self.door = FrontDoor(Open(), {"on": False}, observers=[self.finished.append])
         self.door.mount(Example(self.held))
         self.browse = Browser(self, self.door)
 
@@ -201,7 +201,7 @@ class ConventionTests(SynchronousTestCase):
         "convention 4: unparseable JSON, HTML pages",
         "unparseable JSON elsewhere, unexpected errors",
     )
-    def test_hostile_json_is_an_html_400_everywhere_even_where_the_body_is_ignored(self) -> None:
+    def test_hostile_json_is_an_html_400_even_with_an_ignored_body(self) -> None:
         for path in ("/shaped", "/ignored"):
             for data in (
                 b"{",
@@ -248,25 +248,27 @@ class ConventionTests(SynchronousTestCase):
 
     def test_work_is_cancelled_when_the_client_leaves(self) -> None:
         request = HttpRequest("GET", b"/held", b"", _NoHeaders(), "127.0.0.1")
-        asked = maybeDeferred(self.door.answer, request)
-        asked.cancel()
-        self.failureResultOf(asked, CancelledError)
-        self.assertTrue(self.seen[-1].aborted)
+        requests = maybeDeferred(self.door.answer, request)
+        requests.cancel()
+        self.failureResultOf(requests, CancelledError)
+        self.assertTrue(self.finished[-1].aborted)
 
     def early(self, method: str, path: bytes, length: int | None) -> int | None:
-        said = self.door.early(HttpRequest(method, path, b"", _NoHeaders(), "127.0.0.1"), length)
-        return None if said is None else said.status
+        length_line = self.door.early(
+            HttpRequest(method, path, b"", _NoHeaders(), "127.0.0.1"), length
+        )
+        return None if length_line is None else length_line.status
 
     def test_what_is_refused_before_its_body_is_read_is_observed_too(self) -> None:
         too_long = self.door.max_json + 1
         self.assertEqual(self.early("POST", b"/shaped", too_long), 413)
         self.assertEqual(self.early("POST", b"/nope", too_long), 404)
         self.assertEqual(self.early("POST", b"/thing/%FF/x", 5), 400)
-        self.assertEqual([done.status for done in self.seen], [413, 404, 400])
-        self.assertEqual([done.row is None for done in self.seen], [False, True, True])
+        self.assertEqual([done.status for done in self.finished], [413, 404, 400])
+        self.assertEqual([done.row is None for done in self.finished], [False, True, True])
         self.assertIsNone(self.early("POST", b"/shaped", 5))
         self.assertIsNone(self.early("POST", b"/shaped", None))
-        self.assertEqual(len(self.seen), 3)
+        self.assertEqual(len(self.finished), 3)
 
     def test_a_large_body_for_a_path_that_nobody_answers_is_not_read(self) -> None:
         self.assertIsNone(self.early("POST", b"/nope", UNPROVEN_BODY))
@@ -320,8 +322,8 @@ class MarkTests(SynchronousTestCase):
     def test_real_only_comes_before_the_size_of_a_body(self) -> None:
         game = self.game(PROGRESSION_MODE="stub")
         request = HttpRequest("POST", b"/huntpass/UID-x", b"", _NoHeaders(), "127.0.0.1")
-        said = game.door.early(request, game.door.max_json + 1)
-        self.assertEqual(said and said.status, 404)
+        reply = game.door.early(request, game.door.max_json + 1)
+        self.assertEqual(reply and reply.status, 404)
 
     def test_with_fixed_progression_neither_own_nor_game_server_refuses(self) -> None:
         game = self.game(PROGRESSION_MODE="stub")

@@ -50,8 +50,8 @@ class SchemaTests(SynchronousTestCase):
         Logger("svcserver.x.y", observer=lines).emit(level, "{n} of 7", n=3, **fields)
         lines.flush()
         [line] = self.out.getvalue().splitlines()
-        found: dict[str, Any] = orjson.loads(line)
-        return found
+        result: dict[str, Any] = orjson.loads(line)
+        return result
 
     def test_the_same_event_is_the_same_line_of_every_service(self) -> None:
         for service in SERVICES:

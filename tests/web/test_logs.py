@@ -26,8 +26,8 @@ def event(level: LogLevel = LogLevel.info, **fields: Any) -> dict[str, Any]:
 def lines(*events: dict[str, Any], **how: Any) -> list[str]:
     out = io.StringIO()
     log = LogLines(out, **how)
-    for one in events:
-        log(one)
+    for event in events:
+        log(event)
     return out.getvalue().splitlines()
 
 
@@ -42,21 +42,21 @@ class LineTests(SynchronousTestCase):
             event(log_format="{n} of {all}", n=1, all=[2], huge=2**70, half=0.5, yes=True),
             as_json=True,
         )
-        said = orjson.loads(line)
-        self.assertEqual(said["message"], "1 of [2]")
-        self.assertEqual((said["n"], said["all"], said["half"], said["yes"]), (1, "[2]", 0.5, True))
-        self.assertEqual(said["huge"], str(2**70))
+        entry = orjson.loads(line)
+        self.assertEqual(entry["message"], "1 of [2]")
+        self.assertEqual(
+            (entry["n"], entry["all"], entry["half"], entry["yes"]), (1, "[2]", 0.5, True)
+        )
+        self.assertEqual(entry["huge"], str(2**70))
 
     @given(st.text(st.characters(), max_size=80))
     @settings(max_examples=80, deadline=None)
-    def test_nothing_a_stranger_sends_makes_a_second_line_or_steers_a_terminal(
-        self, text: str
-    ) -> None:
+    def test_foreign_text_cannot_add_lines_or_control_a_terminal(self, text: str) -> None:
         for as_json in (False, True):
-            found = lines(event(log_format="{text}", text=text), as_json=as_json)
-            self.assertEqual(len(found), 1)
-            self.assertTrue(found[0].isprintable())
-            found[0].encode()
+            result = lines(event(log_format="{text}", text=text), as_json=as_json)
+            self.assertEqual(len(result), 1)
+            self.assertTrue(result[0].isprintable())
+            result[0].encode()
 
     @given(st.text(st.characters(), max_size=80))
     @settings(max_examples=40, deadline=None)
@@ -68,8 +68,8 @@ class LineTests(SynchronousTestCase):
         log(failed)
         [line], [grave] = out.getvalue().splitlines(), err.getvalue().split("\n")[:-1]
         self.assertTrue(line.isprintable())
-        said = orjson.loads(line)
-        self.assertEqual((said["huge"], said["none"]), (str(2**70), None))
+        entry = orjson.loads(line)
+        self.assertEqual((entry["huge"], entry["none"]), (str(2**70), None))
         self.assertIn("OSError", orjson.loads(grave)["traceback"])
         "\n".join(lines(failed)).encode()
 

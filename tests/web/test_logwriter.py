@@ -99,10 +99,10 @@ class WriterTests(SynchronousTestCase):
         self.writer.backlog.most = 10_000
 
     def read_until(self, end: bytes) -> bytes:
-        found = b""
-        while not found.endswith(end):
-            found += os.read(self.read, 65536)
-        return found
+        result = b""
+        while not result.endswith(end):
+            result += os.read(self.read, 65536)
+        return result
 
     def test_a_reader_that_stalls_stops_nobody(self) -> None:
         line = "x" * 999 + "\n"
@@ -111,27 +111,27 @@ class WriterTests(SynchronousTestCase):
         self.writer.write("newest\n")
         self.assertGreater(self.writer.dropped(), 800)
         dropped = self.writer.dropped()
-        found = self.read_until(b"newest\n")
-        self.assertEqual(found.count(line.encode()), 1000 - dropped)
-        told = re.findall(rb"^(\d+) log lines were dropped$", found, re.M)
-        self.assertEqual(sum(int(count) for count in told), dropped)
+        result = self.read_until(b"newest\n")
+        self.assertEqual(result.count(line.encode()), 1000 - dropped)
+        reported = re.findall(rb"^(\d+) log lines were dropped$", result, re.M)
+        self.assertEqual(sum(int(count) for count in reported), dropped)
 
     def test_while_somebody_reads_nothing_is_dropped(self) -> None:
         for number in range(50):
             self.writer.write(f"line {number}\n")
-        found = self.read_until(b"line 49\n")
-        self.assertEqual(found, b"".join(b"line %d\n" % number for number in range(50)))
+        result = self.read_until(b"line 49\n")
+        self.assertEqual(result, b"".join(b"line %d\n" % number for number in range(50)))
 
     def test_the_last_words_are_waited_for_while_somebody_reads(self) -> None:
         for _ in range(100):
             self.writer.write("x" * 999 + "\n")
-        found: list[bytes] = []
-        reader = threading.Thread(target=lambda: found.append(self.read_until(b"last\n")))
+        result: list[bytes] = []
+        reader = threading.Thread(target=lambda: result.append(self.read_until(b"last\n")))
         self.writer.write("last\n")
         reader.start()
         self.writer.end()
         reader.join(PATIENCE_S)
-        self.assertTrue(found[0].endswith(b"x\nlast\n"))
+        self.assertTrue(result[0].endswith(b"x\nlast\n"))
         self.writer.write("and this\n")
         self.writer.flush()
         self.assertEqual(os.read(self.read, 100), b"and this\n")
@@ -189,11 +189,11 @@ class LinesTests(SynchronousTestCase):
     def test_output_and_errors_in_one_place_have_one_writer(self) -> None:
         read, write = os.pipe()
         self.addCleanup(os.close, read)
-        one, other = os.fdopen(write, "w"), os.fdopen(os.dup(write), "w")
-        self.addCleanup(one.close)
-        self.addCleanup(other.close)
-        self.patch(logwriter.sys, "stdout", one)
-        self.patch(logwriter.sys, "stderr", other)
+        first, second = os.fdopen(write, "w"), os.fdopen(os.dup(write), "w")
+        self.addCleanup(first.close)
+        self.addCleanup(second.close)
+        self.patch(logwriter.sys, "stdout", first)
+        self.patch(logwriter.sys, "stderr", second)
         out, err, mine = logwriter.writers()
         self.assertIs(out, err)
         self.assertEqual(mine, [out])

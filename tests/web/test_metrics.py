@@ -75,15 +75,15 @@ class PageTests(SynchronousTestCase):
 
     def test_openmetrics_where_it_is_accepted_and_text_else(self) -> None:
         # what Prometheus sends
-        wish = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.3"
-        kind, body = self.scraped(wish)
+        accepted = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.3"
+        kind, body = self.scraped(accepted)
         self.assertTrue(kind.startswith("application/openmetrics-text; version=1.0.0"), kind)
         self.assertTrue(body.endswith("# EOF\n"))
-        names = {one.name for one in openmetrics_families(body)}
+        names = {family.name for family in openmetrics_families(body)}
         wanted = {"svc_x_open", "svc_x_starts", "svc_x_refusals", "svc_x_request_seconds"}
         self.assertLessEqual(wanted, names)
-        for other in ("", "*/*", "text/html", "application/openmetrics", "a" * 5000):
-            kind, body = self.scraped(other)
+        for second in ("", "*/*", "text/html", "application/openmetrics", "a" * 5000):
+            kind, body = self.scraped(second)
             self.assertEqual(kind, "text/plain; version=0.0.4; charset=utf-8")
             self.assertNotIn("# EOF", body)
             self.assertIn('svc_x_refusals_total{reason="host"} 1.0', body)

@@ -29,23 +29,25 @@ class WordTests(SynchronousTestCase):
     maxDiff = None
 
     def setUp(self) -> None:
-        self.said = describe(Game(self, **EVERY_ROUTE).door.rows, "1")
-        self.texts = list(texts(self.said))
+        self.document = describe(Game(self, **EVERY_ROUTE).door.rows, "1")
+        self.texts = list(texts(self.document))
 
     def test_no_text_points_into_the_source(self) -> None:
         self.assertGreater(len(self.texts), 300)
-        rough = [one for one in self.texts if "``" in one or "Spec:" in one or MODULE.search(one)]
+        rough = [
+            text for text in self.texts if "``" in text or "Spec:" in text or MODULE.search(text)
+        ]
         self.assertEqual(rough, [])
 
     def test_every_name_in_a_text_is_one_of_the_document(self) -> None:
-        known = set(names(self.said)) | {*Access, "OPEN", "INVITECODE", "NONE"}
-        named = {name: one for one in self.texts for name in NAMED.findall(one)}
-        unknown = {name: one for name, one in named.items() if not self.is_known(name, known)}
+        known = set(names(self.document)) | {*Access, "OPEN", "INVITECODE", "NONE"}
+        named = {name: text for text in self.texts for name in NAMED.findall(text)}
+        unknown = {name: text for name, text in named.items() if not self.is_known(name, known)}
         self.assertEqual(unknown, {})
 
     def is_known(self, name: str, known: set[str]) -> bool:
         if (route := ROUTE.match(name)) is not None:
-            methods = self.said["paths"].get(route["path"].partition("?")[0], {})
+            methods = self.document["paths"].get(route["path"].partition("?")[0], {})
             wanted = (route["method"] or "").lower()
             return name == "/svc/" or (bool(methods) and (not wanted or wanted in methods))
         plain = name.strip("?=")
@@ -54,51 +56,51 @@ class WordTests(SynchronousTestCase):
     def test_every_access_is_explained(self) -> None:
         self.assertEqual(set(MEANINGS), set(Access))
         for label in MEANINGS:
-            self.assertIn(f"- `{label}`: ", self.said["info"]["description"])
+            self.assertIn(f"- `{label}`: ", self.document["info"]["description"])
 
     def test_each_management_route_says_whether_the_gateway_passes_it_on(self) -> None:
         passed = set()
-        for path, methods in self.said["paths"].items():
+        for path, methods in self.document["paths"].items():
             for method, operation in methods.items():
-                said = [one for one in PASSED.values() if one in operation["description"]]
-                self.assertEqual(len(said), int(path.startswith("/svc/")), path)
-                if said == [PASSED[True]]:
+                phrases = [text for text in PASSED.values() if text in operation["description"]]
+                self.assertEqual(len(phrases), int(path.startswith("/svc/")), path)
+                if phrases == [PASSED[True]]:
                     passed.add((method.upper(), path.lower()))
-        self.assertEqual(passed, {one for one in PUBLIC_MANAGEMENT if one[0] != "HEAD"})
+        self.assertEqual(passed, {text for text in PUBLIC_MANAGEMENT if text[0] != "HEAD"})
 
     def test_every_shape_says_what_it_is(self) -> None:
-        shapes = self.said["components"]["schemas"]
-        self.assertEqual([one for one in shapes if not shapes[one]["description"]], [])
+        shapes = self.document["components"]["schemas"]
+        self.assertEqual([text for text in shapes if not shapes[text]["description"]], [])
 
     def test_every_credential_says_how_it_is_got(self) -> None:
-        schemes = self.said["components"]["securitySchemes"].values()
-        self.assertEqual([one for one in schemes if not one.get("description")], [])
+        schemes = self.document["components"]["securitySchemes"].values()
+        self.assertEqual([text for text in schemes if not text.get("description")], [])
 
 
-def texts(said: Any) -> Iterator[str]:
+def texts(part: Any) -> Iterator[str]:
     """Every summary and description of the document; examples have none."""
-    if isinstance(said, list):
-        for one in said:
-            yield from texts(one)
-    elif isinstance(said, dict):
-        for name, one in said.items():
-            if name in ("summary", "description") and isinstance(one, str):
-                yield one
+    if isinstance(part, list):
+        for text in part:
+            yield from texts(text)
+    elif isinstance(part, dict):
+        for name, text in part.items():
+            if name in ("summary", "description") and isinstance(text, str):
+                yield text
             elif name != "example":
-                yield from texts(one)
+                yield from texts(text)
 
 
-def names(said: Any) -> Iterator[str]:
-    """What a text may speak of: members, arguments, shapes, refusals, values and credentials."""
-    if isinstance(said, list):
-        for one in said:
-            yield from names(one)
-    elif isinstance(said, dict):
+def names(part: Any) -> Iterator[str]:
+    """Yield the names a text may use: members, arguments, shapes, refusals, values, credentials."""
+    if isinstance(part, list):
+        for text in part:
+            yield from names(text)
+    elif isinstance(part, dict):
         for kind in ("properties", "schemas", "responses", "securitySchemes"):
-            yield from said.get(kind, {})
-        yield from (one for one in said.get("enum", ()) if isinstance(one, str))
-        if isinstance(said.get("name"), str):
-            yield said["name"]
-        for name, one in said.items():
+            yield from part.get(kind, {})
+        yield from (value for value in part.get("enum", ()) if isinstance(value, str))
+        if isinstance(part.get("name"), str):
+            yield part["name"]
+        for name, text in part.items():
             if name != "example":
-                yield from names(one)
+                yield from names(text)

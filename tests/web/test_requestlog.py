@@ -34,9 +34,9 @@ class RequestLogTests(SynchronousTestCase):
         self.out.truncate(self.out.seek(0))
         with capturedLogs() as events:
             game.browse(method, path, **sent)
-        said = [e["log_format"].format(**e) for e in events if "requestlog" in e["log_namespace"]]
+        event = [e["log_format"].format(**e) for e in events if "requestlog" in e["log_namespace"]]
         written = self.out.getvalue().splitlines()
-        return said + [line.partition(" info web.requestlog: ")[2] for line in written]
+        return event + [line.partition(" info web.requestlog: ")[2] for line in written]
 
     def test_the_line_has_its_time_and_in_production_its_parts(self) -> None:
         game = Game(self, observers=[self.log()])
@@ -74,8 +74,8 @@ class RequestLogTests(SynchronousTestCase):
         def line(**headers: str) -> dict[str, Any]:
             self.out.truncate(self.out.seek(0))
             game.browse("GET", "/svc/api/DashboardSanctions", headers=headers)
-            said: dict[str, Any] = json.parse(self.out.getvalue())
-            return said
+            entry: dict[str, Any] = json.parse(self.out.getvalue())
+            return entry
 
         own = line(**session)
         self.assertEqual((own["by"], own["page"]), (olga.id, own["page"]))
@@ -116,7 +116,7 @@ class RequestLogTests(SynchronousTestCase):
             "warn", [e["log_level"].name for e in events if "requestlog" in e["log_namespace"]]
         )
 
-    def test_a_flood_of_refusals_is_sampled_but_faults_of_ours_are_all_written(self) -> None:
+    def test_a_flood_of_refusals_is_sampled_but_no_server_error_is(self) -> None:
         log = self.log()
         done: list[FinishedRequest] = []
         Game(self, observers=[done.append]).browse("GET", "/accountinfo")
@@ -132,7 +132,7 @@ class RequestLogTests(SynchronousTestCase):
         "convention 6: request log line",
         "convention 7: /progression warning",
     )
-    def test_every_refusal_of_who_calls_directly_from_this_machine_is_written(self) -> None:
+    def test_every_refusal_of_a_direct_local_caller_is_written(self) -> None:
         game = Game(self, observers=[self.log()])
         with capturedLogs() as events:
             for _ in range(3 * EACH.burst):

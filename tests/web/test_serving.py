@@ -31,12 +31,12 @@ class Part(Service):
     """Notes when it stops, and has stopped when the test says so."""
 
     name: str
-    told: list[str]
+    reported: list[str]
     stopped: Deferred[None] = field(factory=Deferred)
 
     def stopService(self) -> Deferred[None]:
         Service.stopService(self)
-        self.told.append(self.name)
+        self.reported.append(self.name)
         return self.stopped
 
 
@@ -63,8 +63,8 @@ class CollectorTests(SynchronousTestCase):
 
 class InTurnTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.told: list[str] = []
-        self.parts = [Part(name, self.told) for name in ("cellar", "kitchen", "door")]
+        self.reported: list[str] = []
+        self.parts = [Part(name, self.reported) for name in ("cellar", "kitchen", "door")]
         self.top = OrderedServices()
         for part in self.parts:
             part.setServiceParent(self.top)
@@ -72,10 +72,10 @@ class InTurnTests(SynchronousTestCase):
 
     def test_a_part_stops_when_all_after_it_have_ended(self) -> None:
         gone = self.top.stopService()
-        for told in (["door"], ["door", "kitchen"], ["door", "kitchen", "cellar"]):
-            self.assertEqual(self.told, told)
+        for reported in (["door"], ["door", "kitchen"], ["door", "kitchen", "cellar"]):
+            self.assertEqual(self.reported, reported)
             self.assertNoResult(gone)
-            self.parts[3 - len(told)].stopped.callback(None)
+            self.parts[3 - len(reported)].stopped.callback(None)
         self.successResultOf(gone)
 
     def test_one_that_fails_is_logged_and_keeps_nobody(self) -> None:
@@ -177,4 +177,4 @@ class TakenTests(SynchronousTestCase):
         self.taken = 0
         with capturedLogs() as events:
             start(self.top())
-        self.assertEqual([one["name"] for one in events], ["game", "game-metrics"])
+        self.assertEqual([event["name"] for event in events], ["game", "game-metrics"])

@@ -30,9 +30,9 @@ class TailTests(SynchronousTestCase):
         for number in range(KEPT + 7):
             tail.write(f"{number}\n")
         tail.write("x" * 10_000 + "\n")
-        kept = tail.after(0)
-        self.assertEqual((len(kept), kept[0]), (KEPT, "8"))
-        self.assertEqual(kept[-1], "x" * LONGEST)
+        stored = tail.after(0)
+        self.assertEqual((len(stored), stored[0]), (KEPT, "8"))
+        self.assertEqual(stored[-1], "x" * LONGEST)
 
     @proves("GET DashboardEvents")
     def test_what_looks_like_a_secret_is_replaced(self) -> None:
@@ -40,7 +40,7 @@ class TailTests(SynchronousTestCase):
         tail.write("key UUK_" + "ab" * 24 + " and ABCD-EFGH-JKMN\n")
         self.assertEqual(tail.after(0), ["key <key> and <redacted>"])
 
-    def test_a_reader_from_before_a_restart_gets_what_there_is_from_now_on(self) -> None:
+    def test_a_reader_from_before_a_restart_gets_the_current_lines(self) -> None:
         tail = LogTail()
         tail.write("first\n")
         self.assertEqual(tail.after(9_999), [])
