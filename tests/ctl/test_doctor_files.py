@@ -236,7 +236,7 @@ class DatabaseTests(DoctorCase):
 
     def test_each_bad_line_of_the_stack_is_found(self) -> None:
         for line, fault, cure in (
-            ("WORKERS=2", "WORKERS=2: DATABASE_URL in metagame.env is SQLite", "set a postgresql"),
+            ("WORKERS=2", "WORKERS=2: DATABASE_URL in metagame.env is SQLite", "et a postgresql"),
             ("WORKERS=many", "WORKERS must be a whole number", "correct stack.env"),
             ("BACKUP_AT=teatime", "BACKUP_AT must be a time of day", "correct stack.env"),
             ("ALERTS_EVERY_SECONDS=1", "ALERTS_EVERY_SECONDS must be", "correct stack.env"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
@@ -41,9 +42,9 @@ class Finding:
 
     @classmethod
     def of(cls, component: str, line: str, otherwise: str) -> Finding:
-        """Return a finding from a line ``fault; cure``; ``otherwise`` is the default cure."""
-        what, _, cure = line.partition("; ")
-        return cls(component, what, cure or otherwise)
+        """Return a finding from ``fault; cure`` or two sentences, else with the cure ``otherwise``."""
+        what, *cure = re.split(r"; |\. (?=[A-Z])", line, maxsplit=1)
+        return cls(component, what.removesuffix("."), cure[0] if cure else otherwise)
 
     @classmethod
     def note(cls, component: str, what: str, cure: str) -> Finding:
