@@ -1,4 +1,4 @@
-"""Rules of the store: offers for sale, and exactly one grant of a purchase. Spec: 1 §3, §4 Store."""
+"""Rules of the store: offers for sale, and the one grant of a purchase. Spec: 1 §3, §4 Store."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
 
 
 def is_allowed(offer: Offer) -> bool:
-    """Return whether the offer is free, is not empty, and has only items that the store may grant."""
+    """Return whether the offer is free, not empty, and has only items that may be granted."""
     if offer.price != 0 or not (offer.items or offer.entitlements):
         return False
     if offer.repeatable:
