@@ -42,7 +42,7 @@ class Finding:
 
     @classmethod
     def of(cls, component: str, line: str, otherwise: str) -> Finding:
-        """Return a finding from ``fault; cure`` or two sentences; ``otherwise`` is a default cure."""
+        """Return a finding from ``fault; cure`` or two sentences, or with the default cure."""
         what, *cure = re.split(r"; |\. (?=[A-Z])", line, maxsplit=1)
         return cls(component, what.removesuffix("."), cure[0] if cure else otherwise)
 
