@@ -64,7 +64,7 @@ class Loaded:
 
 
 @define
-class Missing:
+class MissingData:
     """The keys, lists and counts that a run needed and that were not loaded."""
 
     entries: dict[Key, None] = field(factory=dict)
@@ -133,7 +133,7 @@ class EngineTransaction(BoardTransaction):
     def __init__(self, loaded: Loaded, values: Values, ids: list[str]) -> None:
         super().__init__(loaded.now, ids)
         self.read: dict[Key, None] = {}  # in the order of the reading
-        self.missing = Missing()
+        self.missing = MissingData()
         self._loaded, self._values = loaded, values
 
     def get(self, kind: Kind[T], key: str) -> T | None:

@@ -62,7 +62,7 @@ class MakeRoom(NamedTuple):
     resource: str
 
 
-class Bound(NamedTuple):
+class SessionBound(NamedTuple):
     """The session is bound; ping the account's other sessions, then send the client ``result``.
 
     Of several processes each knows of the session before the client does: which of an account's
@@ -130,7 +130,7 @@ Effect = (
     | LogIn
     | Refuse
     | MakeRoom
-    | Bound
+    | SessionBound
     | Join
     | Leave
     | Announce

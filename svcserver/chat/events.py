@@ -43,7 +43,7 @@ class Seat:
 
 
 @frozen
-class Place:
+class RoomPlace:
     """An occupant, with the room's address as the client sent it."""
 
     session: int
@@ -77,7 +77,7 @@ class Here:
 
     worker: str
     seats: tuple[Seat, ...]
-    places: tuple[Place, ...]
+    places: tuple[RoomPlace, ...]
     unheard: tuple[tuple[int, str], ...] = ()
     shown: tuple[Shown, ...] = ()
     since: int = 0
@@ -118,7 +118,7 @@ class Entering:
     """
 
     worker: str
-    place: Place
+    place: RoomPlace
     seat: Seat | None = None
 
 

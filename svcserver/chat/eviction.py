@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from attrs import define, field
 
 
-class Connection(Protocol):
+class HasNetwork(Protocol):
     """A connection with a network."""
 
     @property
@@ -20,7 +20,7 @@ class Connection(Protocol):
         """The network its address belongs to (``kernel.networks``)."""
 
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=HasNetwork)
 
 
 @define

@@ -11,7 +11,7 @@ from typing import ClassVar
 from attrs import define, field
 
 from svcserver.chat.effects import Status
-from svcserver.chat.events import Here, Place, Seat, Shown
+from svcserver.chat.events import Here, RoomPlace, Seat, Shown
 from svcserver.chat.names import Room, room_of, split_address
 from svcserver.chat.rooms import Occupant, Rooms
 from svcserver.chat.session import Session
@@ -71,7 +71,7 @@ class Ghosts:
         """Add a session that was bound there, unless it is known."""
         self._those.setdefault(worker, {}).setdefault(seat.session, Ghost(seat))
 
-    def enter(self, worker: str, place: Place) -> Room | None:
+    def enter(self, worker: str, place: RoomPlace) -> Room | None:
         """Enter a session into a room; returns the room if it is in it now."""
         ghost = self.find(worker, place.session)
         room = None if ghost is None else room_at(place, ghost.seat.domain)
@@ -141,7 +141,7 @@ def status_in(news: Shown) -> Status | None:
     return None if news.show is None else Status(news.show, news.text)
 
 
-def room_at(place: Place, domain: str) -> Room | None:
+def room_at(place: RoomPlace, domain: str) -> Room | None:
     """Return the room of a place, or None if its address is invalid."""
     local, host, _ = split_address(place.address)
     return room_of(local, host, domain)

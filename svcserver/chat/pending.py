@@ -12,7 +12,7 @@ from math import inf
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.chat.events import PIECE, Here, Place, Said, Shown
+from svcserver.chat.events import PIECE, Here, RoomPlace, Said, Shown
 from svcserver.chat.ghosts import seat_of
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.session import Session
@@ -24,7 +24,7 @@ HEARD_S = 5.0  # after which a line that was not received back is refused
 
 
 @frozen
-class Leave:
+class PendingLeave:
     """A session leaves a room for the reason ``why``; ``tell_leaver``: it is notified itself."""
 
     session: Session
@@ -37,8 +37,8 @@ class Leave:
 class Pending:
     """Pending entries, exits and lines; a session has one line at a time."""
 
-    leaving: dict[At, Leave] = field(factory=dict, init=False)
-    entering: dict[At, tuple[Session, Place]] = field(factory=dict, init=False)
+    leaving: dict[At, PendingLeave] = field(factory=dict, init=False)
+    entering: dict[At, tuple[Session, RoomPlace]] = field(factory=dict, init=False)
     # by session: the time of its line, the line, and the Deferred that waits for it
     _saying: dict[int, tuple[float, Said, Deferred[bool]]] = field(factory=dict, init=False)
 
@@ -74,7 +74,7 @@ class Pending:
         for number in [session for session, (at, *_) in self._saying.items() if at <= until]:
             self._refuse(number)
 
-    def entered(self, place: Place, key: str) -> bool:
+    def entered(self, place: RoomPlace, key: str) -> bool:
         """Resolve the entry of a session; returns False if it was refused meanwhile."""
         entry = self.entering.get((place.session, key))
         if entry is not None and entry[1] == place:  # else a later one is on its way
@@ -93,21 +93,23 @@ class Pending:
         """Return the state of this process's sessions; ended ones count as gone."""
         numbers = nsmallest(PIECE, [number for number in mine if number > since])
         until = numbers[-1] if len(numbers) == PIECE else None
-        there = [mine[number] for number in numbers if not mine[number].ended]
+        sessions = [mine[number] for number in numbers if not mine[number].ended]
         places = tuple(
-            Place(number.number, occupant.room.address, occupant.nick)
-            for number in there
-            for key, occupant in number.in_rooms.items()
-            if (number.number, key) not in self.leaving
-            and (number.number, key) not in self.entering
+            RoomPlace(session.number, occupant.room.address, occupant.nick)
+            for session in sessions
+            for key, occupant in session.in_rooms.items()
+            if (session.number, key) not in self.leaving
+            and (session.number, key) not in self.entering
         )
-        shown = tuple(shown_of(worker, number) for number in there if number.status is not None)
+        shown = tuple(
+            shown_of(worker, session) for session in sessions if session.status is not None
+        )
         unheard = tuple(
-            number
-            for number in self.entering
-            if number[0] > since and (until is None or number[0] <= until)
+            entry
+            for entry in self.entering
+            if entry[0] > since and (until is None or entry[0] <= until)
         )
-        seats = tuple(map(seat_of, there))
+        seats = tuple(map(seat_of, sessions))
         return Here(worker, seats, places, unheard, shown, since, until, readers)
 
 

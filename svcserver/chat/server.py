@@ -16,7 +16,6 @@ from svcserver.board.board import Board
 from svcserver.chat.admission import Admission
 from svcserver.chat.effects import (
     Announce,
-    Bound,
     Effect,
     End,
     Join,
@@ -27,6 +26,7 @@ from svcserver.chat.effects import (
     Refuse,
     Reply,
     Say,
+    SessionBound,
     Status,
     TooMuch,
     Whisper,
@@ -116,7 +116,7 @@ class ChatServer:
             LogIn: self.admission.log_in,
             Refuse: self.admission.refuse,
             MakeRoom: self.admission.make_room,
-            Bound: self._bound,
+            SessionBound: self._bound,
             Join: self.room_access.join,
             Leave: self.room_access.ask_to_leave,
             Announce: self._announce,
@@ -185,7 +185,7 @@ class ChatServer:
     def _perform(self, session: Session, effect: Effect) -> None:
         self._handlers[type(effect)](session, effect)
 
-    def _bound(self, session: Session, effect: Bound) -> None:
+    def _bound(self, session: Session, effect: SessionBound) -> None:
         self._crowd.bound(session)
         self.admission.bound(session)
         if self.workers is None:

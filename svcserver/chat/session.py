@@ -16,13 +16,13 @@ from twisted.words.xish.domish import Element
 
 from svcserver.chat import requests, stanza
 from svcserver.chat.effects import (
-    Bound,
     Effect,
     End,
     MakeRoom,
     Over,
     Refuse,
     Reply,
+    SessionBound,
     Status,
     TooMuch,
 )
@@ -58,28 +58,18 @@ class Where:
 
 
 class Steps(Protocol):
-    """The inputs of the state machine; one that a state does not allow raises NoTransition."""
+    """The inputs of the state machine; one that a state does not allow raises NoTransition.
 
-    def opened(self) -> None:
-        """The client opened its stream."""
+    From ``asked`` to ``answered`` the game is asked, and what the client sends is queued.
+    """
 
-    def tried(self) -> None:
-        """The client sent its only ``<auth>``."""
-
-    def logged_in(self) -> None:
-        """The account is verified and known."""
-
-    def bound(self) -> None:
-        """The client bound its resource."""
-
-    def asked(self) -> None:
-        """The game is asked, and messages of the client are queued."""
-
-    def answered(self) -> None:
-        """The game has answered, and queued messages are handled."""
-
-    def ended(self) -> None:
-        """The session has ended: nothing is received or sent any more."""
+    def opened(self) -> None: ...  # the client opened its stream
+    def tried(self) -> None: ...  # the client sent its only ``<auth>``
+    def logged_in(self) -> None: ...
+    def bound(self) -> None: ...
+    def asked(self) -> None: ...
+    def answered(self) -> None: ...
+    def ended(self) -> None: ...
 
 
 _ASKED = ((Stage.TRIED, Stage.ASKING), (Stage.BOUND, Stage.WAITING))
@@ -379,7 +369,7 @@ class Session:
         yield MakeRoom(resource)
         self._steps.bound()
         self.resource, self.jid = resource, f"{self.account}@{self.domain}/{resource}"
-        yield Bound(self._bind_result(stanza_id))
+        yield SessionBound(self._bind_result(stanza_id))
 
     def _bind_result(self, stanza_id: str) -> Element:
         jid = stanza.element(None, "jid", self.jid)

@@ -28,7 +28,7 @@ from svcserver.chat.events import (
     Hello,
     Here,
     Leaving,
-    Place,
+    RoomPlace,
     Said,
     Seat,
     Shown,
@@ -39,7 +39,7 @@ from svcserver.chat.hello import ALL, Answers, Arriving
 from svcserver.chat.leases import ALIVE_S, Leases
 from svcserver.chat.messages import log_line, write_whisper
 from svcserver.chat.names import Room
-from svcserver.chat.pending import HEARD_S, Leave, Pending, shown_of
+from svcserver.chat.pending import HEARD_S, Pending, PendingLeave, shown_of
 from svcserver.chat.presence import Presences
 from svcserver.chat.room_access import RoomAccess, refuse_entry
 from svcserver.chat.rooms import Occupant, Rooms
@@ -132,10 +132,10 @@ class Workers:
             )
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]:
-        place = Place(session.number, room.address, nick)
+        place = RoomPlace(session.number, room.address, nick)
         return self._arriving.enter(lambda: self._publish_entry(session, place, room.key))
 
-    def _publish_entry(self, session: Session, place: Place, key: str) -> Deferred[bool]:
+    def _publish_entry(self, session: Session, place: RoomPlace, key: str) -> Deferred[bool]:
         if session.ended:  # while it waited
             return succeed(False)
         self._pending.entering[session.number, key] = session, place
@@ -153,7 +153,9 @@ class Workers:
         key = occupant.room.key
         if (session.number, key) in self._pending.leaving:
             return
-        self._pending.leaving[session.number, key] = Leave(session, occupant, why, tell_leaver)
+        self._pending.leaving[session.number, key] = PendingLeave(
+            session, occupant, why, tell_leaver
+        )
         published = self._publish(Leaving(self.name, session.number, key, why, tell_leaver))
         published.addCallback(
             lambda is_delivered: None if is_delivered else self._leave_alone(session.number, key)
@@ -166,7 +168,7 @@ class Workers:
         if leave is not None:
             self._leave_now(leave)
 
-    def _leave_now(self, leave: Leave) -> None:
+    def _leave_now(self, leave: PendingLeave) -> None:
         tell = leave.tell_leaver and not leave.session.ended
         self.room_access.leave_now(leave.session, leave.occupant, leave.why, tell_leaver=tell)
 

@@ -68,8 +68,8 @@ class FileAnswer:
     head: Answer
     file: BinaryIO
     span: Span
-    ended: Callable[[int, bool], None]
-    spoiled: Callable[[], None]
+    ended: Callable[[int, bool], None] = lambda sent, complete: None
+    spoiled: Callable[[], None] = lambda: None
 
 
 ContentReply = Answer | FileAnswer
@@ -226,7 +226,7 @@ class ContentHandler:
             image.file.close()
             return Answer(200, None, headers)
         span = Span(0, image.size, image.size)
-        return FileAnswer(Answer(200, None, headers), image.file, span, _ignored, _unnoticed)
+        return FileAnswer(Answer(200, None, headers), image.file, span)
 
     async def launchers(self, request: HttpRequest) -> ContentReply:
         """List the launcher's files with checksums."""
@@ -246,7 +246,7 @@ class ContentHandler:
         if request.method == "HEAD":
             return Answer(200, None, headers)
         span = Span(0, launcher.size, launcher.size)
-        return FileAnswer(Answer(200, None, headers), launcher.open(), span, _ignored, _unnoticed)
+        return FileAnswer(Answer(200, None, headers), launcher.open(), span)
 
     async def game_file(self, request: HttpRequest) -> ContentReply:
         entry = self._named(request.path[len(FILES) :])
@@ -380,11 +380,3 @@ def _without_content(request: HttpRequest, etag: str, headers: dict[str, str]) -
 def _sent(request: HttpRequest, name: bytes) -> list[bytes]:
     values: list[bytes] = request.headers.getRawHeaders(name) or []
     return values
-
-
-def _ignored(sent: int, complete: bool) -> None:
-    """Do nothing: images and launchers do not count as downloads."""
-
-
-def _unnoticed() -> None:
-    """Do nothing: an image is opened again for every request."""

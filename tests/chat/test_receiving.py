@@ -11,7 +11,6 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.chat import stanza
 from svcserver.chat.effects import (
     Announce,
-    Bound,
     Effect,
     End,
     Join,
@@ -22,6 +21,7 @@ from svcserver.chat.effects import (
     Refuse,
     Reply,
     Say,
+    SessionBound,
     Status,
     Whisper,
     Withdraw,
@@ -117,7 +117,7 @@ class ReceiveTests(SynchronousTestCase):
         self.assertEqual(next(effects), MakeRoom(resource(1)))
         self.assertFalse(self.session.bound)
         [bound] = effects
-        assert isinstance(bound, Bound)
+        assert isinstance(bound, SessionBound)
         self.assertTrue(self.session.bound)
         self.assertIn(f"<jid>{ME}@{DOMAIN}/{resource(1)}</jid>", serialize(bound.result))
 

@@ -7,7 +7,7 @@ from attrs import asdict, evolve
 
 from svcserver.board.kinds import decode
 from svcserver.chat import room_access
-from svcserver.chat.events import Entering, Expired, Place
+from svcserver.chat.events import Entering, Expired, RoomPlace
 from svcserver.chat.ghosts import Ghosts
 from svcserver.chat.leases import ALIVE_S
 from svcserver.chat.pending import HEARD_S
@@ -97,7 +97,7 @@ class RaceTests(Base):
         """While the workers are restarted in turn: it tells of the place alone."""
         there = self.there.server.workers
         bob = self.there.bound(2)
-        place = Place(bob.session.number, f"{ROOM}@muc.{DOMAIN}", f"x:{bob.account}:y")
+        place = RoomPlace(bob.session.number, f"{ROOM}@muc.{DOMAIN}", f"x:{bob.account}:y")
         news = {"worker": there.name, "place": asdict(place)}
         self.here.server.workers._on_entering(decode(orjson.dumps(news), Entering))
         self.assertEqual(self.occupants(self.here), [bob.account])
