@@ -41,7 +41,7 @@ LOOK = 64  # acts between two looks at the clock
 
 @frozen
 class Stretch:
-    """What one worker did in so many seconds, and the CPU that it used for it, in seconds."""
+    """The acts of one worker, and the seconds of clock and CPU that they took."""
 
     acts: int
     seconds: float
@@ -63,12 +63,12 @@ class Crowd:
 
     def __init__(self, board: Board, number: int = 0, count: int = 1) -> None:
         mine = range(number, ACCOUNTS, count)
-        self.people = [f"UID-{one:08d}-2222-2222-3333-444444444444" for one in mine]
+        self.people = [f"UID-{account:08d}-2222-2222-3333-444444444444" for account in mine]
         self.parties, self.online = LiveParties(board), Online(board)
         self.dice = random.Random(number)
 
     async def come(self) -> None:
-        """A heartbeat and a poll of each."""
+        """Send a heartbeat and a poll of each account."""
 
         async def some(first: int) -> None:
             for who in self.people[first::AT_ONCE]:
@@ -78,7 +78,7 @@ class Crowd:
         await _side_by_side(some)
 
     async def act(self, seconds: float) -> Stretch:
-        """Acts of anybody for so long, ``AT_ONCE`` under way at any time."""
+        """Act for any account for so long, ``AT_ONCE`` acts under way at any time."""
         done, cpu, began = 0, time.process_time(), time.perf_counter()
 
         async def some(_: int) -> None:
@@ -100,11 +100,11 @@ class Crowd:
 
 
 async def _side_by_side(some: Callable[[int], Any]) -> None:
-    await gatherResults([Deferred.fromCoroutine(some(one)) for one in range(AT_ONCE)])
+    await gatherResults([Deferred.fromCoroutine(some(first)) for first in range(AT_ONCE)])
 
 
 def on_the_reactor(work: Callable[[], Awaitable[None]]) -> None:
-    """Run it to its end; the reactor runs once a process."""
+    """Run ``work`` to its end; a process can run the reactor only once."""
     failed: list[bool] = []
 
     def over(result: Any) -> None:
@@ -132,15 +132,15 @@ class Worker:
     process: subprocess.Popen[bytes]
 
     def line(self) -> bytes:
-        """Its next line; waits for it."""
+        """Wait for its next line of output."""
         assert self.process.stdout is not None
-        found = self.process.stdout.readline()
-        if not found:
+        line = self.process.stdout.readline()
+        if not line:
             raise SystemExit("a worker ended before it was told to")
-        return found
+        return line
 
     def begin(self, seconds: float) -> None:
-        """Let it act for so long."""
+        """Let it act for so many seconds."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"%f\n" % seconds)
         self.process.stdin.flush()
@@ -148,31 +148,31 @@ class Worker:
 
 @contextmanager
 def workers(url: str, count: int) -> Iterator[list[Worker]]:
-    """So many, whose accounts are all on the engine."""
+    """Start ``count`` workers, and wait until all their accounts are on the engine."""
     made: list[Worker] = []
     try:
         for number in range(count):
             words = [sys.executable, "-m", "bench.acts", url, str(number), str(count)]
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
             made.append(Worker(subprocess.Popen(words, **pipes)))  # type: ignore[call-overload]
-        for one in made:
-            one.line()
+        for worker in made:
+            worker.line()
         yield made
     finally:
-        for one in made:
-            one.process.kill()
-            one.process.communicate()
+        for worker in made:
+            worker.process.kill()
+            worker.process.communicate()
 
 
 def together(some: Sequence[Worker], seconds: float) -> list[Stretch]:
-    """All of them at once."""
-    for one in some:
-        one.begin(seconds)
-    return [Stretch(**orjson.loads(one.line())) for one in some]
+    """Let all workers act at once."""
+    for worker in some:
+        worker.begin(seconds)
+    return [Stretch(**orjson.loads(entry.line())) for entry in some]
 
 
 def main() -> None:
-    """Be one of the workers."""
+    """Run one of the workers."""
     url, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
     def say(line: str) -> None:

@@ -31,7 +31,7 @@ class Store(Resource):
     """Parses, hands over, and answers what is on disk."""
 
     isLeaf = True
-    asked: SimpleQueue[Any] = field(factory=SimpleQueue)
+    requests: SimpleQueue[Any] = field(factory=SimpleQueue)
 
     def __attrs_pre_init__(self) -> None:
         Resource.__init__(self)
@@ -40,7 +40,7 @@ class Store(Resource):
         """One write."""
         how = save if request.path == b"/character" else loot
         player = str(request.transport.getPeer().port)
-        self.asked.put((how, player, orjson.loads(request.content.read()), request))
+        self.requests.put((how, player, orjson.loads(request.content.read()), request))
         return NOT_DONE_YET
 
 
@@ -61,7 +61,7 @@ def main() -> None:
     def done(stored: list[Any]) -> None:
         reactor.callFromThread(answer, stored)
 
-    Thread(target=write, args=(folder, store.asked, done), daemon=True).start()
+    Thread(target=write, args=(folder, store.requests, done), daemon=True).start()
     log = str(folder / "bare-store-requests.log").encode()
     # without this twisted.web reads each JSON body as a form, too: a third of a request
     site = BufferedSite(store, logPath=log, parsePOSTFormSubmission=False)

@@ -57,34 +57,34 @@ def writing(name: str, folder: Path, seconds: float) -> float:
     """Bodies parsed in one thread and stored by another, as players wait for their commits."""
     rng = random.Random(1)
     bodies = [(save_body if name == "save" else loot_body)(rng) for _ in range(VARIANTS)]
-    asked: SimpleQueue[Job | None] = SimpleQueue()
+    requests: SimpleQueue[Job | None] = SimpleQueue()
     done: SimpleQueue[list[int]] = SimpleQueue()
     store = save if name == "save" else loot
-    writer = Thread(target=write, args=(folder, asked, done.put), daemon=True)
+    writer = Thread(target=write, args=(folder, requests, done.put), daemon=True)
     writer.start()
     for player in range(PLAYERS):
-        asked.put((store, str(player), orjson.loads(bodies[player % VARIANTS]), player))
+        requests.put((store, str(player), orjson.loads(bodies[player % VARIANTS]), player))
     count, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
         for player in done.get():
             body = orjson.loads(bodies[rng.randrange(VARIANTS)])
-            asked.put((store, str(player), body, player))
+            requests.put((store, str(player), body, player))
             count += 1
     took = time.perf_counter() - began
-    asked.put(None)
+    requests.put(None)
     writer.join()
     return count / took
 
 
-def write(folder: Path, asked: SimpleQueue[Any], done: Callable[[list[Any]], None]) -> None:
+def write(folder: Path, requests: SimpleQueue[Any], done: Callable[[list[Any]], None]) -> None:
     """Group commit: whatever waits in one transaction, a savepoint each, then all are answered."""
     connection = connected(folder)
     running = True
     while running:
-        jobs = [asked.get()]
+        jobs = [requests.get()]
         with suppress(Empty):
             while len(jobs) < PLAYERS:
-                jobs.append(asked.get_nowait())
+                jobs.append(requests.get_nowait())
         running = None not in jobs
         connection.execute("BEGIN IMMEDIATE")
         for store, player, body, _ in filter(None, jobs):
@@ -135,9 +135,9 @@ def loot_body(rng: random.Random) -> bytes:
 
 def save(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
     """The document once, in the form in which it is sent, and who it belongs to."""
-    kept = orjson.dumps(body["data"])
+    stored = orjson.dumps(body["data"])
     at = connection.execute(
-        "INSERT INTO saves (owner, data) VALUES (?, ?)", (player, kept)
+        "INSERT INTO saves (owner, data) VALUES (?, ?)", (player, stored)
     ).lastrowid
     connection.execute(
         "INSERT INTO characters VALUES (?, 1, ?) "
@@ -151,11 +151,11 @@ def loot(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> N
     connection.executemany(
         "INSERT INTO stacks VALUES (?, ?, 1) "
         "ON CONFLICT (owner, item) DO UPDATE SET quantity = quantity + 1",
-        [(player, one["catalogId"]) for one in body["addStackedItems"]],
+        [(player, change["catalogId"]) for change in body["addStackedItems"]],
     )
-    said = orjson.dumps(body)
+    results = orjson.dumps(body)
     connection.execute(
-        "INSERT INTO changes VALUES (?, ?, ?, ?)", (str(uuid.uuid4()), player, said, said)
+        "INSERT INTO changes VALUES (?, ?, ?, ?)", (str(uuid.uuid4()), player, results, results)
     )
 
 

@@ -1,4 +1,4 @@
-"""What an act on live state costs: a party poll in memory and on a real engine, by one process.
+"""The cost of an act on live state: a party poll in memory and on a real engine, by one process.
 
     python -m bench.board
 
@@ -8,7 +8,6 @@ one script call through our wire and through txredisapi, where that is installed
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 from twisted.internet import reactor as twisted_reactor
 from twisted.internet.defer import Deferred, gatherResults
 
+from bench.meters import cpu_s
 from svcserver.board.address import Address
 from svcserver.board.engine import Engine
 from svcserver.board.memory import MemoryBoard
@@ -27,14 +27,6 @@ from tests.support.valkey import Instance
 
 reactor: Any = twisted_reactor
 PLAYERS, POLLS, WIDTH = 400, 8_000, 16
-TICK = os.sysconf("SC_CLK_TCK")
-
-
-def engine_cpu(pid: int) -> float:
-    """Seconds of CPU that a process has used."""
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 async def parties_of_four(parties: LiveParties) -> list[str]:
@@ -52,16 +44,16 @@ async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
     """Microseconds of CPU for each of ``POLLS`` acts, ``WIDTH`` at once; and how long they took."""
     waits: list[float] = []
 
-    async def one(start: int) -> None:
+    async def every_sixteenth(start: int) -> None:
         for number in range(start, POLLS, WIDTH):
             began = time.perf_counter()
             await act(number)
             waits.append(time.perf_counter() - began)
 
-    ours, theirs = time.process_time(), engine_cpu(pid) if pid else 0.0
-    await gatherResults([Deferred.fromCoroutine(one(start)) for start in range(WIDTH)])
+    ours, theirs = time.process_time(), cpu_s(pid) if pid else 0.0
+    await gatherResults([Deferred.fromCoroutine(every_sixteenth(start)) for start in range(WIDTH)])
     ours = (time.process_time() - ours) / POLLS * 1e6
-    theirs = (engine_cpu(pid) - theirs) / POLLS * 1e6 if pid else 0.0
+    theirs = (cpu_s(pid) - theirs) / POLLS * 1e6 if pid else 0.0
     waits.sort()
     half, most = (waits[int(len(waits) * part)] * 1e3 for part in (0.5, 0.99))
     return f"{ours:6.1f} us ours {theirs:6.1f} us engine  p50 {half:.2f} ms  p99 {most:.2f} ms"

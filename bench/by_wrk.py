@@ -10,7 +10,7 @@ import random
 import shutil
 from pathlib import Path
 
-from bench.meters import Seen, wrk
+from bench.meters import WrkRun, wrk
 from bench.players import Player
 from bench.runs import Run
 
@@ -30,8 +30,8 @@ end
 """
 
 
-def there_is_one() -> bool:
-    """Whether the machine has wrk (``apt-get install wrk``)."""
+def has_wrk() -> bool:
+    """Return whether the machine has wrk (``apt-get install wrk``)."""
     return shutil.which("wrk") is not None
 
 
@@ -58,6 +58,6 @@ def heartbeats(server: tuple[int, int], connections: int, seconds: float, script
     return _run(wrk(pid, f"http://127.0.0.1:{port}/heartbeat", connections, seconds, script=script))
 
 
-def _run(seen: Seen) -> Run:
-    wrong = seen.refused + seen.failed
-    return Run(seen.per_second, 0.0, seen.p99_ms, wrong, 0.0, 1e6 / seen.per_cpu)
+def _run(figures: WrkRun) -> Run:
+    wrong = figures.refused + figures.failed
+    return Run(figures.per_second, 0.0, figures.p99_ms, wrong, 0.0, 1e6 / figures.per_cpu)

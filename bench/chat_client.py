@@ -20,7 +20,7 @@ _ANSWERS = (b'code="110"', b"code='110'", b"<error")  # of the presences, those 
 
 @frozen
 class Place:
-    """Where a server's chat is, and what it calls itself."""
+    """The port, path and domain of a server's chat."""
 
     port: int
     path: str
@@ -75,7 +75,7 @@ class Chatter(asyncio.Protocol):
 
     @property
     def gone(self) -> bool:
-        """Whether the connection has ended."""
+        """Return whether the connection has ended."""
         return self.left.is_set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

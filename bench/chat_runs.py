@@ -1,4 +1,4 @@
-"""What is done to a chat server, and what is measured meanwhile."""
+"""The loads on a chat server, and the figures that they give."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ class Fan:
     cpu_s: float  # of the server for 100,000 deliveries
     p99_ms: float
     generator: float  # of its core
-    lost: int  # deliveries that never came
+    missing: int  # deliveries that never came
 
 
 @define
-class Ears:
-    """Counts what a room hears, over all of its connections."""
+class Deliveries:
+    """The lines that arrive in a room, over all of its connections."""
 
-    heard: int = 0
-    taken: list[int] = field(factory=list)  # ns from saying to hearing
+    count: int = 0
+    taken: list[int] = field(factory=list)  # ns from sending a line to its delivery
 
     def counter(self, timed: bool, after: Callable[[], None]) -> Callable[[bytes], None]:
-        """For one connection: what it makes of the bytes that come in."""
+        """Return the function that counts in the bytes of one connection."""
         rest = b""
 
         def hear(data: bytes) -> None:
             nonlocal rest
             data = rest + data
             end = 0
-            for found in LINE.finditer(data):
-                end = found.end()
-                self.heard += 1
+            for match in LINE.finditer(data):
+                end = match.end()
+                self.count += 1
                 if timed:
-                    self.taken.append(time.perf_counter_ns() - int(found[1]))
+                    self.taken.append(time.perf_counter_ns() - int(match[1]))
             rest = data[max(end, len(data) - 32) :]
             after()
 
@@ -119,23 +119,23 @@ class Talk:
     clients: list[Chatter]
     paced: bool
     end: float
-    ears: Ears = field(factory=Ears)
-    said: int = 0
-    over: asyncio.Event = field(factory=asyncio.Event)  # time is up and everything was heard
+    deliveries: Deliveries = field(factory=Deliveries)
+    lines: int = 0
+    over: asyncio.Event = field(factory=asyncio.Event)  # time is up and everything was delivered
 
     @property
     def awaited(self) -> int:
         """Deliveries still on their way."""
-        return self.said * len(self.clients) - self.ears.heard
+        return self.lines * len(self.clients) - self.deliveries.count
 
     def speak(self) -> None:
-        """The next of them says a line."""
+        """Let the next client send a line."""
         line = f"B|{time.perf_counter_ns()}|{PAD}"
-        self.clients[self.said % len(self.clients)].say(ROOM, line)
-        self.said += 1
+        self.clients[self.lines % len(self.clients)].say(ROOM, line)
+        self.lines += 1
 
     def more(self) -> None:
-        """Something was heard."""
+        """Go on, after a delivery."""
         if time.perf_counter() >= self.end:
             if self.awaited <= 0:
                 self.over.set()
@@ -144,19 +144,19 @@ class Talk:
                 self.speak()
 
     async def run(self, rate: float) -> None:
-        """Talk, then wait for what is on its way."""
+        """Talk, then wait for the deliveries that are on their way."""
         began = time.perf_counter()
         self.more()
         while self.paced and time.perf_counter() < self.end:
             self.speak()
-            await asyncio.sleep(max(0.0, began + self.said / rate - time.perf_counter()))
+            await asyncio.sleep(max(0.0, began + self.lines / rate - time.perf_counter()))
         await asyncio.sleep(max(0.0, self.end - time.perf_counter()))
         self.more()
         await _within(PATIENCE_S, self.over.wait())
 
 
 async def fan(server: Server, seconds: float, rate: float = 0.0) -> Fan:
-    """A hundred hear everything: in a closed loop, or at ``rate`` messages a second."""
+    """Talk in a room of a hundred: in a closed loop, or at ``rate`` messages a second."""
     clients = await arrivals(server, 0, LISTENERS)
     for client in clients:
         await client.join(ROOM)
@@ -166,19 +166,19 @@ async def fan(server: Server, seconds: float, rate: float = 0.0) -> Fan:
     cpu, own, began = cpu_s(server.pid), time.process_time(), time.perf_counter()
     talk = Talk(clients, bool(rate), began + seconds)
     for client in clients:
-        client.sink = talk.ears.counter(talk.paced, talk.more)
+        client.sink = talk.deliveries.counter(talk.paced, talk.more)
     await talk.run(rate)
     wall, cpu = time.perf_counter() - began, cpu_s(server.pid) - cpu
     own = time.process_time() - own
     gc.enable()
     await departure(clients)
-    heard = talk.ears.heard
-    p99 = percentile(talk.ears.taken, 0.99) / 1e6
-    return Fan(heard / wall, cpu / max(1, heard) * 1e5, p99, own / wall, talk.awaited)
+    deliveries = talk.deliveries.count
+    p99 = percentile(talk.deliveries.taken, 0.99) / 1e6
+    return Fan(deliveries / wall, cpu / max(1, deliveries) * 1e5, p99, own / wall, talk.awaited)
 
 
 def percentile(values: list[int], part: float) -> float:
-    """Of the values; 0 of none."""
+    """Return the value below which a part of the values lies; 0 without values."""
     ordered = sorted(values)
     return float(ordered[min(len(ordered) - 1, int(len(ordered) * part))]) if ordered else 0.0
 
@@ -197,7 +197,7 @@ async def idle(server: Server) -> float:
 
 
 async def stalled(server: Server) -> tuple[bool, float]:
-    """Whether one who stops reading is cut, and by how many MiB the server grew until then."""
+    """Return whether a client that stops reading is cut, and the MiB that the server grew by."""
     talkers = await arrivals(server, 0, TALKERS, lambda _: ROOM)
     cut = asyncio.Event()
     reader = Chatter(server.place, server.logins[TALKERS], TALKERS)
@@ -239,7 +239,7 @@ async def _shout(
 
 @define
 class Flood:
-    """What the others noticed of it."""
+    """The times that other clients waited, before a flood and during it."""
 
     idle: list[int] = field(factory=list)  # ns for GET /svc-status, before
     status: list[int] = field(factory=list)  # and during
@@ -248,27 +248,27 @@ class Flood:
 
 async def flood(server: Server, rounds: int) -> Flood:
     """One client sends 20,000 room messages at once while others ping and ask for the status."""
-    seen = Flood()
+    noticed = Flood()
     room = await arrivals(server, 0, LISTENERS, lambda _: ROOM)
     for listener in room:
         listener.sink = lambda data: None
     witness = room.pop()
     for n in range(rounds):
-        await _status(server, seen.idle, until=time.monotonic() + 1.0)
+        await _status(server, noticed.idle, until=time.monotonic() + 1.0)
         bad = Chatter(server.place, server.logins[PLAYERS - 3 - n], PLAYERS + n)
         await bad.arrive()
         await bad.join(ROOM)
         await asyncio.sleep(0.5)
         done = asyncio.ensure_future(_pour(bad))
         await asyncio.gather(
-            _status(server, seen.status, done=done), _ping(witness, seen.pings, done)
+            _status(server, noticed.status, done=done), _ping(witness, noticed.pings, done)
         )
     await departure([*room, witness])
-    return seen
+    return noticed
 
 
 async def _pour(bad: Chatter) -> None:
-    """All at once; over when everything is answered or the server has hung up."""
+    """Send all lines at once; done when they are answered or the server has hung up."""
     assert bad.transport is not None
     words = bad.line(ROOM, MARK.decode() + PAD)
     bad.transport.write(masked(words.encode()) * FLOOD)

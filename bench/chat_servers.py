@@ -127,17 +127,17 @@ def ours(folder: Path, rate: str = FAST, count: int = PLAYERS) -> Iterator[Serve
 
 
 async def _players(port: int, count: int) -> list[Login]:
-    wire, found = await connect(port), []
+    wire, logins = await connect(port), []
     dice = random.Random(1)
     for _ in range(count):
         name = f"b{dice.getrandbits(40):010x}"
-        _, said = await wire.send(request(*requests.register(name)))
-        status, said = await wire.send(request(*requests.log_in(json.loads(said)["UUK"])))
-        assert status == 200, said
-        login = json.loads(said)
-        found.append(Login(login["account_id"], login["access_token"], name))
+        _, reply = await wire.send(request(*requests.register(name)))
+        status, reply = await wire.send(request(*requests.log_in(json.loads(reply)["UUK"])))
+        assert status == 200, reply
+        login = json.loads(reply)
+        logins.append(Login(login["account_id"], login["access_token"], name))
     wire.close()
-    return found
+    return logins
 
 
 def strangers() -> list[Login]:
@@ -151,9 +151,9 @@ def prosody(folder: Path) -> Iterator[Server]:
     port, logins = free_port(), strangers()
     accounts = folder / "prosody" / "data" / "localhost" / "accounts"
     accounts.mkdir(parents=True)
-    for one in logins:
-        words = f'return {{ ["password"] = "{one.password}"; }};'
-        (accounts / f"{one.account}.dat").write_text(words)
+    for login in logins:
+        words = f'return {{ ["password"] = "{login.password}"; }};'
+        (accounts / f"{login.account}.dat").write_text(words)
     home = folder / "prosody"
     config = home / "prosody.cfg.lua"
     config.write_text(PROSODY.format(folder=home, port=port, root="false"))
@@ -185,11 +185,11 @@ def ejabberd(folder: Path) -> Iterator[Server]:
 
 async def _register(port: int, logins: list[Login]) -> None:
     wire = await connect(port)
-    for one in logins:
-        body = {"user": one.account, "host": "localhost", "password": one.password}
+    for login in logins:
+        body = {"user": login.account, "host": "localhost", "password": login.password}
         ask = request("POST", "/api/register", body)
-        status, said = await wire.send(ask)
-        assert status == 200, said
+        status, output = await wire.send(ask)
+        assert status == 200, output
     wire.close()
 
 
@@ -199,8 +199,8 @@ def unprivileged(home: Path, command: list[str]) -> list[str]:
         return command
     who = pwd.getpwnam(NOBODY)
     home.parent.chmod(0o711)
-    for one in (home, *home.rglob("*")):
-        os.chown(one, who.pw_uid, who.pw_gid)
+    for path in (home, *home.rglob("*")):
+        os.chown(path, who.pw_uid, who.pw_gid)
     ids = [f"--reuid={who.pw_uid}", f"--regid={who.pw_gid}", "--clear-groups"]
     return ["setpriv", *ids, "--", *command]
 

@@ -16,13 +16,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from bench.edge_servers import GS_HEADER, SPAN, Behind, Server, content, gateway, prepare, relay
 from bench.edge_servers import upstream as behind_all
 from bench.heads import varied
-from bench.meters import KIB, MIB, Seen, growth, half_load, wrk
+from bench.meters import KIB, MIB, WrkRun, growth, half_load, wrk
 from bench.servers import on_the_generators_core
+from bench.table import FloorTable
 
 PACKAGES = {"nginx": "nginx-light", "haproxy": "haproxy", "caddy": "caddy", "wrk": "wrk"}
 API_KEY = "x-svc-user-api-key: UUK_" + "0" * 48
@@ -45,13 +46,13 @@ class Case:
     refused: bool = False  # every answer must be a refusal
     varied: bool = False  # tokens, paths and ids differ, as players' do
 
-    def figure(self, seen: Seen) -> float:
-        """What is compared."""
-        return seen.megabytes_per_cpu if self.bulk else seen.per_cpu
+    def figure(self, run: WrkRun) -> float:
+        """Return the figure that is compared."""
+        return run.megabytes_per_cpu if self.bulk else run.per_cpu
 
     @property
     def unit(self) -> str:
-        """Of the figure."""
+        """Return the unit of the figure."""
         return "MB/cpu s" if self.bulk else "req/cpu s"
 
 
@@ -78,44 +79,19 @@ CONTENT = (
 
 
 @define
-class Table:
-    """Rows as they come, and whether any floor was missed."""
-
-    rows: list[tuple[str, str, str, str, str]] = field(factory=list)
-    missed: int = 0
+class Table(FloorTable):
+    """A table with ratios to other contestants."""
 
     def against(
-        self, name: str, figure: float, unit: str, other: str, theirs: float, floor: float
+        self, name: str, figure: float, unit: str, rival: str, theirs: float, floor: float
     ) -> None:
-        """A ratio to another contestant; a floor of 0 is for information."""
+        """Add a ratio to another contestant; a floor of 0 is for information."""
         ratio = figure / theirs if theirs else 0.0
-        row = (name, f"{figure:,.0f} {unit}", f"{ratio:.2f} x {other}")
-        self._add(*row, f"{floor:.2f}" if floor else "-", ratio >= floor)
-
-    def below(self, name: str, figure: float, unit: str, most: float) -> None:
-        """A figure that must stay under ``most``."""
-        self._add(name, f"{figure:,.1f} {unit}", "-", f"under {most:g}", figure < most)
-
-    def beside(self, name: str, figure: float, unit: str) -> None:
-        """A figure without a floor, to judge another by."""
-        self._add(name, f"{figure:,.1f} {unit}", "-", "-", True)
-
-    def wrong(self, name: str, why: str) -> None:
-        """Something that spoils the row."""
-        self._add(name, why, "-", "-", False)
-
-    def _add(self, name: str, figure: str, ratio: str, floor: str, good: bool) -> None:
-        self.missed += not good
-        self.rows.append((name, figure, ratio, floor, "ok" if good else "MISSED"))
-
-    def show(self) -> None:
-        """Print it."""
-        print("| what | ours | ratio | floor | verdict |\n|---|---:|---:|---:|---|")
-        for row in self.rows:
-            print("| " + " | ".join(row) + " |")
+        row = (name, f"{figure:,.0f} {unit}", f"{ratio:.2f} x {rival}")
+        self.add(*row, f"{floor:.2f}" if floor else "-", ratio >= floor)
 
 
-Runs = dict[tuple[str, str], list[Seen]]
+Runs = dict[tuple[str, str], list[WrkRun]]
 
 
 def drive(
@@ -123,19 +99,24 @@ def drive(
     servers: list[Server],
     scheme: str,
     folder: Path,
-    asked: argparse.Namespace,
+    arguments: argparse.Namespace,
 ) -> Runs:
     """Every case against every server, round after round."""
     runs: Runs = {}
-    for _ in range(asked.rounds):
+    for _ in range(arguments.rounds):
         for case in cases:
             for server in servers:
                 url = f"{scheme}://127.0.0.1:{server.port}{case.path}"
                 script = varied(folder, server.port) if case.varied else None
-                seen = wrk(
-                    server.pid, url, case.connections, asked.seconds, *case.headers, script=script
+                run = wrk(
+                    server.pid,
+                    url,
+                    case.connections,
+                    arguments.seconds,
+                    *case.headers,
+                    script=script,
                 )
-                runs.setdefault((case.name, server.name), []).append(seen)
+                runs.setdefault((case.name, server.name), []).append(run)
     return runs
 
 
@@ -147,64 +128,64 @@ def compare(
         mine = runs[case.name, ours]
         figure = median(case.figure, mine)
         name = f"{part}: {case.name}"
-        for other in others:
-            theirs = median(case.figure, runs[case.name, other])
-            table.against(name, figure, case.unit, other, theirs, case.floors.get(other, 0.0))
-        odd = sum(seen.requests - seen.refused if case.refused else seen.refused for seen in mine)
+        for rival in others:
+            theirs = median(case.figure, runs[case.name, rival])
+            table.against(name, figure, case.unit, rival, theirs, case.floors.get(rival, 0.0))
+        odd = sum(run.requests - run.refused if case.refused else run.refused for run in mine)
         if odd:
-            table.wrong(name, f"{odd} answers of the wrong kind")
+            table.add(name, f"{odd} answers of the wrong kind", good=False)
 
 
-def median(figure: Callable[[Seen], float], seen: list[Seen]) -> float:
-    """Of one figure over the rounds."""
-    return statistics.median(figure(one) for one in seen)
+def median(figure: Callable[[WrkRun], float], runs: list[WrkRun]) -> float:
+    """Return the median of one figure over the rounds."""
+    return statistics.median(figure(run) for run in runs)
 
 
-def gateways(table: Table, folder: Path, behind: Behind, asked: argparse.Namespace) -> float:
+def gateways(table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace) -> float:
     """The gateway's rows; requests per CPU second of its small requests."""
     others = [name for name in ("nginx", "haproxy", "caddy") if shutil.which(name)]
     with ExitStack() as stack:
         names = ["ours", *others]
         up = {name: stack.enter_context(gateway(name, folder, behind)) for name in names}
-        runs = drive(GATEWAY, list(up.values()), "https", folder, asked)
+        runs = drive(GATEWAY, list(up.values()), "https", folder, arguments)
         compare(table, "gateway", GATEWAY, runs, "ours", others)
         ours, small = up["ours"], runs[ONE_HEAD.name, "ours"]
         url = f"https://127.0.0.1:{ours.port}/svc-status"
-        full = median(lambda seen: seen.per_second, small)
-        long = 2 * asked.seconds
-        calm = [half_load(ours.pid, url, full, long, folder) for _ in range(asked.rounds)]
-        load = median(lambda seen: seen.per_second, calm) / full
-        p99 = median(lambda seen: seen.p99_ms, calm)
+        full = median(lambda run: run.per_second, small)
+        long = 2 * arguments.seconds
+        calm = [half_load(ours.pid, url, full, long, folder) for _ in range(arguments.rounds)]
+        load = median(lambda run: run.per_second, calm) / full
+        p99 = median(lambda run: run.p99_ms, calm)
         table.below(f"gateway: p99 at {load:.0%} load", p99, "ms", P99_MS)
         nginx = up["nginx"]
         url = f"https://127.0.0.1:{nginx.port}/svc-status"
-        calm = [half_load(nginx.pid, url, full, long, folder) for _ in range(asked.rounds)]
-        p99 = median(lambda seen: seen.p99_ms, calm)
-        table.beside("nginx: p99 at the same load", p99, "ms")
+        calm = [half_load(nginx.pid, url, full, long, folder) for _ in range(arguments.rounds)]
+        p99 = median(lambda run: run.p99_ms, calm)
+        table.add("nginx: p99 at the same load", f"{p99:,.1f} ms")
     small_path, header = "/svc-status", API_KEY + "\r\n"
     with gateway("ours", folder, behind) as ours:
         unread = growth(ours.pid, ours.port, UNREAD, small_path, 1, header, tls=True) / MIB
         table.below("gateway: 400 MB that nobody reads", unread, "MiB", UNREAD_MIB)
     with gateway("ours", folder, behind) as ours:
-        idle = growth(ours.pid, ours.port, small_path, small_path, asked.idle, tls=True) / KIB
+        idle = growth(ours.pid, ours.port, small_path, small_path, arguments.idle, tls=True) / KIB
         table.below("gateway: an idle TLS connection", idle, "KiB", IDLE_KIB)
     return median(ONE_HEAD.figure, small)
 
 
 def relays(
-    table: Table, folder: Path, behind: Behind, asked: argparse.Namespace, ours: float
+    table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace, ours: float
 ) -> None:
     """The relay's row: plain from the game, TLS towards the server."""
     with relay(folder, behind) as server:
-        runs = drive((ONE_HEAD,), [server], "http", folder, asked)
+        runs = drive((ONE_HEAD,), [server], "http", folder, arguments)
     figure = median(ONE_HEAD.figure, runs[ONE_HEAD.name, "relay"])
     table.against("relay: small requests", figure, "req/cpu s", "our gateway", ours, 1.0)
 
 
-def contents(table: Table, folder: Path, behind: Behind, asked: argparse.Namespace) -> None:
+def contents(table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace) -> None:
     """The content server's rows."""
     with content("ours", folder, behind) as ours, content("nginx", folder, behind) as nginx:
-        runs = drive(CONTENT, [ours, nginx], "http", folder, asked)
+        runs = drive(CONTENT, [ours, nginx], "http", folder, arguments)
         compare(table, "content", CONTENT, runs, ours.name, ["nginx"])
     with content("ours", folder, behind) as ours:
         header = API_KEY + "\r\n"
@@ -213,11 +194,11 @@ def contents(table: Table, folder: Path, behind: Behind, asked: argparse.Namespa
 
 
 def say_missing() -> None:
-    """Which programs are not here, in one line. Ends where nothing can be measured."""
+    """Print the programs that are not installed; end where nothing can be measured."""
     gone = [name for name in PACKAGES if shutil.which(name) is None]
     if gone:
         packages = " ".join(PACKAGES[name] for name in gone)
-        print(f"not here: {', '.join(gone)}; install with: apt-get install {packages}")
+        print(f"not installed: {', '.join(gone)}; install with: apt-get install {packages}")
     if "wrk" in gone or "nginx" in gone:
         raise SystemExit("without wrk and nginx nothing can be measured")
 
@@ -229,8 +210,8 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--idle", type=int, default=300)
-    asked = options.parse_args()
-    parts = asked.parts.split(",")
+    arguments = options.parse_args()
+    parts = arguments.parts.split(",")
     say_missing()
     on_the_generators_core()
     table, ours = Table(), 0.0
@@ -238,11 +219,11 @@ def main() -> None:
         folder = Path(name)
         with behind_all(folder, prepare(folder)) as behind:
             if "gateway" in parts or "relay" in parts:
-                ours = gateways(table, folder, behind, asked)
+                ours = gateways(table, folder, behind, arguments)
             if "relay" in parts:
-                relays(table, folder, behind, asked, ours)
+                relays(table, folder, behind, arguments, ours)
             if "content" in parts:
-                contents(table, folder, behind, asked)
+                contents(table, folder, behind, arguments)
     table.show()
     raise SystemExit(1 if table.missed else 0)
 

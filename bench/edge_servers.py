@@ -126,7 +126,7 @@ class Server:
 
 @frozen
 class Behind:
-    """What stands behind the gateways: plain, and over TLS for the relay."""
+    """The server behind the gateways: its port, and its TLS port for the relay."""
 
     port: int
     tls_port: int

@@ -33,7 +33,7 @@ def set_all(folder: Path, settings: dict[str, dict[str, str]]) -> None:
 
 
 def settings(players: int) -> dict[str, dict[str, str]]:
-    """What an owner raises for so many players who hurry: minutes instead of hours."""
+    """Return the settings for so many players who do in minutes what takes hours."""
     parties = -(-players // 4)
     return {
         "deploy": {"PORT_RANGE_BEGIN": str(UDP), "PORT_RANGE_END": str(UDP + 2 * parties + 20)},
@@ -43,12 +43,12 @@ def settings(players: int) -> dict[str, dict[str, str]]:
 
 
 def main() -> None:
-    """Make the host, live the evening, tell."""
+    """Make the host, live the evening, and print its figures."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--players", type=int, default=200)
     options.add_argument("--hunts", type=int, default=20)
     options.add_argument("--hunt-seconds", type=float, default=20.0)
-    asked = options.parse_args()
+    arguments = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "host"
         ports = Ports(
@@ -63,11 +63,11 @@ def main() -> None:
             city=UDP + MOST,
         )
         create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True)
-        set_all(folder, settings(asked.players))
+        set_all(folder, settings(arguments.players))
         command = [str(Path(sys.executable).with_name("svcctl")), "demo", "--once"]
         command += ["--config", str(folder), "--times"]
-        command += ["--players", str(asked.players), "--hunts", str(asked.hunts)]
-        command += ["--hunt-seconds", str(asked.hunt_seconds)]
+        command += ["--players", str(arguments.players), "--hunts", str(arguments.hunts)]
+        command += ["--hunt-seconds", str(arguments.hunt_seconds)]
         raise SystemExit(subprocess.run(command, check=False).returncode)
 
 

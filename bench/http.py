@@ -95,7 +95,7 @@ async def scenario(name: str, server: Server, players: int, seconds: float) -> R
         run = await crowd(cast, server[1], seconds)
     else:
         run = await measure([player.operation(name) for player in cast], (server[1],), seconds)
-    run.lost = sum([await player.lost() for player in cast])
+    run.missing = sum([await player.missing() for player in cast])
     for player in cast:
         player.leave()
     return run
@@ -105,10 +105,10 @@ def by_itself(name: str, folder: Path, seconds: float) -> Run:
     """A yardstick without HTTP: how many a second."""
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         command = [sys.executable, "-m", "bench.bare_writer", name, fresh, str(seconds)]
-        said = subprocess.run(
+        done = subprocess.run(
             pinned(0, command), check=True, capture_output=True, text=True, timeout=120
         )
-    return Run(float(said.stdout))
+    return Run(float(done.stdout))
 
 
 def main() -> None:
@@ -126,69 +126,78 @@ def main() -> None:
         default="sqlite",
         help="postgresql: what a request costs there, beside SQLite",
     )
-    asked = options.parse_args()
-    both = asked.database == "postgresql"
-    asked.players = asked.players or (PLAYERS if both else 50)
+    arguments = options.parse_args()
+    both = arguments.database == "postgresql"
+    arguments.players = arguments.players or (PLAYERS if both else 50)
     on_the_generators_core()
-    names = asked.scenarios.split(",") if asked.scenarios else ON_BOTH if both else SCENARIOS
+    names = (
+        arguments.scenarios.split(",") if arguments.scenarios else ON_BOTH if both else SCENARIOS
+    )
     with tempfile.TemporaryDirectory() as name:
         if both:
-            raise SystemExit(compare(list(names), Path(name), asked, scenario))
-        measured = _change if asked.accounts else _floors
-        raise SystemExit(measured(list(names), Path(name), asked))
+            raise SystemExit(compare(list(names), Path(name), arguments, scenario))
+        measured = _change if arguments.accounts else _floors
+        raise SystemExit(measured(list(names), Path(name), arguments))
 
 
-def _floors(names: list[str], folder: Path, asked: argparse.Namespace) -> int:
+def _floors(names: list[str], folder: Path, arguments: argparse.Namespace) -> int:
     runs = Runs()
     with ExitStack() as stack:
         small = stack.enter_context(bare_twisted(folder))
-        other = stack.enter_context(bare_uvicorn(folder))
+        asgi = stack.enter_context(bare_uvicorn(folder))
         store = stack.enter_context(bare_store(folder))
         game = stack.enter_context(metagame(folder))
-        for _ in range(asked.rounds):
-            for name, server in ((TWISTED, small), (UVICORN, other)):
-                runs.add(name, uvloop.run(yardstick(server, asked.players, asked.seconds)))
+        for _ in range(arguments.rounds):
+            for name, server in ((TWISTED, small), (UVICORN, asgi)):
+                runs.add(name, uvloop.run(yardstick(server, arguments.players, arguments.seconds)))
             for name in names:
                 if name == BEATS_BY_WRK:
-                    _add_by_wrk(runs, small, game, folder, asked)
+                    _add_by_wrk(runs, small, game, folder, arguments)
                     continue
                 if name in alone:
-                    runs.add(alone[name], by_itself(name, folder, min(asked.seconds, 2.0)))
+                    runs.add(alone[name], by_itself(name, folder, min(arguments.seconds, 2.0)))
                 if name in bare:
                     runs.add(
                         bare[name],
-                        uvloop.run(bare_writes(name, store, asked.players, asked.seconds)),
+                        uvloop.run(bare_writes(name, store, arguments.players, arguments.seconds)),
                     )
-                runs.add(name, uvloop.run(scenario(name, game, asked.players, asked.seconds)))
-        if MIX in names and asked.crowd:
-            runs.add(CROWD, uvloop.run(scenario(CROWD, game, asked.crowd, 4 * asked.seconds)))
+                runs.add(
+                    name, uvloop.run(scenario(name, game, arguments.players, arguments.seconds))
+                )
+        if MIX in names and arguments.crowd:
+            runs.add(
+                CROWD, uvloop.run(scenario(CROWD, game, arguments.crowd, 4 * arguments.seconds))
+            )
     return report(runs)
 
 
 def _add_by_wrk(
-    runs: Runs, bare: Server, game: Server, folder: Path, asked: argparse.Namespace
+    runs: Runs, bare: Server, game: Server, folder: Path, arguments: argparse.Namespace
 ) -> None:
-    if not by_wrk.there_is_one():
+    if not by_wrk.has_wrk():
         print("no wrk here (apt-get install wrk): heartbeats are not measured by it")
         return
-    script = uvloop.run(by_wrk.heartbeat_script(game[0], asked.players, folder))
-    runs.add(TWISTED_BY_WRK, by_wrk.yardstick(bare, asked.players, asked.seconds))
-    runs.add(BEATS_BY_WRK, by_wrk.heartbeats(game, asked.players, asked.seconds, script))
+    script = uvloop.run(by_wrk.heartbeat_script(game[0], arguments.players, folder))
+    runs.add(TWISTED_BY_WRK, by_wrk.yardstick(bare, arguments.players, arguments.seconds))
+    runs.add(BEATS_BY_WRK, by_wrk.heartbeats(game, arguments.players, arguments.seconds, script))
 
 
-def _change(names: list[str], folder: Path, asked: argparse.Namespace) -> int:
+def _change(names: list[str], folder: Path, arguments: argparse.Namespace) -> int:
     """The same scenarios on a fresh database and on one that has been in use."""
-    populate(folder / "used.db", asked.accounts)
+    populate(folder / "used.db", arguments.accounts)
     fresh, used = Runs(), Runs()
     with ExitStack() as stack:
         few = stack.enter_context(metagame(folder))
         many = stack.enter_context(metagame(folder, "used"))
-        for number in range(asked.rounds):
+        for number in range(arguments.rounds):
             both = ((fresh, few), (used, many))
-            for name in [one for one in names if one != BEATS_BY_WRK]:
+            for name in [name for name in names if name != BEATS_BY_WRK]:
                 for runs, server in both if number % 2 else reversed(both):
-                    runs.add(name, uvloop.run(scenario(name, server, asked.players, asked.seconds)))
-    return report_change(fresh, used, asked.accounts)
+                    runs.add(
+                        name,
+                        uvloop.run(scenario(name, server, arguments.players, arguments.seconds)),
+                    )
+    return report_change(fresh, used, arguments.accounts)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a request costs in processor instructions, which other load on the machine does not move.
+"""The cost of a request in processor instructions, which other load on the machine does not move.
 
     python -m bench.instructions [--rows heartbeat,save,...] [--checkout DIR] [--requests 200]
                                  [--players 8] [--database URL] [--bare]
@@ -57,16 +57,16 @@ class Counter:
     folder: Path
 
     def switch_on(self) -> None:
-        """Begin to count; until now nothing was, so that the start is quick."""
+        """Begin to count; nothing was counted before, so that the start is quick."""
         self._say("instrumentation", "on")
 
     def take(self) -> int:
-        """How many since the last time."""
+        """Return the number of instructions since the last call."""
         before = set(self.folder.glob("out*"))
         self._say("dump")
         [fresh] = set(self.folder.glob("out*")) - before
-        found = re.search(r"^(?:totals|summary): (\d+)", fresh.read_text(), re.MULTILINE)
-        return int(found[1]) if found else 0
+        count = re.search(r"^(?:totals|summary): (\d+)", fresh.read_text(), re.MULTILINE)
+        return int(count[1]) if count else 0
 
     def _say(self, *words: str) -> None:
         command = ["vgdb", f"--pid={self.pid}", *words]
@@ -164,8 +164,8 @@ async def parts(
         await play(requests)
         lasted = time.monotonic() - began
         costs.append(round((counter.take() - by_the_clock * lasted) / requests))
-    said = {"row": row, "instructions": statistics.median(costs), "parts": costs}
-    print(json.dumps(said), flush=True)
+    counts = {"row": row, "instructions": statistics.median(costs), "parts": costs}
+    print(json.dumps(counts), flush=True)
 
 
 def main() -> None:
@@ -177,20 +177,20 @@ def main() -> None:
     options.add_argument("--players", type=int, default=8)
     options.add_argument("--database", default="", help="a URL; default: a fresh SQLite file")
     options.add_argument("--bare", action="store_true", help="twisted.web instead")
-    asked = options.parse_args()
+    arguments = options.parse_args()
     if not shutil.which("valgrind"):
         raise SystemExit("apt-get install valgrind")
     os.environ.pop("PYTHONPATH", None)
     with tempfile.TemporaryDirectory() as name:
-        folder, sent = Path(name), (asked.players, asked.requests)
-        if asked.bare:
+        folder, sent = Path(name), (arguments.players, arguments.requests)
+        if arguments.bare:
             port = free_port()
             program = ["-m", "bench.bare_twisted", str(port), str(folder / "requests.log")]
             with counted([sys.executable, *program], {}, port, folder) as counter:
                 asyncio.run(bare(port, counter, *sent))
             return
-        with metagame(asked.checkout.resolve(), folder, asked.database) as (port, counter):
-            asyncio.run(count(port, counter, asked.rows.split(","), *sent))
+        with metagame(arguments.checkout.resolve(), folder, arguments.database) as (port, counter):
+            asyncio.run(count(port, counter, arguments.rows.split(","), *sent))
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ class Group:
     async def hunt_once(self) -> None:
         """Join, poll until everyone has the address."""
         for player, wire in zip(self.players, self.wires, strict=True):
-            said = request(*requests.join("ISLAND", self.hunt), token=player.token)
-            status, answer = await wire.send(said)
+            reply = request(*requests.join("ISLAND", self.hunt), token=player.token)
+            status, answer = await wire.send(reply)
             assert status == 200, answer
         began = time.perf_counter()
         self.joins += GROUP
@@ -119,7 +119,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seconds", type=float, default=5.0)
     options.add_argument("--groups", type=int, default=len(HUNTS))
-    asked = options.parse_args()
+    arguments = options.parse_args()
     on_the_generators_core()
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
@@ -127,11 +127,11 @@ def main() -> None:
         more = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{port}"}
         more["MATCHMAKING_LAUNCH_COOLDOWN_S"] = "0"  # its players never stop starting hunts
         game, _ = stack.enter_context(metagame(folder, **more))
-        groups = uvloop.run(measure(game, asked.groups, asked.seconds))
-    waits = sorted(one for group in groups for one in group.waits_s)
+        groups = uvloop.run(measure(game, arguments.groups, arguments.seconds))
+    waits = sorted(entry for group in groups for entry in group.waits_s)
     joins = sum(group.joins for group in groups)
-    print(f"joins      {joins / asked.seconds:,.0f}/s")
-    print(f"hunts      {len(waits) / asked.seconds:,.0f}/s started")
+    print(f"joins      {joins / arguments.seconds:,.0f}/s")
+    print(f"hunts      {len(waits) / arguments.seconds:,.0f}/s started")
     print(f"to address p50 {1000 * statistics.median(waits):.1f} ms, ", end="")
     print(f"p99 {1000 * waits[int(len(waits) * 0.99) - 1]:.1f} ms, last {1000 * waits[-1]:.1f} ms")
 

@@ -1,4 +1,4 @@
-"""What a server's process used, and what wrk saw of it."""
+"""CPU and memory of a server's process, and the figures of wrk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ function delay() return math.random(0, {most}) end
 
 
 @frozen
-class Seen:
+class WrkRun:
     """One stretch of wrk against one server."""
 
     requests: int
@@ -68,7 +68,7 @@ def memory(pid: int) -> int:
 
 def wrk(
     pid: int, url: str, connections: int, seconds: float, *headers: str, script: Path | None = None
-) -> Seen:
+) -> WrkRun:
     """Drive ``url`` in a closed loop and charge the CPU time to ``pid``."""
     whole = max(1, round(seconds))
     command = ["wrk", "-t1", f"-c{connections}", f"-d{whole}s", "--timeout", "30s", "--latency"]
@@ -77,27 +77,27 @@ def wrk(
     if script is not None:
         command += ["-s", str(script)]
     before = cpu_s(pid)
-    said = subprocess.run(
+    output = subprocess.run(
         pinned(LOAD_CORE, [*command, url]),
         check=True,
         capture_output=True,
         text=True,
         timeout=whole + 60,
     ).stdout
-    return _read(said, cpu_s(pid) - before)
+    return _parsed(output, cpu_s(pid) - before)
 
 
 _UNITS = {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
 
 
-def _read(said: str, cpu: float) -> Seen:
-    total = re.search(r"(\d+) requests in ([\d.]+)(m?s), ([\d.]+)([KMG]?)B read", said)
-    slow = re.search(r"99%\s+([\d.]+)(us|ms|s|m)\b", said)
+def _parsed(output: str, cpu: float) -> WrkRun:
+    total = re.search(r"(\d+) requests in ([\d.]+)(m?s), ([\d.]+)([KMG]?)B read", output)
+    slow = re.search(r"99%\s+([\d.]+)(us|ms|s|m)\b", output)
     if total is None or slow is None:
-        raise SystemExit(f"wrk said nothing we understand:\n{said}")
-    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
-    failed = re.search(r"connect (\d+), read (\d+), write (\d+), timeout (\d+)", said)
-    return Seen(
+        raise SystemExit(f"the output of wrk is not understood:\n{output}")
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
+    failed = re.search(r"connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
+    return WrkRun(
         int(total[1]),
         float(total[2]) * _UNITS[total[3]] / 1e3,
         float(total[4]) * _UNITS[total[5]] / 1e6,
@@ -108,7 +108,7 @@ def _read(said: str, cpu: float) -> Seen:
     )
 
 
-def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> Seen:
+def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> WrkRun:
     """The same request at about half of ``full`` a second, at random moments."""
     connections = 20  # their own handshakes, at the start, are load too
     script = folder / "pause.lua"

@@ -38,14 +38,14 @@ class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> Any:
-        """Ours, or none."""
+        """Return a spec for the module with the plant, or none."""
         if name != self.plant.module:
             return None
-        found = importlib.machinery.PathFinder.find_spec(name, path)
-        if found is None or found.origin is None:
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None or spec.origin is None:
             raise ImportError(name)
-        self.path = found.origin
-        return importlib.util.spec_from_file_location(name, found.origin, loader=self)
+        self.path = spec.origin
+        return importlib.util.spec_from_file_location(name, spec.origin, loader=self)
 
     def get_filename(self, fullname: str) -> str:
         return self.path
@@ -72,25 +72,25 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
     began = time.process_time()
     first: dict[str, Any] = {"seed": None}
     for seed in seeds:
-        found = simulate(Scenario(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)).violations
-        rule = next((one.rule for one in found if one.rule != PLAIN), PLAIN)
+        result = simulate(Scenario(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)).violations
+        rule = next((violation.rule for violation in result if violation.rule != PLAIN), PLAIN)
         took = {"seed": seed, "s": round(time.process_time() - began, 1), "rule": rule}
-        if found and rule != PLAIN:
+        if result and rule != PLAIN:
             print(json.dumps(took))
             return
-        if found and first["seed"] is None:
+        if result and first["seed"] is None:
             first = took
     print(json.dumps(first))
 
 
 @cache
 def sound(seed: int) -> bool:
-    """Whether the seed finds nothing without a plant."""
+    """Return whether the seed finds nothing in the code as it is."""
     return bool(look(None, seed)["seed"] is None)
 
 
 def look(plant: Plant | None, *seeds: int) -> dict[str, Any]:
-    """In a process of its own; with all seeds where none is named."""
+    """Run the seeds, or all of them, in a process of its own."""
     words = [plant.name if plant is not None else "", *map(str, seeds)]
     done = subprocess.run(
         [sys.executable, "-m", "bench.planted", "--child", *words],
@@ -100,27 +100,27 @@ def look(plant: Plant | None, *seeds: int) -> dict[str, Any]:
     )
     if done.returncode or not done.stdout.strip():
         return {"seed": None, "why": done.stderr.strip().splitlines()[-1:]}
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
 
 
-def row(plant: Plant, found: dict[str, Any]) -> str:
+def row(plant: Plant, result: dict[str, Any]) -> str:
     """A line of the table."""
-    if found["seed"] is None:
-        why = " ".join(found.get("why", []))
+    if result["seed"] is None:
+        why = " ".join(result.get("why", []))
         return f"| {plant.name} | {plant.kind} | not found in {SEEDS} {why} | | |"
-    if not sound(found["seed"]):
-        return f"| {plant.name} | {plant.kind} | {found['seed']} is wrong without it | | |"
-    cells = plant.name, plant.kind, f"{found['seed']}", f"{found['s']}", found["rule"]
+    if not sound(result["seed"]):
+        return f"| {plant.name} | {plant.kind} | {result['seed']} is wrong without it | | |"
+    cells = plant.name, plant.kind, f"{result['seed']}", f"{result['s']}", result["rule"]
     return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
-    """See the module."""
+    """Try each plant and print the table."""
     words = sys.argv[1:]
     if words[:1] == ["--child"]:
-        plant = next((one for one in PLANTS if one.name == words[1]), None)
-        child(plant, [int(one) for one in words[2:]] or range(1, SEEDS + 1))
+        plant = next((plant for plant in PLANTS if plant.name == words[1]), None)
+        child(plant, [int(word) for word in words[2:]] or range(1, SEEDS + 1))
         return
     print("| planted | kind | found with seed | after s of processor | by the rule |")
     print("|---|---|---|---|---|")

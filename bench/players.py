@@ -103,8 +103,8 @@ class Player:
         """Register, log in, and read the first character."""
         self._wire = await connect(self.port)
         self.name = "b" + secrets.token_hex(5)
-        said = await self._ask(*requests.register(self.name))
-        self.key = said["UUK"]
+        reply = await self._ask(*requests.register(self.name))
+        self.key = reply["UUK"]
         login = await self._ask(*requests.log_in(self.key))
         self.token, self.account = login["access_token"], login["account_id"]
         [character] = await self._ask("GET", "/character")
@@ -147,9 +147,9 @@ class Player:
 
     async def _ask(self, method: str, path: str, body: object = None) -> Any:
         assert self._wire is not None
-        status, said = await self._wire.send(request(method, path, body, token=self.token))
-        assert status == 200, (path, status, said[:200])
-        return json.loads(said)
+        status, reply = await self._wire.send(request(method, path, body, token=self.token))
+        assert status == 200, (path, status, reply[:200])
+        return json.loads(reply)
 
     def operation(self, scenario: str) -> Callable[[], Awaitable[bool]]:
         """The scenario's request, sent once per call; True when it was answered well."""
@@ -188,18 +188,18 @@ class Player:
         self.stacks += 3 if status == 200 else 0
         return status == 200
 
-    async def lost(self) -> int:
+    async def missing(self) -> int:
         """How many acknowledged things the server does not hold: 0, or it is a defect."""
-        missing = 0
+        count = 0
         if self._saved:
             [character] = await self._ask("GET", "/character")
-            missing += character["updateVersion"] != self.version
-            missing += character["data"] != self._saved
+            count += character["updateVersion"] != self.version
+            count += character["data"] != self._saved
         if self.stacks:
             held = await self._ask(*requests.inventory(self.account, self.character))
-            items = [one for one in held["stackedItems"] if "BENCH" in one["catalogId"]]
-            missing += sum(one["quantity"] for one in items) != self.stacks
-        return missing
+            items = [stack for stack in held["stackedItems"] if "BENCH" in stack["catalogId"]]
+            count += sum(stack["quantity"] for stack in items) != self.stacks
+        return count
 
     def leave(self) -> None:
         """Hang up."""

@@ -90,7 +90,7 @@ def _stacks(numbers: range) -> Iterator[dict[str, object]]:
 
 
 def _size(n: int) -> dict[str, object]:
-    """What ``_stacks`` counts towards the bounds of the character."""
+    """Return what ``_stacks`` counts towards the bounds of the character."""
     size = Size()
     for item in range(STACKS):
         size += Size(1, stack_bytes(f"ITEM_{item:03d}", None))

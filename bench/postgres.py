@@ -33,7 +33,7 @@ RERUN = "svc_metagame_rerun_transactions_total"
 
 @define
 class Engine:
-    """What PostgreSQL did beside the metagame, for each scenario and round."""
+    """The work of PostgreSQL beside the metagame, for each scenario and round."""
 
     instance: Instance
     metrics_port: int
@@ -41,7 +41,7 @@ class Engine:
     rerun: dict[str, list[float]] = field(factory=dict)  # transactions run again for one request
 
     def watch(self, name: str, seconds: float, measured: Callable[[], Run]) -> Run:
-        """What ``measured`` gives, with what PostgreSQL did meanwhile."""
+        """Return what ``measured`` gives, and note what PostgreSQL did meanwhile."""
         cpu, rerun = self._cpu(), self._rerun()
         run = measured()
         requests = max(1.0, run.per_second * (seconds + 0.5))  # about: the warm-up counts, too
@@ -51,21 +51,21 @@ class Engine:
 
     def _cpu(self) -> float:
         first = int((self.instance.data / "postmaster.pid").read_text().split()[0])
-        found = 0.0
+        seconds = 0.0
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # it has ended
             if first in (int(fields[1]), int(stat.parent.name)):
-                found += cpu_s(int(stat.parent.name))
-        return found
+                seconds += cpu_s(int(stat.parent.name))
+        return seconds
 
     def _rerun(self) -> float:
         where = f"http://127.0.0.1:{self.metrics_port}/metrics"
         with urllib.request.urlopen(where, timeout=10) as page:
             lines = page.read().decode().splitlines()
-        return sum(float(one.split()[-1]) for one in lines if one.startswith(RERUN))
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(RERUN))
 
 
 @contextmanager
@@ -79,7 +79,9 @@ def engine() -> Iterator[Engine]:
         instance.end()
 
 
-def compare(names: list[str], folder: Path, asked: argparse.Namespace, scenario: Scenario) -> int:
+def compare(
+    names: list[str], folder: Path, arguments: argparse.Namespace, scenario: Scenario
+) -> int:
     """Measure on both databases in turn, and print the table."""
     few, many = Runs(), Runs()
     with ExitStack() as stack:
@@ -89,21 +91,23 @@ def compare(names: list[str], folder: Path, asked: argparse.Namespace, scenario:
             "DATABASE_URL": beside.instance.database(),
             "METRICS_PORT": str(beside.metrics_port),
         }
-        other = stack.enter_context(metagame(folder, "postgres", **more))
+        on_postgresql = stack.enter_context(metagame(folder, "postgres", **more))
 
         def on_sqlite(name: str) -> None:
-            few.add(name, uvloop.run(scenario(name, plain, asked.players, asked.seconds)))
+            few.add(name, uvloop.run(scenario(name, plain, arguments.players, arguments.seconds)))
 
         def on_postgres(name: str) -> None:
             def run() -> Run:
-                return uvloop.run(scenario(name, other, asked.players, asked.seconds))
+                return uvloop.run(
+                    scenario(name, on_postgresql, arguments.players, arguments.seconds)
+                )
 
-            many.add(name, beside.watch(name, asked.seconds, run))
+            many.add(name, beside.watch(name, arguments.seconds, run))
 
-        for number in range(asked.rounds):
+        for number in range(arguments.rounds):
             for name in names:
-                for one in (on_sqlite, on_postgres)[:: 1 if number % 2 else -1]:
-                    one(name)
+                for measure in (on_sqlite, on_postgres)[:: 1 if number % 2 else -1]:
+                    measure(name)
     return report(few, many, beside)
 
 
@@ -115,17 +119,19 @@ def report(few: Runs, many: Runs, beside: Engine) -> int:
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, measured in few.of.items():
         pairs = list(zip(many.of[name], measured, strict=True))
-        times = statistics.median(one.server_us / max(two.server_us, 1e-9) for one, two in pairs)
+        times = statistics.median(
+            first.server_us / max(two.server_us, 1e-9) for first, two in pairs
+        )
         rerun = statistics.median(beside.rerun[name])
         missed = times > MOST.get(name, times) or rerun > MOST_RERUN
-        lost = sum(run.errors + run.lost for pair in pairs for run in pair)
-        failed |= missed or bool(lost)
+        wrong = sum(run.errors + run.missing for pair in pairs for run in pair)
+        failed |= missed or bool(wrong)
         cells = [name, *_cells(measured), *_cells(many.of[name]), f"{times:.2f}"]
         cells += [f"{MOST[name]:.1f}" if name in MOST else ""]
         cells += [f"{statistics.median(beside.us[name]):.0f}", f"{rerun:.2%}"]
         print(f"| {' | '.join(cells)} |{' MISSED' if missed else ''}")
-        if lost:
-            print(f"| {name}: {lost} requests failed or acknowledged things lost |")
+        if wrong:
+            print(f"| {name}: {wrong} requests failed or acknowledged things lost |")
     return int(failed)
 
 

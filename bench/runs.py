@@ -26,7 +26,7 @@ class Run:
     errors: int = 0
     generator: float = 0.0  # of its core
     server_us: float = 0.0  # CPU of the server for one request
-    lost: int = 0
+    missing: int = 0  # acknowledged, and not there afterwards
 
 
 @define
@@ -36,7 +36,7 @@ class Runs:
     of: dict[str, list[Run]] = field(factory=dict)
 
     def add(self, name: str, run: Run) -> None:
-        """One more round."""
+        """Add a round."""
         self.of.setdefault(name, []).append(run)
 
     def rate(self, name: str) -> float:
@@ -46,19 +46,19 @@ class Runs:
     def ratio(self, name: str, yardstick: str) -> float:
         """The median of the rounds' ratios."""
         pairs = zip(self.of[name], self.of[yardstick], strict=True)
-        return statistics.median(run.per_second / other.per_second for run, other in pairs)
+        return statistics.median(run.per_second / theirs.per_second for run, theirs in pairs)
 
     def ratio_by_cpu(self, name: str, yardstick: str) -> float | None:
         """The same by the CPU a request costs; None where the yardstick is no server."""
         pairs = list(zip(self.of[name], self.of[yardstick], strict=True))
-        if any(not other.server_us for _, other in pairs):
+        if any(not theirs.server_us for _, theirs in pairs):
             return None
-        return statistics.median(other.server_us / run.server_us for run, other in pairs)
+        return statistics.median(theirs.server_us / run.server_us for run, theirs in pairs)
 
 
 @define
 class _Watch:
-    """What happened between two moments."""
+    """The requests between two moments."""
 
     pids: tuple[int, ...]
     taken: list[float] = field(factory=list)
@@ -99,7 +99,7 @@ async def measure(operations: Sequence[Operation], pids: tuple[int, ...], second
             good = await operation()
             watch.note(time.perf_counter() - began, good)
 
-    tasks = [asyncio.ensure_future(play(one)) for one in operations]
+    tasks = [asyncio.ensure_future(play(operation)) for operation in operations]
     run = await watch.stretch(seconds)
     await asyncio.gather(*tasks)
     return run
@@ -125,7 +125,7 @@ async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
                 watch.note(time.perf_counter() - began, good)
             zero, at = zero + SESSION_S, 0.0
 
-    tasks = [asyncio.ensure_future(play(one)) for one in cast]
+    tasks = [asyncio.ensure_future(play(player)) for player in cast]
     run = await watch.stretch(seconds)
     for task in tasks:
         task.cancel()

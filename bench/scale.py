@@ -31,7 +31,7 @@ from bench.board import parties_of_four, timed
 from bench.chat_servers import ours
 from bench.meters import cpu_s
 from bench.players import PERIODS_S, SESSION_S, START_OF_SESSION
-from bench.scale_runs import CALM_RATE, gateway_us, heard, logins, mixed, of, workers
+from bench.scale_runs import CALM_RATE, gateway_us, logins, mixed, of, talk_in_a_room, workers
 from bench.servers import CORES, LOAD_CORE, all_cores, on_the_generators_core
 from svcserver.board.address import Address
 from svcserver.board.board import Board
@@ -99,7 +99,7 @@ async def live_state(table: Table) -> None:
 
 async def polls(table: Table, boards: list[tuple[str, Board, int | None]]) -> None:
     """A party poll, with a party of four."""
-    found = []
+    costs = []
     for name, board, pid in boards:
         parties = LiveParties(board)
         players = await parties_of_four(parties)
@@ -109,11 +109,11 @@ async def polls(table: Table, boards: list[tuple[str, Board, int | None]]) -> No
             await parties.act(lambda rules: rules.standing(rules.poll(me)), near(me))
 
         await timed(None, poll)
-        said = await timed(pid, poll)
-        found.append(float(said.split()[0]))
-        table.add(f"party poll {name}", said)
-        table.costs[f"poll {name}"] = found[-1]
-    more = found[1] - found[0]
+        figures = await timed(pid, poll)
+        costs.append(float(figures.split()[0]))
+        table.add(f"party poll {name}", figures)
+        table.costs[f"poll {name}"] = costs[-1]
+    more = costs[1] - costs[0]
     table.add("the same, more on the engine", f"{more:.0f} us", f"{POLL_US:.0f}", more <= POLL_US)
 
 
@@ -125,32 +125,32 @@ def in_memory(table: Table, seconds: float) -> None:
     crowd = Crowd(MemoryBoard(time.time))
     at_once(Deferred.fromCoroutine(crowd.come()))
     run = at_once(Deferred.fromCoroutine(crowd.act(seconds)))
-    said = f"{run.us:.0f} us an act, {run.per_second:,.0f} a second"
+    figure = f"{run.us:.0f} us an act, {run.per_second:,.0f} a second"
     good = run.per_second >= ACTS_A_SECOND
-    table.add(f"{ACCOUNTS:,} accounts in memory", said, f"{ACTS_A_SECOND:,}/s", good)
+    table.add(f"{ACCOUNTS:,} accounts in memory", figure, f"{ACTS_A_SECOND:,}/s", good)
 
 
-def accounts(table: Table, _: Path, asked: argparse.Namespace) -> None:
+def accounts(table: Table, _: Path, arguments: argparse.Namespace) -> None:
     """Their heartbeats and polls, sent to one engine by several workers on all cores at once."""
-    in_memory(table, asked.seconds)
+    in_memory(table, arguments.seconds)
     cores = len(CORES)
     count = max(2, cores - 1)  # the engine has one of its own, where there are enough
     instance = Instance.make()
     with all_cores():
         instance.start()
     assert instance.process is not None
-    pid, found = instance.process.pid, dict[int, list[tuple[list[Stretch], float]]]()
+    pid, rounds_of = instance.process.pid, dict[int, list[tuple[list[Stretch], float]]]()
     try:
         with all_cores(), crowds(instance.url, count) as some:
-            for _ in range(asked.rounds):
+            for _ in range(arguments.rounds):
                 for driving in (1, count):
                     theirs = cpu_s(pid)
-                    runs = together(some[:driving], asked.seconds)
-                    found.setdefault(driving, []).append((runs, cpu_s(pid) - theirs))
+                    runs = together(some[:driving], arguments.seconds)
+                    rounds_of.setdefault(driving, []).append((runs, cpu_s(pid) - theirs))
         used = int(ask(Address.parse(instance.url), 5.0).info["used_memory"]) / 2**20
     finally:
         instance.end()
-    for driving, rounds in found.items():
+    for driving, rounds in rounds_of.items():
         driven(table, driving, rounds, cores)
     table.add(f"memory of the engine for {ACCOUNTS:,} accounts", f"{used:,.0f} MB")
 
@@ -158,38 +158,38 @@ def accounts(table: Table, _: Path, asked: argparse.Namespace) -> None:
 def driven(
     table: Table, driving: int, rounds: list[tuple[list[Stretch], float]], cores: int
 ) -> None:
-    """What so many workers sent to the engine, and what that leaves of it."""
-    rate = statistics.median(sum(one.per_second for one in runs) for runs, _ in rounds)
-    us = statistics.median(one.us for runs, _ in rounds for one in runs)
+    """Add the rows of the acts that so many workers sent to the engine."""
+    rate = statistics.median(sum(run.per_second for run in runs) for runs, _ in rounds)
+    us = statistics.median(run.us for runs, _ in rounds for run in runs)
     engine_us = statistics.median(
-        theirs / sum(one.acts for one in runs) * 1e6 for runs, theirs in rounds
+        theirs / sum(run.acts for run in runs) * 1e6 for runs, theirs in rounds
     )
-    said = (
+    figure = (
         f"{rate:,.0f} acts a second on {cores} cores; {us:.0f} us of a worker, "
         f"{engine_us:.0f} of the engine (its core {rate * engine_us / 1e6:.0%} busy)"
     )
     what = f"{ACCOUNTS:,} accounts on the engine, {driving} worker{'s' * (driving > 1)}"
     if driving == 1:
-        table.add(what, said)
+        table.add(what, figure)
         return
     table.costs |= {"act": us, "act in the engine": engine_us}
-    table.add(what, said, f"{ACTS_A_SECOND:,}/s", rate >= ACTS_A_SECOND)
+    table.add(what, figure, f"{ACTS_A_SECOND:,}/s", rate >= ACTS_A_SECOND)
     table.add("the engine's core, full (computed)", f"{1e6 / engine_us:,.0f} acts a second")
 
 
 # -- several processes ------------------------------------------------------------
 
 
-def requests(table: Table, folder: Path, asked: argparse.Namespace) -> None:
+def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     """Two workers against one."""
     with workers(folder, 2) as some:
-        one, two = [], []
-        for number in range(asked.rounds):
-            for count, found in ((1, one), (2, two))[:: 1 if number % 2 else -1]:
-                found.append(mixed(some, count, asked.seconds))
-    for name, found in (("one worker", one), ("two workers", two)):
-        us, per_cpu = (median(found, of_it) for of_it in ("workers_us", "per_cpu"))
-        base, engine = median(found, "database_us"), median(found, "engine_us")
+        single, two = [], []
+        for number in range(arguments.rounds):
+            for count, runs in ((1, single), (2, two))[:: 1 if number % 2 else -1]:
+                runs.append(mixed(some, count, arguments.seconds))
+    for name, runs in (("one worker", single), ("two workers", two)):
+        us, per_cpu = (median(runs, of_it) for of_it in ("workers_us", "per_cpu"))
+        base, engine = median(runs, "database_us"), median(runs, "engine_us")
         table.add(
             f"mix, {name}",
             f"{per_cpu:,.0f} requests a CPU second ({us:.0f} us; PostgreSQL {base:.0f} us, "
@@ -200,92 +200,94 @@ def requests(table: Table, folder: Path, asked: argparse.Namespace) -> None:
         "request in PostgreSQL": median(two, "database_us"),
         "request in the engine": median(two, "engine_us"),
     }
-    ratio = statistics.median(b.per_cpu / a.per_cpu for a, b in zip(one, two, strict=True))
+    ratio = statistics.median(b.per_cpu / a.per_cpu for a, b in zip(single, two, strict=True))
     table.add(
         "two workers, of one's requests a CPU second", f"{ratio:.0%}", f"{TWO:.0%}", ratio >= TWO
     )
-    failed = sum(run.failed for run in (*one, *two))
+    failed = sum(run.failed for run in (*single, *two))
     table.add("requests failed, or acknowledged and lost", f"{failed}", "0", not failed)
     if len(CORES) >= APART:
-        by_the_clock(table, folder, asked)
+        by_the_clock(table, folder, arguments)
 
 
-def by_the_clock(table: Table, folder: Path, asked: argparse.Namespace) -> None:
+def by_the_clock(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     """The same where each process has a core: the rate, and no CPU, is compared."""
     spare = sorted(CORES - {LOAD_CORE})
     with ExitStack() as stack:
         with all_cores():  # PostgreSQL and the engine, too
             some = stack.enter_context(workers(folder, 2, spare))
         rates = [
-            [mixed(some, count, asked.seconds).per_second for count in (1, 2)]
-            for _ in range(asked.rounds)
+            [mixed(some, count, arguments.seconds).per_second for count in (1, 2)]
+            for _ in range(arguments.rounds)
         ]
-    ratio = statistics.median(two / one for one, two in rates)
-    said = f"{ratio:.2f} x one's requests a second"
-    table.add("two workers on cores of their own", said, f"{FASTER} x", ratio >= FASTER)
+    ratio = statistics.median(two / single for single, two in rates)
+    figure = f"{ratio:.2f} x one's requests a second"
+    table.add("two workers on cores of their own", figure, f"{FASTER} x", ratio >= FASTER)
 
 
-def median(found: list[Any], name: str) -> float:
-    """Of one figure over the rounds."""
-    return statistics.median(getattr(one, name) for one in found)
+def median(runs: list[Any], name: str) -> float:
+    """Return the median of one figure over the rounds."""
+    return statistics.median(getattr(run, name) for run in runs)
 
 
-def chat(table: Table, folder: Path, asked: argparse.Namespace) -> None:
+def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     """Four processes against one, in a room of a hundred."""
     full, calm = dict[str, list[Any]](), dict[str, list[Any]]()
     with ours(folder, count=ROOM) as alone, workers(folder, 4) as some:
         known, pid = logins(some.ports[0], ROOM), some.engine_pid
         kinds = {"one process in memory": [alone], "four processes": of(some, known, 4)}
-        for _ in range(asked.rounds):
+        for _ in range(arguments.rounds):
             for name, servers in kinds.items():
-                run = uvloop.run(heard(servers, ROOM, asked.seconds, engine=pid))
+                run = uvloop.run(talk_in_a_room(servers, ROOM, arguments.seconds, engine=pid))
                 full.setdefault(name, []).append(run)
-                run = uvloop.run(heard(servers, ROOM, asked.seconds, CALM_RATE, pid))
+                run = uvloop.run(talk_in_a_room(servers, ROOM, arguments.seconds, CALM_RATE, pid))
                 calm.setdefault(name, []).append(run)
     compared(table, full, ROOM, AT_100)
     one_ms, four_ms = (median(runs, "p99_ms") for runs in calm.values())
-    said, good = f"{one_ms:.1f} ms, {four_ms:.1f} ms", four_ms - one_ms <= LATER_MS
+    figure, good = f"{one_ms:.1f} ms, {four_ms:.1f} ms", four_ms - one_ms <= LATER_MS
     table.add(
-        f"p99 at {CALM_RATE:.0f} lines a second: one, four", said, f"+{LATER_MS:.0f} ms", good
+        f"p99 at {CALM_RATE:.0f} lines a second: one, four", figure, f"+{LATER_MS:.0f} ms", good
     )
     _, four = full.values()
     table.costs["line to 100"] = ROOM / median(four, "per_cpu") * 1e6
     table.costs["line in the engine"] = median(four, "engine_us")
 
 
-def hall(table: Table, folder: Path, asked: argparse.Namespace) -> None:
+def hall(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     """The same in a room of a thousand, which only processes on an engine have."""
     full = dict[str, list[Any]]()
     with workers(folder, 4) as some:
         known, pid = logins(some.ports[0], HALL), some.engine_pid
-        for _ in range(asked.rounds):
+        for _ in range(arguments.rounds):
             for name, count in (("one process", 1), ("four processes", 4)):
                 servers = of(some, known, count)
-                run = uvloop.run(heard(servers, HALL, asked.seconds, engine=pid))
+                run = uvloop.run(talk_in_a_room(servers, HALL, arguments.seconds, engine=pid))
                 full.setdefault(name, []).append(run)
     compared(table, full, HALL, AT_1000)
 
 
 def compared(table: Table, full: dict[str, list[Any]], room: int, least: float) -> None:
-    """What one process and four deliver in a room of so many."""
+    """Add the rows of one process and four in a room of so many."""
     for name, runs in full.items():
-        said = f"{median(runs, 'per_cpu'):,.0f} deliveries a CPU second"
+        figure = f"{median(runs, 'per_cpu'):,.0f} deliveries a CPU second"
         if name != "one process in memory":
-            said += f"; engine {median(runs, 'engine_us'):.0f} us a line"
-        said += f"; {sum(run.lines for run in runs):,} lines, lost {sum(run.lost for run in runs)}"
-        table.add(f"room of {room:,}, {name}", said)
-    one, four = (median(runs, "per_cpu") for runs in full.values())
-    ratio = four / one
+            figure += f"; engine {median(runs, 'engine_us'):.0f} us a line"
+        figure += (
+            f"; {sum(run.lines for run in runs):,} lines, lost {sum(run.missing for run in runs)}"
+        )
+        table.add(f"room of {room:,}, {name}", figure)
+    single, four = (median(runs, "per_cpu") for runs in full.values())
+    ratio = four / single
     table.add(f"room of {room:,}: four, of one's", f"{ratio:.0%}", f"{least:.0%}", ratio >= least)
 
 
 # -- what a crowd needs -------------------------------------------------------------
 
 
-def crowd(table: Table, folder: Path, asked: argparse.Namespace) -> None:
+def crowd(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     """Cores for a hundred thousand players, from the costs of this run."""
     costs = table.costs
-    costs["request in the gateway"] = gateway_us(folder, asked.seconds)
+    costs["request in the gateway"] = gateway_us(folder, arguments.seconds)
     rate = sum(1 / every for every in PERIODS_S.values()) + len(START_OF_SESSION) / SESSION_S
     a_second, lines = rate * CROWD, LINES_A_PLAYER * CROWD
     table.say(f"\n### What {CROWD:,} players need\n")
@@ -328,8 +330,8 @@ def into(page: Path, lines: list[str]) -> None:
     _, mark, tail = rest.partition(ends)
     if not mark:
         raise SystemExit(f"{page} has no marks for the tables")
-    said = "\n".join(lines)
-    page.write_text(f"{head}{begins}\n{said}\n\n{ends}{tail}")
+    tables = "\n".join(lines)
+    page.write_text(f"{head}{begins}\n{tables}\n\n{ends}{tail}")
 
 
 def main() -> None:
@@ -339,12 +341,12 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=2)
     options.add_argument("--page", type=Path)
-    asked = options.parse_args()
-    parts = asked.parts.split(",")
+    arguments = options.parse_args()
+    parts = arguments.parts.split(",")
     table, began = Table(), time.monotonic()
     table.say(
         f"{len(CORES)} cores with a load of {os.getloadavg()[0]:.1f} before; "
-        f"{asked.rounds} rounds of {asked.seconds:g} s each.\n"
+        f"{arguments.rounds} rounds of {arguments.seconds:g} s each.\n"
     )
     on_the_generators_core()
     table.say("| what | measured | floor | |\n|---|---|---|---|")
@@ -353,10 +355,10 @@ def main() -> None:
     for name, part in PARTS.items():
         if name in parts:
             with tempfile.TemporaryDirectory() as folder:
-                part(table, Path(folder), asked)
+                part(table, Path(folder), arguments)
     table.say(f"\nAll of it in one run of {time.monotonic() - began:.0f} s.")
-    if asked.page is not None:
-        into(asked.page, table.lines)
+    if arguments.page is not None:
+        into(arguments.page, table.lines)
     raise SystemExit(1 if table.missed else 0)
 
 

@@ -1,4 +1,4 @@
-"""What ``bench.scale`` measures: live state, requests, chat and the gateway."""
+"""The measurements of ``bench.scale``: live state, requests, chat and the gateway."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def workers(folder: Path, count: int, cores: Sequence[int] = (SERVER_CORE,)) -> 
             "CHAT": "1",
             "CHAT_MESSAGE_RATE": FAST,
         }
-        found = []
+        results = []
         for number, chat in enumerate(chats):
             more = {"METRICS_PORT": str(beside.metrics_port)} if number == 0 else {}
             environ = {**common, "CHAT_PORT": str(chat), **more}
             core = cores[number % len(cores)]
             made = metagame(folder, f"worker{number}", core, **environ)
-            found.append(stack.enter_context(made))
-        ports, pids = [port for port, _ in found], [pid for _, pid in found]
+            results.append(stack.enter_context(made))
+        ports, pids = [port for port, _ in results], [pid for _, pid in results]
         yield Workers(ports, pids, chats, beside, engine)
 
 
@@ -106,17 +106,17 @@ def mixed(some: Workers, count: int, seconds: float) -> Mixed:
     run = some.database.watch(name, seconds, lambda: uvloop.run(_mix(ports, pids, seconds)))
     requests = max(1.0, run.per_second * (seconds + 0.5))
     engine_us = 1e6 * (cpu_s(some.engine_pid) - engine) / requests
-    lost = run.errors + run.lost
-    return Mixed(run.per_second, run.server_us, some.database.us[name][-1], engine_us, lost)
+    missing = run.errors + run.missing
+    return Mixed(run.per_second, run.server_us, some.database.us[name][-1], engine_us, missing)
 
 
 async def _mix(ports: Sequence[int], pids: tuple[int, ...], seconds: float) -> Run:
     cast = [Player(ports[n % len(ports)], random.Random(n)) for n in range(PLAYERS * len(ports))]
-    await asyncio.gather(*(one.arrive() for one in cast))
-    run = await measure([one.operation("mix") for one in cast], pids, seconds)
-    run.lost = sum(await asyncio.gather(*(one.lost() for one in cast)))
-    for one in cast:
-        one.leave()
+    await asyncio.gather(*(player.arrive() for player in cast))
+    run = await measure([player.operation("mix") for player in cast], pids, seconds)
+    run.missing = sum(await asyncio.gather(*(player.missing() for player in cast)))
+    for player in cast:
+        player.leave()
     return run
 
 
@@ -124,13 +124,13 @@ async def _mix(ports: Sequence[int], pids: tuple[int, ...], seconds: float) -> R
 
 
 @frozen
-class Heard:
+class RoomRun:
     """A room that talks for a while."""
 
     per_cpu: float  # deliveries for each second that the processes of the chat computed
     engine_us: float  # of the engine for one line
     p99_ms: float
-    lost: int
+    missing: int  # deliveries that never came
     lines: int
 
 
@@ -140,10 +140,10 @@ def logins(port: int, count: int) -> list[Login]:
     async def all_of_them() -> list[Login]:
         cast = [Player(port, random.Random(n)) for n in range(count)]
         for first in range(0, count, AT_ONCE):
-            await asyncio.gather(*(one.arrive() for one in cast[first : first + AT_ONCE]))
-            for one in cast[first : first + AT_ONCE]:
-                one.leave()
-        return [Login(one.account, one.token, one.name) for one in cast]
+            await asyncio.gather(*(response.arrive() for response in cast[first : first + AT_ONCE]))
+            for response in cast[first : first + AT_ONCE]:
+                response.leave()
+        return [Login(entry.account, entry.token, entry.name) for entry in cast]
 
     return asyncio.run(all_of_them())
 
@@ -156,17 +156,17 @@ def of(some: Workers, known: list[Login], count: int) -> list[Server]:
     ]
 
 
-async def heard(
+async def talk_in_a_room(
     servers: list[Server], listeners: int, seconds: float, rate: float = 0.0, engine: int = 0
-) -> Heard:
+) -> RoomRun:
     """A room of so many over these processes: in a closed loop, or at ``rate`` lines a second."""
     each, clients = listeners // len(servers), list[Chatter]()
     for number, server in enumerate(servers):
         clients += await arrivals(server, number * each, each)
     for first in range(0, listeners, AT_ONCE):
-        await asyncio.gather(*(one.join(ROOM) for one in clients[first : first + AT_ONCE]))
+        await asyncio.gather(*(client.join(ROOM) for client in clients[first : first + AT_ONCE]))
     await asyncio.sleep(1.0)
-    pids = [one.pid for one in servers]
+    pids = [client.pid for client in servers]
 
     def used() -> float:
         return sum(map(cpu_s, pids))
@@ -174,13 +174,13 @@ async def heard(
     theirs, ours, began = cpu_s(engine) if engine else 0.0, used(), time.perf_counter()
     talk = Talk(clients, bool(rate), began + seconds)
     for client in clients:
-        client.sink = talk.ears.counter(talk.paced, talk.more)
+        client.sink = talk.deliveries.counter(talk.paced, talk.more)
     await talk.run(rate)
     ours, theirs = used() - ours, (cpu_s(engine) if engine else 0.0) - theirs
     await departure(clients)
-    p99 = percentile(talk.ears.taken, 0.99) / 1e6
-    per_line = 1e6 * theirs / max(1, talk.said)
-    return Heard(talk.ears.heard / max(ours, 0.01), per_line, p99, talk.awaited, talk.said)
+    p99 = percentile(talk.deliveries.taken, 0.99) / 1e6
+    per_line = 1e6 * theirs / max(1, talk.lines)
+    return RoomRun(talk.deliveries.count / max(ours, 0.01), per_line, p99, talk.awaited, talk.lines)
 
 
 # -- the gateway ------------------------------------------------------------------
@@ -193,5 +193,5 @@ def gateway_us(folder: Path, seconds: float) -> float:
         server = stack.enter_context(edge_servers.gateway("ours", folder, behind))
         url = f"https://127.0.0.1:{server.port}/svc-status"
         script = varied(folder, server.port)
-        seen: Any = wrk(server.pid, url, CONNECTIONS, seconds, script=script)
-    return 1e6 / float(seen.per_cpu)
+        run: Any = wrk(server.pid, url, CONNECTIONS, seconds, script=script)
+    return 1e6 / float(run.per_cpu)

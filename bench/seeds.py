@@ -35,21 +35,21 @@ def commit() -> str:
     """The commit that runs, with ``-dirty`` where files have been changed since."""
     folder = Path(__file__).parents[1]
     words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
-    said = subprocess.run(words, capture_output=True, text=True, check=False)
-    return said.stdout.strip() or "unknown"
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def line(result: Result, real_s: float, running: str) -> str:
-    """What is kept of a run."""
+    """Return the line that is stored of a run."""
     seed, wrong = result.scenario.seed, result.violations
     cells = [f"{seed}", f"{len(wrong)}", f"{result.cpu_s:.2f}", f"{real_s:.2f}"]
     cells += [f"{result.scenario.seconds / real_s:.0f}", result.hash[:16], running]
-    return "\t".join([*cells, *(f"{one}".replace("\t", " ") for one in wrong[:1])])
+    return "\t".join([*cells, *(f"{violation}".replace("\t", " ") for violation in wrong[:1])])
 
 
 def summary(lines: list[str]) -> str:
     """All runs of the file in a few sentences."""
-    rows = [one.split("\t") for one in lines]
+    rows = [result.split("\t") for result in lines]
     wrong = [row[0] for row in rows if row[1] != "0"]
     cpu_s, real_s = (sum(float(row[at]) for row in rows) for at in (2, 3))
     played_s = SECONDS * len(rows)
@@ -64,14 +64,14 @@ def summary(lines: list[str]) -> str:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the seeds that the file does not have yet."""
     count, file = int(sys.argv[1]), Path(sys.argv[2])
     part, parts = map(int, (sys.argv[3] if sys.argv[3:] else "1/1").split("/"))
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     gc.freeze()  # what was imported stays
     gc.set_threshold(50_000, 20, 20)  # a run ends before what it throws away fills the memory
     known, running = file.read_text().splitlines() if file.exists() else [], commit()
-    done = {one.split("\t")[0] for one in known}
+    done = {seed.split("\t")[0] for seed in known}
     for seed in range(part, count + 1, parts):
         if str(seed) in done:
             continue

@@ -31,7 +31,7 @@ def on_the_generators_core() -> None:
 
 @contextmanager
 def all_cores() -> Iterator[None]:
-    """What is started meanwhile runs on whichever core is free."""
+    """Let the programs that are started meanwhile run on any core."""
     os.sched_setaffinity(0, CORES)
     try:
         yield

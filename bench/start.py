@@ -1,4 +1,4 @@
-"""What a start takes: `svcctl --version`, a metagame until it listens, a demo evening; and memory.
+"""The cost of a start: `svcctl --version`, a metagame until it listens, a demo evening; and memory.
 
     python -m bench.start [--rounds 3] [--parts version,metagame,evening,memory]
 
@@ -60,7 +60,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmRSS:
 
 @frozen
 class Cost:
-    """What running something took: seconds of the clock, and of processors with its children."""
+    """Seconds of the clock, and of processors with all children, that a program took."""
 
     wall_s: float
     cpu_s: float
@@ -137,12 +137,12 @@ def evening(folder: Path) -> float:
     return ran(PROGRAMS / "svcctl", "demo", "--once", "--config", folder / "demo-host").wall_s
 
 
-def resident(said: str) -> float:
+def resident(output: str) -> float:
     """The megabytes of a line ``VmRSS:``, pages of files included."""
-    found = re.search(r"^VmRSS:\s*(\d+) kB", said, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^VmRSS:\s*(\d+) kB", output, re.MULTILINE)
+    if match is None:
         raise SystemExit("the system does not say what a process holds in memory")
-    return int(found[1]) / 1000
+    return int(match[1]) / 1000
 
 
 def bare() -> float:
@@ -211,12 +211,12 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--parts", default=",".join(PARTS))
-    asked = options.parse_args()
-    names = asked.parts.split(",")
+    arguments = options.parse_args()
+    names = arguments.parts.split(",")
     unknown = set(names) - set(PARTS)
-    if unknown or asked.rounds < 1:
+    if unknown or arguments.rounds < 1:
         options.error(f"--parts knows {', '.join(PARTS)}; --rounds is 1 or more")
-    raise SystemExit(report([PARTS[name] for name in names], asked.rounds))
+    raise SystemExit(report([PARTS[name] for name in names], arguments.rounds))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import statistics
 
+from attrs import define, field
+
 from bench.runs import Runs
 
 TWISTED, UVICORN = "bare twisted.web", "uvicorn + starlette"
@@ -88,7 +90,32 @@ def report_change(few: Runs, many: Runs, accounts: int) -> int:
 def _harm(name: str, runs: Runs) -> bool:
     """Say what failed or was lost; whether anything was."""
     errors = sum(run.errors for run in runs.of[name])
-    lost = sum(run.lost for run in runs.of[name])
-    if errors or lost:
-        print(f"| {name}: {errors} requests failed, {lost} acknowledged things lost |||||||||")
-    return bool(errors or lost)
+    missing = sum(run.missing for run in runs.of[name])
+    if errors or missing:
+        print(f"| {name}: {errors} requests failed, {missing} acknowledged things lost |||||||||")
+    return bool(errors or missing)
+
+
+@define
+class FloorTable:
+    """Rows as they come, and how many missed their floor."""
+
+    rows: list[tuple[str, str, str, str, str]] = field(factory=list)
+    missed: int = 0
+
+    def add(
+        self, name: str, figure: str, ratio: str = "-", floor: str = "-", good: bool = True
+    ) -> None:
+        """Add a row; a bad one spoils the run."""
+        self.missed += not good
+        self.rows.append((name, figure, ratio, floor, "ok" if good else "MISSED"))
+
+    def below(self, name: str, figure: float, unit: str, most: float) -> None:
+        """Add a figure that must stay under ``most``."""
+        self.add(name, f"{figure:,.1f} {unit}", "-", f"under {most:g}", figure < most)
+
+    def show(self) -> None:
+        """Print the table."""
+        print("| what | ours | ratio | floor | verdict |\n|---|---:|---:|---:|---|")
+        for row in self.rows:
+            print("| " + " | ".join(row) + " |")
