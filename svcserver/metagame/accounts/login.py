@@ -204,7 +204,7 @@ log = Logger()
 class LoginRoutes:
     """Token, verification and session routes."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, again=Again.NATURAL)
     settings: Settings
     directory: Directory
     acts: LoginActs
@@ -217,7 +217,6 @@ class LoginRoutes:
         body=OrEmpty[LoginWish],
         form=True,
         reply=LoginReply,
-        again=Again.NATURAL,
     )
     async def log_in(self, call: Call[LoginWish]) -> Answer:
         """Exchange the account key for a player token; only ``exchange_code`` is read."""
@@ -234,13 +233,7 @@ class LoginRoutes:
         known = None if self.settings.verify_stub_account else call.caller.account
         return Answer(200, show_token(known or NOBODYS_ID))
 
-    @routes.row(
-        "DELETE",
-        "/account/api/oauth/sessions/kill",
-        access=Access.NONE,
-        reply=Empty,
-        again=Again.NATURAL,
-    )
+    @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=Empty)
     async def kill_sessions(self, call: Call) -> Answer:
         """End sessions: answered, but none ends; a new account key ends them."""
         return Answer(200, EMPTY_OBJECT)
@@ -251,20 +244,12 @@ class LoginRoutes:
         access=Access.NONE,
         reply=Empty,
         secret_path=("token",),
-        again=Again.NATURAL,
     )
     async def kill_session(self, call: Call, token: str) -> Answer:
         """End one session: answered, but it goes on; the token in the path is never logged."""
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row(
-        "POST",
-        "/login",
-        access=Access.TOKEN,
-        body=OrEmpty[QueueWish],
-        reply=TicketReply,
-        again=Again.NATURAL,
-    )
+    @routes.row("POST", "/login", access=Access.TOKEN, body=OrEmpty[QueueWish], reply=TicketReply)
     async def queue(self, call: Call[QueueWish]) -> Answer:
         """Ask for a turn to log in, which comes at once; ``email`` is the caller's account id."""
         own = own_or_none(call, call.body.email)
@@ -272,13 +257,7 @@ class LoginRoutes:
             raise Malformed("email is not the caller's account id")
         return Answer(200, show_ticket())
 
-    @routes.row(
-        "PUT",
-        "/gamesession/epic",
-        access=Access.TOKEN,
-        reply=Envelope[GameSession],
-        again=Again.NATURAL,
-    )
+    @routes.row("PUT", "/gamesession/epic", access=Access.TOKEN, reply=Envelope[GameSession])
     async def game_session(self, call: Call) -> Answer:
         """Answer with the caller's own player token as ``sessionToken``."""
         if not call.caller.bearer:

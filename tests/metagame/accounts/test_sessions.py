@@ -26,7 +26,7 @@ TOKEN = "/account/api/oauth/token"
 
 
 class SlowLook:
-    """A directory whose first look at a key takes until ``found``."""
+    """A directory whose first look at a key waits for ``release``."""
 
     def __init__(self, real: Directory) -> None:
         self.real, self.first = real, Deferred[None]()

@@ -26,7 +26,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 class LookupRoutes:
     """Account records, names and mappings."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN, again=Again.NATURAL)
     settings: Settings
     directory: Directory
     wall_clock: Callable[[], float]
@@ -34,7 +34,6 @@ class LookupRoutes:
     @routes.row(
         "GET",
         "/account/api/public/account",
-        access=Access.TOKEN,
         reply=wire.OwnAccount | list[wire.PublicAccount],
         query={"accountId": list[str]},
     )
@@ -90,7 +89,6 @@ class LookupRoutes:
         body=wire.MappingWish | wire.Ids,
         reply=wire.MappingReply,
         body_log=True,
-        again=Again.NATURAL,
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
         """The account of each id: an account's id stands for itself."""
@@ -111,13 +109,13 @@ class LookupRoutes:
         """The link of the account to a game store: always there."""
         return enveloped({"isLinked": True})
 
-    @routes.row("GET", "/accountinfo", access=Access.TOKEN, reply=wire.AccountInfo)
+    @routes.row("GET", "/accountinfo", reply=wire.AccountInfo)
     async def info(self, call: Call) -> Answer:
         """The caller's id and username."""
         me = call.caller.account
         return Answer(200, wire.info(me, await self._name(me)))
 
-    @routes.row("GET", "/tags", access=Access.TOKEN, reply=wire.Tags)
+    @routes.row("GET", "/tags", reply=wire.Tags)
     async def tags(self, call: Call) -> Answer:
         """The caller's tags: always none."""
         reply: wire.Tags = {"accountId": call.caller.account, "tags": []}
@@ -126,12 +124,10 @@ class LookupRoutes:
     @routes.row(
         "POST",
         "/accountinfo/public",
-        access=Access.TOKEN,
         body=OrEmpty[wire.PublicInfoWish],
         reply=wire.PublicInfo,
         refusals={404: Empty},
         body_log=True,
-        again=Again.NATURAL,
     )
     async def public_info(self, call: Call[wire.PublicInfoWish]) -> Answer:
         """Any logged-in player may look up any account, by id or by name."""

@@ -37,7 +37,7 @@ def refuse_registration(status: int, refusal: Refusal) -> Answer:
 class AccountManagementRoutes:
     """The routes of registration and accounts for owners and the launcher."""
 
-    routes: ClassVar[Routes] = Routes(bare)
+    routes: ClassVar[Routes] = Routes(bare, access=ADMIN)
     acts: AccountActs
     reads: ReadLimit
     network_of: Callable[[HttpRequest], str]
@@ -55,7 +55,6 @@ class AccountManagementRoutes:
     @routes.row(
         "POST",
         "/svc/api/RegistrationStatus",
-        access=ADMIN,
         body=wire.ModeWish,
         reply=wire.ModeReply,
         again=Again.NEVER,
@@ -123,14 +122,7 @@ class AccountManagementRoutes:
         reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": admin}
         return Answer(200, reply)
 
-    @routes.row(
-        "GET",
-        "/svc/api/GetAllUsers",
-        access=ADMIN,
-        role=Role.HELPER,
-        reply=wire.AllUsers,
-        quiet=True,
-    )
+    @routes.row("GET", "/svc/api/GetAllUsers", role=Role.HELPER, reply=wire.AllUsers, quiet=True)
     async def all_users(self, call: Call) -> Answer:
         """Every account's name and id."""
         return Answer(200, wire.show_users(await self.acts.everyone()))
@@ -138,7 +130,6 @@ class AccountManagementRoutes:
     @routes.row(
         "GET",
         "/svc/api/DashboardAccounts",
-        access=ADMIN,
         role=Role.HELPER,
         reply=wire.AccountPage,
         query={"offset": int},
@@ -154,7 +145,6 @@ class AccountManagementRoutes:
     @routes.row(
         "POST",
         "/svc/api/RenameUser",
-        access=ADMIN,
         body=wire.RenameWish,
         reply=wire.RenameReply,
         refuse=worded,
@@ -172,7 +162,6 @@ class AccountManagementRoutes:
     @routes.row(
         "POST",
         "/svc/api/GenerateJWTForUserId",
-        access=ADMIN,
         body=wire.TokenWish,
         reply=wire.PlayerToken,
         again=Again.NEVER,

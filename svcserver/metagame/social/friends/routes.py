@@ -29,7 +29,9 @@ BLOCKLIST = "/friends/api/public/blocklist/<user_id>"
 class FriendRoutes:
     """The routes of the game client's friends list."""
 
-    routes: ClassVar[Routes] = Routes(bare, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        bare, body_log=True, access=Access.PLAYER, reply=NoContent, again=Again.STORED
+    )
     acts: FriendActs
 
     @routes.row(
@@ -58,55 +60,33 @@ class FriendRoutes:
             return Answer(200, {"blockedUsers": []})
         return Answer(200, {"blockedUsers": await self.acts.blocks(me)})
 
-    @routes.row(
-        "POST", FRIENDS + "/<friend_id>", access=Access.PLAYER, reply=NoContent, again=Again.STORED
-    )
+    @routes.row("POST", FRIENDS + "/<friend_id>")
     async def request(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Send a friend request, or accept theirs."""
         me, friend = own(call, user_id), rules.named(friend_id)
         await self.acts.request(me, friend, attempt=call.attempt)
         return NO_CONTENT
 
-    @routes.row(
-        "DELETE",
-        FRIENDS + "/<friend_id>",
-        access=Access.PLAYER,
-        reply=NoContent,
-        again=Again.STORED,
-    )
+    @routes.row("DELETE", FRIENDS + "/<friend_id>")
     async def unfriend(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Unfriend, withdraw or decline; 204 also when there was nothing."""
         me, friend = own(call, user_id), rules.named(friend_id)
         await self.acts.unfriend(me, friend, attempt=call.attempt)
         return NO_CONTENT
 
-    @routes.row(
-        "POST",
-        BLOCKLIST + "/<friend_id>",
-        access=Access.PLAYER,
-        reply=NoContent,
-        again=Again.STORED,
-    )
+    @routes.row("POST", BLOCKLIST + "/<friend_id>")
     async def block(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Block an account, which ends a friendship; blocking it again changes nothing."""
         me, target = own(call, user_id), rules.named(friend_id)
         await self.acts.block(me, target, attempt=call.attempt)
         return NO_CONTENT
 
-    @routes.row(
-        "PUT", BLOCKLIST + "/<friend_id>", access=Access.PLAYER, reply=NoContent, again=Again.STORED
-    )
+    @routes.row("PUT", BLOCKLIST + "/<friend_id>")
     async def put_block(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Block an account, as by POST."""
         return await self.block(call, user_id, friend_id)
 
-    @routes.row(
-        "DELETE",
-        BLOCKLIST + "/<friend_id>",
-        access=Access.PLAYER,
-        reply=NoContent,
-        again=Again.STORED,
-    )
+    @routes.row("DELETE", BLOCKLIST + "/<friend_id>")
     async def unblock(self, call: Call, user_id: str, friend_id: str) -> Answer:
         """Unblock; 204 also when there was no block."""
         await self.acts.unblock(own(call, user_id), rules.named(friend_id), attempt=call.attempt)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 from sqlalchemy import Connection
@@ -33,6 +34,7 @@ from svcserver.metagame.social.guilds.store import (
 )
 
 log = Logger()
+T = TypeVar("T")
 
 # -- operations in an open transaction -------------------------------------------
 
@@ -298,48 +300,43 @@ class GuildActs:
     async def invite(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> Guild:
         async with SENT.place(self.board, me) as place:
 
-            def work(tx: Connection) -> Guild:
-                may_send, at = place.free, self._at()
-                return invite(SqlGuilds(tx), self.limits, me, target, at, may_send=may_send)
+            def work(guilds: SqlGuilds, at: int) -> Guild:
+                return invite(guilds, self.limits, me, target, at, may_send=place.free)
 
-            guild = await self.data.write(me, 0, attempt.once(work, Guild), ACROSS)
+            guild = await self._write(me, work, attempt, Guild)
             place.used = not attempt.was_done
         return guild
 
     @shielded
     async def accept(self, me: AccountId, invite_id: str, *, attempt: Attempt = ONLY) -> None:
-        def work(tx: Connection) -> None:
-            accept(SqlGuilds(tx), self.limits, me, invite_id, self._at())
+        def work(guilds: SqlGuilds, at: int) -> None:
+            accept(guilds, self.limits, me, invite_id, at)
 
-        await self.data.write(me, 0, attempt.once(work), ACROSS)
+        await self._write(me, work, attempt)
 
     @shielded
     async def decline(self, me: AccountId, invite_id: str, *, attempt: Attempt = ONLY) -> None:
-        def work(tx: Connection) -> None:
-            decline(SqlGuilds(tx), me, invite_id, self._at())
-
-        await self.data.write(me, 0, attempt.once(work), ACROSS)
+        await self._write(me, lambda guilds, at: decline(guilds, me, invite_id, at), attempt)
 
     @shielded
     async def remove(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> None:
-        def work(tx: Connection) -> GuildChanged:
-            member = remove(SqlGuilds(tx), me, target)
+        def work(guilds: SqlGuilds, _: int) -> GuildChanged:
+            member = remove(guilds, me, target)
             return GuildChanged(member.guild_id, (member.account_id,))
 
-        self.changed.send(await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS))
+        self.changed.send(await self._write(me, work, attempt, GuildChanged))
 
     async def set_rank(
         self, me: AccountId, target: AccountId, rank: str, *, attempt: Attempt = ONLY
     ) -> None:
-        once = attempt.once(lambda tx: set_rank(SqlGuilds(tx), me, target, rank))
-        await self.data.write(me, 0, once, ACROSS)
+        await self._write(me, lambda guilds, _: set_rank(guilds, me, target, rank), attempt)
 
     @shielded
     async def disband(self, me: AccountId, guild_id: str, *, attempt: Attempt = ONLY) -> None:
-        def work(tx: Connection) -> GuildChanged:
-            return _changed(guild_id, disband(SqlGuilds(tx), me, guild_id))
+        def work(guilds: SqlGuilds, _: int) -> GuildChanged:
+            return _changed(guild_id, disband(guilds, me, guild_id))
 
-        self.changed.send(await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS))
+        self.changed.send(await self._write(me, work, attempt, GuildChanged))
 
     @shielded
     async def disband_named(self, audit: Audit, entry: AuditEntry, text: str) -> tuple[Guild, int]:
@@ -358,6 +355,17 @@ class GuildActs:
         guild, members = await audit.write(entry, act, ACROSS)
         self.changed.send(_changed(guild.id, members))
         return guild, len(members)
+
+    def _write(
+        self,
+        me: AccountId,
+        work: Callable[[SqlGuilds, int], T],
+        attempt: Attempt,
+        shape: Any = None,
+    ) -> Awaitable[T]:
+        """Run ``work(guilds, at)`` in a transaction; ``shape`` is that of its result."""
+        once = attempt.once(lambda tx: work(SqlGuilds(tx), self._at()), shape)
+        return self.data.write(me, 0, once, ACROSS)
 
     def _at(self) -> int:
         return round(self.wall_clock() * 1000)

@@ -42,7 +42,14 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 class GuildRoutes:
     """The game's guild routes with GUILDS=1; see ``GuildStubRoutes`` for GUILDS=0."""
 
-    routes: ClassVar[Routes] = Routes(refuse, when=lambda settings: settings.guilds, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        refuse,
+        when=lambda settings: settings.guilds,
+        body_log=True,
+        access=Access.PLAYER,
+        reply=NOTHING,
+        again=Again.STORED,
+    )
     acts: GuildActs
     acting: Acting
 
@@ -63,14 +70,7 @@ class GuildRoutes:
         me = call.caller.account
         return Answer(200, wire.show_invites([] if me is None else await self.acts.invites(me)))
 
-    @routes.row(
-        "POST",
-        "/guild/validate",
-        access=Access.PLAYER,
-        body=OrEmpty[wire.GuildWish],
-        reply=NOTHING,
-        again=Again.NATURAL,
-    )
+    @routes.row("POST", "/guild/validate", body=OrEmpty[wire.GuildWish], again=Again.NATURAL)
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
         """Check whether the caller could found a guild of that name; creates nothing."""
         sent = call.body
@@ -94,72 +94,43 @@ class GuildRoutes:
         made = await self.acts.found(leader, sent.name, sent.nameplate)
         return Answer(200, wire.show(*made, self.acts.limits.max_members))
 
-    @routes.row("DELETE", "/guild/player", access=Access.PLAYER, reply=NOTHING, again=Again.STORED)
+    @routes.row("DELETE", "/guild/player")
     async def leave(self, call: Call) -> Answer:
         """Leave the caller's own guild: 404 without one, 409 for its leader."""
         await self.acts.remove(call.player, call.player, attempt=call.attempt)
         return ACK
 
-    @routes.row(
-        "DELETE",
-        "/guild/player/<account_id>",
-        access=Access.PLAYER,
-        reply=NOTHING,
-        again=Again.STORED,
-    )
+    @routes.row("DELETE", "/guild/player/<account_id>")
     async def kick(self, call: Call, account_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
         await self.acts.remove(call.player, account_id, attempt=call.attempt)
         return ACK
 
-    @routes.row(
-        "PUT", "/guild/invite/<account_id>", access=Access.PLAYER, reply=NOTHING, again=Again.STORED
-    )
+    @routes.row("PUT", "/guild/invite/<account_id>")
     async def invite(self, call: Call, account_id: str) -> Answer:
         """Invite an account; only the leader and officers may."""
         await self.acts.invite(call.player, account_id, attempt=call.attempt)
         return ACK
 
-    @routes.row(
-        "POST",
-        "/guild/invite/accept/<invite_id>",
-        access=Access.PLAYER,
-        reply=NOTHING,
-        again=Again.STORED,
-    )
+    @routes.row("POST", "/guild/invite/accept/<invite_id>")
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Join the guild of an invite, with the lowest rank."""
         await self.acts.accept(call.player, invite_id, attempt=call.attempt)
         return ACK
 
-    @routes.row(
-        "DELETE",
-        "/guild/invite/<invite_id>",
-        access=Access.PLAYER,
-        reply=NOTHING,
-        again=Again.STORED,
-    )
+    @routes.row("DELETE", "/guild/invite/<invite_id>")
     async def decline(self, call: Call, invite_id: str) -> Answer:
         """Decline an invite, which ends it."""
         await self.acts.decline(call.player, invite_id, attempt=call.attempt)
         return ACK
 
-    @routes.row(
-        "PUT",
-        "/guild/rank/<account_id>/<rank>",
-        path_types={"rank": Rank},
-        access=Access.PLAYER,
-        reply=NOTHING,
-        again=Again.STORED,
-    )
+    @routes.row("PUT", "/guild/rank/<account_id>/<rank>", path_types={"rank": Rank})
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
         """Change a member's rank; making another member the leader hands the guild over."""
         await self.acts.set_rank(call.player, account_id, rank, attempt=call.attempt)
         return ACK
 
-    @routes.row(
-        "DELETE", "/guild/<guild_id>", access=Access.PLAYER, reply=NOTHING, again=Again.STORED
-    )
+    @routes.row("DELETE", "/guild/<guild_id>")
     async def disband(self, call: Call, guild_id: str) -> Answer:
         """Disband the caller's own guild."""
         await self.acts.disband(call.player, guild_id, attempt=call.attempt)

@@ -43,17 +43,14 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 class PartyRoutes:
     """The game's routes of parties: poll, invite, join, leave, kick, promote."""
 
-    routes: ClassVar[Routes] = Routes(refuse, body_log=True)
+    routes: ClassVar[Routes] = Routes(
+        refuse, body_log=True, access=PLAYER, reply=Empty, again=Again.STORED
+    )
     settings: Settings
     acts: PartyActs
 
     @routes.row(
-        "POST",
-        "/party",
-        access=PLAYER,
-        body=OrEmpty[wire.PartyPoll],
-        reply=wire.PartyReply,
-        again=Again.NATURAL,
+        "POST", "/party", body=OrEmpty[wire.PartyPoll], reply=wire.PartyReply, again=Again.NATURAL
     )
     async def poll(self, call: Call) -> Answer:
         """The caller's party, or a new party of one. Keeps the caller in the party."""
@@ -65,14 +62,7 @@ class PartyRoutes:
         me = call.caller.account
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
-    @routes.row(
-        "PUT",
-        "/party/invite",
-        access=PLAYER,
-        body=OrEmpty[wire.PartyInviteWish],
-        reply=Empty,
-        again=Again.STORED,
-    )
+    @routes.row("PUT", "/party/invite", body=OrEmpty[wire.PartyInviteWish])
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
         """PartyInvitation a player into the caller's own party, whatever party the body names."""
         sent = call.body
@@ -83,10 +73,8 @@ class PartyRoutes:
     @routes.row(
         "PUT",
         "/party/invite/accept/<invite_id>",
-        access=PLAYER,
         body=OrEmpty[wire.PartyPoll],
         reply=wire.PartyReply,
-        again=Again.STORED,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Accept a party invite, named by the id of the party or of its sender; shows the party."""
@@ -94,14 +82,7 @@ class PartyRoutes:
             await self.acts.accept(call.player, invite_id, attempt=call.attempt)
         )
 
-    @routes.row(
-        "DELETE",
-        "/party/invite",
-        access=PLAYER,
-        body=OrEmpty[wire.PartyInviteEnd],
-        reply=Empty,
-        again=Again.STORED,
-    )
+    @routes.row("DELETE", "/party/invite", body=OrEmpty[wire.PartyInviteEnd])
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
         """Decline a party invite, or withdraw one that the caller sent; 200 also without one."""
         sent = call.body
@@ -110,31 +91,25 @@ class PartyRoutes:
         await self.acts.drop_invite(call.player, named, whom, attempt=call.attempt)
         return OK
 
-    @routes.row("DELETE", "/party/member", access=PLAYER, reply=Empty, again=Again.STORED)
+    @routes.row("DELETE", "/party/member")
     async def leave(self, call: Call) -> Answer:
         """Leave the party; the client does so at every log-in."""
         await self.acts.leave(call.player, attempt=call.attempt)
         return OK
 
-    @routes.row(
-        "DELETE", "/party/member/<member_id>", access=PLAYER, reply=Empty, again=Again.STORED
-    )
+    @routes.row("DELETE", "/party/member/<member_id>")
     async def kick(self, call: Call, member_id: str) -> Answer:
         """Remove a member; naming oneself is leaving."""
         await self.acts.kick(call.player, member_id, attempt=call.attempt)
         return OK
 
-    @routes.row(
-        "PUT", "/party/member/promote/<member_id>", access=PLAYER, reply=Empty, again=Again.STORED
-    )
+    @routes.row("PUT", "/party/member/promote/<member_id>")
     async def promote(self, call: Call, member_id: str) -> Answer:
         """Make another member the leader."""
         await self.acts.promote(call.player, member_id, attempt=call.attempt)
         return OK
 
-    @routes.row(
-        "DELETE", "/party/leader/<leader_id>", access=PLAYER, reply=Empty, again=Again.NATURAL
-    )
+    @routes.row("DELETE", "/party/leader/<leader_id>", again=Again.NATURAL)
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
         """Ask for another leader: a leader silent for two minutes is replaced."""
         await self.acts.refresh(call.player)
@@ -143,7 +118,6 @@ class PartyRoutes:
     @routes.row(
         "POST",
         "/party/status",
-        access=PLAYER,
         body=OrEmpty[wire.PartyStatusWish],
         reply=wire.PartyStatusReply,
         again=Again.NATURAL,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from attrs import frozen
-from sqlalchemy import Connection
 
 from svcserver.board.board import Board
 from svcserver.board.quota import Quota
@@ -25,6 +25,8 @@ from svcserver.metagame.social.slayerlinks.rules import (
     LinkInvite,
 )
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
+
+T = TypeVar("T")
 
 ASKED = Quota.of("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW_INVITES_S)
 
@@ -132,24 +134,20 @@ class SlayerLinkActs:
     async def status(self, me: AccountId) -> tuple[Sequence[LinkInvite], Sequence[Link]]:
         """Return the pending invites in both directions, and the running links by slot."""
 
-        def work(tx: Connection) -> tuple[Sequence[LinkInvite], Sequence[Link]]:
-            links, at = SqlSlayerLinks(tx), self._at()
-            return waiting(links, me, at), links.running(me, at)
-
-        return await self.data.read(me, work)
+        return await self._read(
+            me, lambda links, at: (waiting(links, me, at), links.running(me, at))
+        )
 
     async def invites(self, me: AccountId) -> Sequence[LinkInvite]:
-        return await self.data.read(me, lambda tx: waiting(SqlSlayerLinks(tx), me, self._at()))
+        return await self._read(me, lambda links, at: waiting(links, me, at))
 
     async def links(self, me: AccountId) -> Sequence[Link]:
-        return await self.data.read(me, lambda tx: SqlSlayerLinks(tx).running(me, self._at()))
+        return await self._read(me, lambda links, at: links.running(me, at))
 
     async def available(
         self, me: AccountId, account_ids: Sequence[AccountId]
     ) -> dict[AccountId, bool]:
-        return await self.data.read(
-            me, lambda tx: available(SqlSlayerLinks(tx), me, account_ids, self._at())
-        )
+        return await self._read(me, lambda links, at: available(links, me, account_ids, at))
 
     @shielded
     async def invite(
@@ -158,36 +156,39 @@ class SlayerLinkActs:
         """Invite; returns the id of the new or already pending invite."""
         async with ASKED.place(self.board, me) as place:
 
-            def work(tx: Connection) -> tuple[str, bool]:
-                links, at = SqlSlayerLinks(tx), self._at()
+            def work(links: SqlSlayerLinks, at: int) -> tuple[str, bool]:
                 return invite(links, me, partner, slot, at, may_send=place.free)
 
-            once = attempt.once(work, tuple[str, bool])
-            link_id, is_new = await self.data.write(me, 0, once, ACROSS)
+            link_id, is_new = await self._write(me, work, attempt, tuple[str, bool])
             place.used = is_new and not attempt.was_done
         return link_id
 
     async def answer(self, me: AccountId, reply: InviteAnswer, *, attempt: Attempt = ONLY) -> str:
-        def work(tx: Connection) -> str:
-            return answer(SqlSlayerLinks(tx), me, reply, self._at())
-
-        return await self.data.write(me, 0, attempt.once(work, str), ACROSS)
+        return await self._write(me, lambda links, at: answer(links, me, reply, at), attempt, str)
 
     async def drop_invites(
         self, me: AccountId, partner: AccountId, *, attempt: Attempt = ONLY
     ) -> None:
-        def work(tx: Connection) -> None:
-            drop_invites(SqlSlayerLinks(tx), me, partner, self._at())
-
-        await self.data.write(me, 0, attempt.once(work), ACROSS)
+        await self._write(me, lambda links, at: drop_invites(links, me, partner, at), attempt)
 
     async def end_link(
         self, me: AccountId, partner: AccountId | None, slot: int | None, *, attempt: Attempt = ONLY
     ) -> None:
-        def work(tx: Connection) -> None:
-            end_link(SqlSlayerLinks(tx), me, partner, slot, self._at())
+        await self._write(me, lambda links, at: end_link(links, me, partner, slot, at), attempt)
 
-        await self.data.write(me, 0, attempt.once(work), ACROSS)
+    def _read(self, me: AccountId, work: Callable[[SqlSlayerLinks, int], T]) -> Awaitable[T]:
+        return self.data.read(me, lambda tx: work(SqlSlayerLinks(tx), self._at()))
+
+    def _write(
+        self,
+        me: AccountId,
+        work: Callable[[SqlSlayerLinks, int], T],
+        attempt: Attempt,
+        shape: Any = None,
+    ) -> Awaitable[T]:
+        """Run ``work(links, at)`` in a transaction; ``shape`` is that of its result."""
+        once = attempt.once(lambda tx: work(SqlSlayerLinks(tx), self._at()), shape)
+        return self.data.write(me, 0, once, ACROSS)
 
     def _at(self) -> int:
         return round(self.wall_clock() * 1000)

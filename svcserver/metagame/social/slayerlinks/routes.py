@@ -35,7 +35,11 @@ class SlayerLinkRoutes:
     """The game's routes of slayer links."""
 
     routes: ClassVar[Routes] = Routes(
-        refuse, when=lambda settings: settings.slayer_links, body_log=True, access=PLAYER
+        refuse,
+        when=lambda settings: settings.slayer_links,
+        body_log=True,
+        access=PLAYER,
+        again=Again.STORED,
     )
     acts: SlayerLinkActs
 
@@ -62,7 +66,6 @@ class SlayerLinkRoutes:
         "/slayerlink/invite",
         body=OrEmpty[wire.SlayerInviteWish],
         reply=Envelope[wire.LinkId],
-        again=Again.STORED,
     )
     async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
         """Invite a player to a slayer link; a repeat gets the same id. ``cancel`` withdraws."""
@@ -78,7 +81,6 @@ class SlayerLinkRoutes:
         "/slayerlink/invite",
         body=OrEmpty[wire.SlayerInviteAnswer],
         reply=Envelope[wire.LinkId],
-        again=Again.STORED,
     )
     async def answer(self, call: Call[wire.SlayerInviteAnswer]) -> Answer:
         """Accept, reject or withdraw (``cancel``) an invite to a slayer link, as the body says."""
@@ -88,7 +90,7 @@ class SlayerLinkRoutes:
         link_id = await self.acts.answer(call.player, reply, attempt=call.attempt)
         return enveloped({"link_id": link_id})
 
-    @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING, again=Again.STORED)
+    @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
         """Drop the open invites with that player, or all of them if it is the caller."""
         partner = rules.account_named(account_id)
@@ -101,7 +103,6 @@ class SlayerLinkRoutes:
         body=OrEmpty[wire.SlayerLinkEnd],
         query={"account_id": str, "slot": int, "delete_pair": str},
         reply=NOTHING,
-        again=Again.STORED,
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:
         """End a slayer link for both players. The body names it, or the query."""
