@@ -24,8 +24,7 @@ class SlowReaderTests(SynchronousTestCase):
     @proves("limit: back-pressure end to end")
     def test_no_request_is_passed_on_before_the_answers_are_read(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         wire.producer.pauseProducing()
         edge.upstream.say(OK)
         wire.protocol.dataReceived(GET + GET)
@@ -58,8 +57,7 @@ class SlowReaderTests(SynchronousTestCase):
 
     def test_it_is_not_waited_for_for_ever(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         wire.producer.pauseProducing()
         edge.upstream.say(OK)
         run(edge.clock, 67)
@@ -96,8 +94,7 @@ class SlowReaderTests(SynchronousTestCase):
 class TurnTests(SynchronousTestCase):
     def test_a_row_of_refusals_gives_others_their_turn(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(CLOSED * (3 * IN_A_ROW))
+        wire = edge.send(CLOSED * (3 * IN_A_ROW))
         self.assertEqual(wire.take().count(REFUSED), IN_A_ROW)
         wire.protocol.dataReceived(CLOSED)
         self.assertEqual(wire.take(), b"")
@@ -107,8 +104,7 @@ class TurnTests(SynchronousTestCase):
 
     def test_a_half_close_loses_no_turn(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(CLOSED * (2 * IN_A_ROW))
+        wire = edge.send(CLOSED * (2 * IN_A_ROW))
         wire.protocol.readConnectionLost()
         self.assertFalse(wire.over)
         edge.clock.advance(0)
@@ -117,8 +113,7 @@ class TurnTests(SynchronousTestCase):
 
     def test_who_leaves_takes_its_turn_along(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(CLOSED * (2 * IN_A_ROW))
+        wire = edge.send(CLOSED * (2 * IN_A_ROW))
         wire.abortConnection()
         self.successResultOf(edge.factory.stop(0))
         self.assertEqual(edge.clock.getDelayedCalls(), [])
@@ -129,8 +124,7 @@ class SlowUpstreamTests(SynchronousTestCase):
     def test_an_upload_that_was_faster_than_its_connection_goes_on(self) -> None:
         edge = relay()
         arrived = self.held_up(edge.upstream.pool)
-        wire = edge.connect()
-        wire.protocol.dataReceived(
+        wire = edge.send(
             b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 200000\r\n\r\n" + b"x" * 60_000
         )
         wire.protocol.dataReceived(b"x" * 60_000)
@@ -145,8 +139,7 @@ class SlowUpstreamTests(SynchronousTestCase):
         for body, whole in ((b"hi", True), (b"h", False)):
             edge = relay()
             arrived = self.held_up(edge.upstream.pool)
-            wire = edge.connect()
-            wire.protocol.dataReceived(head + body)
+            wire = edge.send(head + body)
             wire.protocol.readConnectionLost()
             self.assertFalse(wire.over)
             upstream = arrived()

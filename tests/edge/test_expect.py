@@ -6,9 +6,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.exchange import EXPECT_S
 from svcserver.edge.parking import PARK_S
-from tests.edge.asking import H, chunked, status
 from tests.edge.desync import ZERO
-from tests.edge.wires import OK, Edge, Wire, gateway, relay, run
+from tests.edge.wires import OK, Edge, H, Wire, chunked, gateway, relay, run, status
 from tests.support.proves import proves
 
 EXPECT = b"POST /p HTTP/1.1\r\n" + H + b"Expect: 100-continue\r\n"
@@ -18,8 +17,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 def waiting(edge: Edge, head: bytes = HEAD) -> Wire:
     """A client that has sent its head."""
-    wire = edge.connect()
-    wire.protocol.dataReceived(head)
+    wire = edge.send(head)
     return wire
 
 

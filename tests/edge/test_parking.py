@@ -9,15 +9,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.parking import MOST, PARK_S, RESTARTS, Parking
 from svcserver.edge.verdicts import Unreachable
 from svcserver.kernel.headers import ATTEMPT
-from tests.edge.wires import Edge, gateway
+from tests.edge.wires import Edge, gateway, status
 
 H = b"Host: h\r\n"
 GET = b"GET /a HTTP/1.1\r\n" + H + b"\r\n"
 POST = b"POST /a HTTP/1.1\r\n" + H + b"Content-Length: 4\r\n\r\n"
-
-
-def status(reply: bytes) -> int:
-    return int(reply.split(b" ", 2)[1]) if reply else 0
 
 
 def running() -> Edge:
@@ -47,8 +43,7 @@ class ParkingTests(SynchronousTestCase):
     def test_after_five_seconds_it_is_503_with_retry_after(self) -> None:
         edge = running()
         edge.upstream.end()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         edge.clock.pump([0.1] * int(PARK_S * 10 - 2))
         self.assertEqual(wire.take(), b"")
         edge.clock.pump([0.1] * 4)
@@ -75,8 +70,7 @@ class ParkingTests(SynchronousTestCase):
         parking = edge.upstream.pool.parking
         assert parking is not None
         edge.upstream.end()
-        wire = edge.connect()
-        wire.protocol.dataReceived(POST)
+        wire = edge.send(POST)
         self.assertEqual(len(parking), 1)
         wire.abortConnection()
         self.assertEqual(len(parking), 0)
@@ -164,8 +158,7 @@ class ParkingTests(SynchronousTestCase):
         parking.lost()
         edge.upstream.pool.drop_idle()
         tried = len(edge.upstream.wires)
-        wire = edge.connect()
-        wire.protocol.dataReceived(POST + b"body")
+        wire = edge.send(POST + b"body")
         self.assertEqual((len(edge.upstream.wires), len(parking)), (tried, 1))
         edge.clock.pump([0.1, 0])
         edge.upstream.serve()

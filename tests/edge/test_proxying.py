@@ -6,8 +6,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.http import heads
-from tests.edge.asking import GET, H, chunked, status
-from tests.edge.wires import OK, SECRET, gateway, relay, run
+from tests.edge.wires import GET, OK, SECRET, H, chunked, gateway, relay, run, status
 from tests.support.proves import proves
 
 
@@ -44,8 +43,7 @@ class HeaderTests(SynchronousTestCase):
     @proves("gateway: X-Powered-By and X-Svc-Gateway removed")
     def test_answers_lose_what_only_concerns_the_upstream(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         edge.upstream.say(
             b"HTTP/1.1 200 Very Fine\r\nX-Powered-By: x\r\nX-Svc-Gateway: s\r\nSet-Cookie: a\r\n"
             b"Set-Cookie: b\r\nKeep-Alive: 5\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\n"
@@ -68,8 +66,7 @@ class HeaderTests(SynchronousTestCase):
 
         self.patch(heads, "_BARE_LF", LineFeeds())
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         interim = b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
         final = b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 2_000 + b"\r\nContent-Length: 0\r\n\r\n"
         searched.clear()
@@ -91,8 +88,7 @@ class HeaderTests(SynchronousTestCase):
     @proves("relay: forwards every request unchanged")
     def test_head_keeps_the_length_and_has_no_body(self) -> None:
         edge = relay()
-        wire = edge.connect()
-        wire.protocol.dataReceived(b"HEAD /g HTTP/1.1\r\n" + H + b"\r\n" + GET)
+        wire = edge.send(b"HEAD /g HTTP/1.1\r\n" + H + b"\r\n" + GET)
         edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 77\r\n\r\n")
         self.assertIn(b"Content-Length: 77\r\n\r\n", wire.take())
         edge.upstream.say(OK)
@@ -118,8 +114,7 @@ class FramingTests(SynchronousTestCase):
 
     def test_an_old_client_gets_no_chunks(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(b"GET /g HTTP/1.0\r\n" + H + b"\r\n")
+        wire = edge.send(b"GET /g HTTP/1.0\r\n" + H + b"\r\n")
         edge.upstream.say(
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(b"ab") + b"0\r\n\r\n"
         )
@@ -128,8 +123,7 @@ class FramingTests(SynchronousTestCase):
 
     def test_an_answer_until_the_end_becomes_chunks(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         edge.upstream.say(b"HTTP/1.0 200 OK\r\n\r\nabc")
         edge.upstream.wires[-1].loseConnection()
         self.assertTrue(
@@ -149,33 +143,27 @@ class FramingTests(SynchronousTestCase):
         ):
             with self.subTest(bad=bad[:60]):
                 edge = gateway()
-                wire = edge.connect()
-                wire.protocol.dataReceived(GET)
+                wire = edge.send(GET)
                 edge.upstream.say(bad)
                 self.assertEqual(status(wire.take()), 502)
                 self.assertTrue(edge.upstream.wires[-1].ended)
 
     def test_what_follows_an_answer_unasked_ends_that_upstream(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         edge.upstream.say(OK + OK)
         self.assertEqual(wire.take().count(b"200 OK"), 1)
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
     def test_interim_answers_stay_here(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         edge.upstream.say(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nA: b\r\n\r\n" + OK)
         self.assertEqual(wire.take(), OK)
 
     def test_pipelined_requests_are_answered_in_order(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(
-            b"".join(b"GET /%d HTTP/1.1\r\n" % n + H + b"\r\n" for n in range(5))
-        )
+        wire = edge.send(b"".join(b"GET /%d HTTP/1.1\r\n" % n + H + b"\r\n" for n in range(5)))
         for n in range(5):
             self.assertEqual(len(edge.upstream.seen()), n + 1)
             edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % n)
@@ -185,8 +173,7 @@ class FramingTests(SynchronousTestCase):
 
     def test_a_pipelined_flood_waits_outside(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         wire.protocol.dataReceived(GET * 3_000)
         self.assertTrue(wire.paused)
         edge.upstream.always = OK
@@ -197,8 +184,7 @@ class FramingTests(SynchronousTestCase):
     @proves("relay: forwards every request unchanged")
     def test_half_closed_clients_get_their_answer(self) -> None:
         edge = relay()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         wire.protocol.readConnectionLost()
         edge.upstream.say(OK)
         self.assertTrue(wire.take().endswith(b"ok"))
@@ -206,8 +192,7 @@ class FramingTests(SynchronousTestCase):
 
     def test_half_closed_clients_get_every_answer_they_asked_for(self) -> None:
         edge = relay()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET + GET + b"GET /half")
+        wire = edge.send(GET + GET + b"GET /half")
         wire.protocol.readConnectionLost()
         edge.upstream.say(OK)
         self.assertFalse(wire.over)
@@ -298,8 +283,7 @@ class UpstreamTests(SynchronousTestCase):
     @proves("relay: 502 upstream_unreachable", "gateway: 502, 504 bad_gateway, upstream_timeout")
     def test_a_reset_before_the_answer_is_502(self) -> None:
         for edge, code in ((gateway(), b"bad_gateway"), (relay(), b"upstream_unreachable")):
-            wire = edge.connect()
-            wire.protocol.dataReceived(GET)
+            wire = edge.send(GET)
             edge.upstream.reset()  # the gateway sends it once more
             reply = wire.take()
             self.assertEqual(status(reply), 502)
@@ -309,8 +293,7 @@ class UpstreamTests(SynchronousTestCase):
     @proves("gateway: 502, 504 bad_gateway, upstream_timeout")
     def test_a_reset_after_the_head_cuts(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
         edge.upstream.wires[0].abortConnection()
         self.assertEqual(wire.ended, "cut")
@@ -325,8 +308,7 @@ class UpstreamTests(SynchronousTestCase):
         for data in (GET, b"POST /p HTTP/1.1\r\n" + H + b"\r\n"):
             edge = gateway()
             edge.ask(GET)
-            wire = edge.connect()
-            wire.protocol.dataReceived(data)
+            wire = edge.send(data)
             edge.upstream.wires[0].abortConnection()
             self.assertEqual(len(edge.upstream.wires), 2)
             edge.upstream.say(OK)
@@ -342,8 +324,7 @@ class UpstreamTests(SynchronousTestCase):
 
     def test_a_client_that_leaves_takes_its_upstream_with_it(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         wire.abortConnection()
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
@@ -353,16 +334,14 @@ class UpstreamTests(SynchronousTestCase):
         pool = edge.upstream.pool
         connect = pool.connect
         pool.connect = lambda pool: late.addCallback(lambda _: connect(pool))
-        wire = edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = edge.send(GET)
         wire.abortConnection()
         late.callback(None)
         self.assertEqual([wire.ended for wire in edge.upstream.wires], ["cut"])
 
     def test_an_early_answer_ends_an_upload(self) -> None:
         edge = gateway()
-        wire = edge.connect()
-        wire.protocol.dataReceived(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 99\r\n\r\nx")
+        wire = edge.send(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 99\r\n\r\nx")
         edge.upstream.say(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
         reply = wire.take()
         self.assertEqual(status(reply), 413)

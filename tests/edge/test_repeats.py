@@ -16,8 +16,8 @@ from svcserver.edge.spread import Spread, members_of
 from svcserver.gateway.policy import Route
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.headers import ATTEMPT, REQUEST_ID
-from tests.edge.test_parking import H, running, status
-from tests.edge.wires import Edge, Upstream, gateway
+from tests.edge.test_parking import H, running
+from tests.edge.wires import Edge, Upstream, gateway, status
 
 RESTART_S = 0.3
 
@@ -82,8 +82,7 @@ class RepeatsTests(SynchronousTestCase):
 
     def test_a_third_attempt_is_the_last(self) -> None:
         edge = running()
-        wire = edge.connect()
-        wire.protocol.dataReceived(line(b"DELETE", b"/party/member"))
+        wire = edge.send(line(b"DELETE", b"/party/member"))
         edge.upstream.reset()  # the second ends, too
         edge.upstream.end()
         edge.clock.pump([0.1] * 20)
@@ -107,8 +106,7 @@ class RepeatsTests(SynchronousTestCase):
     def test_a_body_is_kept_up_to_a_bound(self) -> None:
         for length, tries in ((MAX_KEPT, 2), (MAX_KEPT + 1, 1)):
             edge = running()
-            wire = edge.connect()
-            wire.protocol.dataReceived(line(b"PUT", b"/party/invite", length))
+            wire = edge.send(line(b"PUT", b"/party/invite", length))
             wire.protocol.dataReceived(b"x" * length)
             restart(edge)
             edge.upstream.serve()
@@ -127,8 +125,7 @@ class RepeatsTests(SynchronousTestCase):
         )
         for more in forged:
             edge = running()
-            wire = edge.connect()
-            wire.protocol.dataReceived(line(b"PUT", b"/party/invite", 2, more) + b"{}")
+            wire = edge.send(line(b"PUT", b"/party/invite", 2, more) + b"{}")
             restart(edge)
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200)
@@ -158,8 +155,7 @@ class RepeatsTests(SynchronousTestCase):
             (line(b"GET", b"/balance"), 503, b"upstream_restarting"),
         ):
             edge = running()
-            wire = edge.connect()
-            wire.protocol.dataReceived(said_first)
+            wire = edge.send(said_first)
             edge.upstream.end()
             edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
             reply = wire.take()
@@ -173,8 +169,7 @@ class RepeatsTests(SynchronousTestCase):
             (line(b"GET", b"/balance"), True),
         ):
             edge = running()
-            wire = edge.connect()
-            wire.protocol.dataReceived(said_first)
+            wire = edge.send(said_first)
             restart(edge)
             edge.upstream.seen()
             edge.upstream.say(
@@ -187,8 +182,7 @@ class RepeatsTests(SynchronousTestCase):
     def test_and_what_never_was_sent_is(self) -> None:
         edge = running()
         edge.upstream.end()
-        wire = edge.connect()
-        wire.protocol.dataReceived(line(b"PUT", b"/character", 2) + b"{}")
+        wire = edge.send(line(b"PUT", b"/character", 2) + b"{}")
         edge.clock.pump([0.1] * round(PARK_S * 10 + 2))
         reply = wire.take()
         self.assertEqual(status(reply), 503)
@@ -196,8 +190,7 @@ class RepeatsTests(SynchronousTestCase):
 
     def test_a_body_in_tiny_pieces_takes_no_more_room(self) -> None:
         edge = running()
-        wire = edge.connect()
-        wire.protocol.dataReceived(line(b"PUT", b"/party/invite", MAX_KEPT))
+        wire = edge.send(line(b"PUT", b"/party/invite", MAX_KEPT))
         edge.upstream.seen()
         sink = edge.upstream.wires[-1]
         start()
@@ -225,8 +218,7 @@ def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
 
 def ended_by(edge: Edge, several: list[Upstream], request: bytes) -> tuple[bytes, int]:
     """Send a request that ends each process; return the answer and how many have ended."""
-    wire = edge.connect()
-    wire.protocol.dataReceived(request)
+    wire = edge.send(request)
     ended = 0
     for _ in several:
         for worker in [worker for worker in several if worker.seen() and not worker.down]:
@@ -247,8 +239,7 @@ class FatalTests(SynchronousTestCase):
 
     def test_one_process_is_asked_again_when_it_is_back(self) -> None:
         edge = running()
-        wire = edge.connect()
-        wire.protocol.dataReceived(line(b"DELETE", b"/party/member"))
+        wire = edge.send(line(b"DELETE", b"/party/member"))
         for _ in range(2):
             restart(edge)
         edge.upstream.serve()

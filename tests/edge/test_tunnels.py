@@ -5,8 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway.policy import Route
-from tests.edge.asking import GET, H, status
-from tests.edge.wires import Edge, Wire, gateway, relay, run
+from tests.edge.wires import GET, Edge, H, Wire, gateway, relay, run, status
 from tests.support.proves import proves
 
 SOCKET = (
@@ -23,8 +22,7 @@ SWITCHED = (
 
 class TunnelTests(SynchronousTestCase):
     def open(self, edge: Edge) -> tuple[Wire, Wire]:
-        client = edge.connect()
-        client.protocol.dataReceived(SOCKET)
+        client = edge.send(SOCKET)
         chat = edge.upstreams[Route.WS]
         self.reply = chat.wires[-1].take()
         chat.say(SWITCHED + b"hello")
@@ -45,8 +43,7 @@ class TunnelTests(SynchronousTestCase):
 
     def test_nothing_goes_up_before_the_upgrade_is_granted(self) -> None:
         edge = gateway()
-        client = edge.connect()
-        client.protocol.dataReceived(SOCKET + b"early")
+        edge.send(SOCKET + b"early")
         chat = edge.upstreams[Route.WS]
         self.assertNotIn(b"early", chat.wires[0].take())
         chat.say(SWITCHED)
@@ -55,8 +52,7 @@ class TunnelTests(SynchronousTestCase):
     @proves("relay: WebSocket upgrades")
     def test_a_refused_upgrade_is_passed_on_and_the_connection_ends(self) -> None:
         for edge in (gateway(), relay()):
-            client = edge.connect()
-            client.protocol.dataReceived(SOCKET + GET)
+            client = edge.send(SOCKET + GET)
             edge.upstreams[Route.WS].say(
                 b"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno"
             )
@@ -73,8 +69,7 @@ class TunnelTests(SynchronousTestCase):
 
     def test_waits_for_the_handshake_and_for_bytes_end(self) -> None:
         edge = gateway()
-        client = edge.connect()
-        client.protocol.dataReceived(SOCKET)
+        client = edge.send(SOCKET)
         run(edge.clock, 13)
         self.assertEqual(status(client.take()), 504)
         edge = gateway()

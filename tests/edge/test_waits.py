@@ -7,8 +7,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.verdicts import Limits
-from tests.edge.asking import GET, H, status
-from tests.edge.wires import OK, gateway, run
+from tests.edge.wires import GET, OK, H, gateway, run, status
 from tests.support.proves import proves
 
 
@@ -34,8 +33,7 @@ class WaitTests(SynchronousTestCase):
 
     @proves("gateway: 408, 431 request_timeout, headers_too_large")
     def test_slow_bodies_are_408(self) -> None:
-        wire = self.edge.connect()
-        wire.protocol.dataReceived(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 99\r\n\r\n")
+        wire = self.edge.send(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 99\r\n\r\n")
         for _ in range(31):
             wire.protocol.dataReceived(b"x")
             self.clock.advance(1)
@@ -52,8 +50,7 @@ class WaitTests(SynchronousTestCase):
 
     @proves("gateway: 502, 504 bad_gateway, upstream_timeout")
     def test_a_silent_upstream_is_504(self) -> None:
-        wire = self.edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = self.edge.send(GET)
         run(self.clock, 23)
         reply = wire.take()
         self.assertEqual(status(reply), 504)
@@ -61,15 +58,13 @@ class WaitTests(SynchronousTestCase):
         self.assertFalse(wire.over)
 
     def test_silence_in_the_middle_of_an_answer_cuts(self) -> None:
-        wire = self.edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = self.edge.send(GET)
         self.edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
         run(self.clock, 23)
         self.assertEqual(wire.ended, "cut")
 
     def test_a_reader_that_stops_reading_is_cut(self) -> None:
-        wire = self.edge.connect()
-        wire.protocol.dataReceived(GET)
+        wire = self.edge.send(GET)
         self.edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\nabc")
         wire.producer.pauseProducing()
         self.assertTrue(self.edge.upstream.wires[0].paused)
@@ -80,8 +75,7 @@ class WaitTests(SynchronousTestCase):
         self.assertTrue(self.edge.upstream.wires[0].ended)
 
     def test_a_slow_upstream_holds_the_client_up(self) -> None:
-        wire = self.edge.connect()
-        wire.protocol.dataReceived(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 9999\r\n\r\nx")
+        wire = self.edge.send(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 9999\r\n\r\nx")
         upstream = self.edge.upstream.wires[0]
         upstream.producer.pauseProducing()
         self.assertTrue(wire.paused)
@@ -91,8 +85,7 @@ class WaitTests(SynchronousTestCase):
     @proves("gateway: shutdown")
     def test_nothing_is_left_over_after_a_stop(self) -> None:
         self.edge.connect()
-        busy = self.edge.connect()
-        busy.protocol.dataReceived(GET)
+        busy = self.edge.send(GET)
         stopped = self.edge.factory.stop(10)
         self.assertNoResult(stopped)
         self.edge.upstream.say(OK)
@@ -109,8 +102,7 @@ class WaitTests(SynchronousTestCase):
 
     @proves("gateway: shutdown")
     def test_the_grace_time_ends(self) -> None:
-        busy = self.edge.connect()
-        busy.protocol.dataReceived(GET)
+        busy = self.edge.send(GET)
         stopped = self.edge.factory.stop(10)
         run(self.clock, 10)
         self.successResultOf(stopped)

@@ -30,6 +30,16 @@ from svcserver.relay.proxy_policy import Relay
 
 SECRET = "s3cret-s3cret-s3cret-s3cret-s3cret"
 PLENTY = Rate(1_000_000, 1_000_000)
+H = b"Host: localhost\r\n"
+GET = b"GET /g HTTP/1.1\r\n" + H + b"\r\n"
+
+
+def status(reply: bytes) -> int:
+    return int(reply.split(b" ", 2)[1]) if reply else 0
+
+
+def chunked(*parts: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
 
 
 class Wire(StringTransport):
@@ -229,10 +239,15 @@ class Edge:
         channel.makeConnection(wire)
         return wire
 
-    def ask(self, data: bytes, peer: str = "127.0.0.1") -> tuple[bytes, Wire]:
-        """Send on a fresh connection, let the upstream answer, and give what comes back."""
+    def send(self, data: bytes, peer: str = "127.0.0.1") -> Wire:
+        """Send on a fresh connection."""
         wire = self.connect(peer)
         wire.protocol.dataReceived(data)
+        return wire
+
+    def ask(self, data: bytes, peer: str = "127.0.0.1") -> tuple[bytes, Wire]:
+        """Send on a fresh connection, let the upstream answer, and return the reply."""
+        wire = self.send(data, peer)
         for upstream in self.upstreams.values():
             upstream.serve()
         return wire.take(), wire

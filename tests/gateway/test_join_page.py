@@ -41,8 +41,7 @@ class JoinPageTests(SynchronousTestCase):
         self.assertEqual(len(self.edge.upstream.seen()), 1)
 
     def test_the_connection_goes_on(self) -> None:
-        wire = self.edge.connect()
-        wire.protocol.dataReceived(b"GET /join HTTP/1.1\r\nHost: h\r\n\r\n" * 2)
+        wire = self.edge.send(b"GET /join HTTP/1.1\r\nHost: h\r\n\r\n" * 2)
         self.assertEqual(wire.take().count(b"HTTP/1.1 200 OK"), 2)
 
     def test_without_the_setting_it_is_any_path_of_the_metagame(self) -> None:
