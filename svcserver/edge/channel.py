@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from attrs import frozen
@@ -11,11 +10,11 @@ from twisted.internet.interfaces import IHandshakeListener
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from svcserver.edge.exchange import Exchange
-from svcserver.edge.verdicts import Limits, ProxyPolicy, Record, Refuse
+from svcserver.edge.exchange import Client, Exchange
+from svcserver.edge.verdicts import Record, Refuse
 from svcserver.edge.wording import refusal
 from svcserver.http.bodies import Counted
-from svcserver.http.connection import LINGER_S, Connection
+from svcserver.http.connection import LINGER_S
 from svcserver.http.heads import Fault, read_request
 from svcserver.http.prompt import send
 
@@ -36,16 +35,15 @@ class Idle:
 
 
 @implementer(IHandshakeListener)
-class Channel(Connection):
+class Channel(Client):
     """The server's end of one client connection."""
 
     def __init__(self, factory: Any, peer: str) -> None:
         super().__init__(factory, peer)
         self.exchange: Exchange | None = None
-        self.policy: ProxyPolicy = factory.policy
-        self.limits: Limits = factory.policy.limits
+        self.policy = factory.policy
+        self.limits = factory.policy.limits
         self.secure = factory.secure
-        self.seconds: Callable[[], float] = factory.clock.seconds
         self._discard: Counted | None = None  # the body of a refused request
 
     # -- beginnings ------------------------------------------------------------
@@ -96,7 +94,6 @@ class Channel(Connection):
     # -- the exchange's answers ------------------------------------------------
 
     def finish(self, exchange: Exchange, *, close: bool) -> None:
-        """Log the exchange whose answer is written; then close, or read the next request."""
         self.exchange = None
         self._report(exchange.record)
         if close or self.factory.stopping:
@@ -105,7 +102,6 @@ class Channel(Connection):
             self.next_request()
 
     def refuse(self, refuse: Refuse, record: Record) -> None:
-        """Answer with a refusal of our own in place of the upstream's answer."""
         self.exchange = None
         self._refuse(refuse, record, body_seen=True)
 
@@ -162,7 +158,7 @@ class Channel(Connection):
             self.next_request()
 
     def _report(self, record: Record) -> None:
-        record.ended = self.seconds()
+        record.ended = self.factory.clock.seconds()
         self.policy.done(record)
 
     # -- ends ------------------------------------------------------------------

@@ -6,7 +6,8 @@ anew from the parsed message; the sender's own framing is never copied.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from typing import Any
 
 from attrs import define
 from twisted.internet.defer import CancelledError
@@ -17,10 +18,11 @@ from zope.interface import implementer
 
 from svcserver.edge.retry import Retry
 from svcserver.edge.upstream import Connection
-from svcserver.edge.verdicts import Forward, Record, Refuse, Unreachable
+from svcserver.edge.verdicts import Forward, Limits, ProxyPolicy, Record, Refuse, Unreachable
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.http.bodies import LAST_CHUNK, NO_BODY, Body, body_of, chunk
 from svcserver.http.connection import ANSWERING, CONTINUE
+from svcserver.http.connection import Connection as ClientConnection
 from svcserver.http.heads import (
     MAX_RESPONSE_HEAD,
     Fault,
@@ -32,13 +34,25 @@ from svcserver.http.heads import (
 from svcserver.http.prompt import send
 from svcserver.kernel.buggify import buggify
 
-if TYPE_CHECKING:
-    from svcserver.edge.channel import Channel
-
 log = Logger()
 
 EXPECT_S = 10.0  # so long a client waits for 100, then it sends its body whatever the upstream does
 _RETRY_AFTER = frozenset([b"retry-after"])
+
+
+class Client(ClientConnection):
+    """A client's connection whose requests are exchanges."""
+
+    policy: ProxyPolicy
+    limits: Limits
+
+    @abstractmethod
+    def finish(self, exchange: Exchange, *, close: bool) -> None:
+        """Log the exchange whose answer is written; then close, or read the next request."""
+
+    @abstractmethod
+    def refuse(self, refuse: Refuse, record: Record) -> None:
+        """Answer with a refusal of our own in place of the upstream's answer."""
 
 
 @implementer(IPushProducer)
@@ -46,7 +60,7 @@ _RETRY_AFTER = frozenset([b"retry-after"])
 class ClientProducer:
     """The client as the producer of the upstream's transport, which pauses it."""
 
-    client: Channel
+    client: Client
 
     def pauseProducing(self) -> None:
         """Read no more of the request: the upstream reads too slowly."""
@@ -62,9 +76,7 @@ class ClientProducer:
 class Exchange:
     """Couples a client's request with an upstream connection."""
 
-    def __init__(
-        self, client: Channel, head: RequestHead, forward: Forward, record: Record
-    ) -> None:
+    def __init__(self, client: Client, head: RequestHead, forward: Forward, record: Record) -> None:
         # all stand here and none in the class, where Python looks for a default ten times as long
         self.client, self.head, self.forward, self.record = client, head, forward, record
         self.body: Body = NO_BODY if head.length == 0 else body_of(head.length)
@@ -82,7 +94,7 @@ class Exchange:
         self._last_moved = 0.0
         self._retry = Retry(head, forward, record)
         # since when the client waits for 100 before it sends its body
-        self.expects = client.seconds() if head.expects and head.has_body else None
+        self.expects = client.factory.clock.seconds() if head.expects and head.has_body else None
 
     # -- towards the upstream --------------------------------------------------
 
@@ -121,7 +133,7 @@ class Exchange:
             self._wait(error)
 
     def _wait(self, error: Unreachable) -> None:
-        waiting = self._retry.wait(error, self.client.seconds())
+        waiting = self._retry.wait(error, self.client.factory.clock.seconds())
         waiting.addCallbacks(self._start_again, self._not_reached)
         waiting.addErrback(self._broken)
 

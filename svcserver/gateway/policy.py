@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from attrs import frozen
-
+from svcserver.edge.verdicts import Refuse
 from svcserver.http.heads import METHODS
 
 MANAGEMENT = "/svc"
@@ -67,29 +66,20 @@ class Route(StrEnum):
     __hash__ = str.__hash__
 
 
-@frozen
-class Denial:
-    """A refusal: status, code, and the reason for the log."""
-
-    status: int
-    code: str
-    reason: str
-
-
 class Decision(NamedTuple):  # one is made for nearly every request, and some are cached
     """The decision on a request: its bucket, its upstream, and the refusal, if any."""
 
     bucket: Bucket
     route: Route
     path: str  # canonical
-    denial: Denial | None = None
+    refuse: Refuse | None = None
 
 
-BAD_REQUEST = Denial(400, "bad_request", "bad_request")
-BAD_PATH = Denial(400, "bad_path", "bad_path")
-BAD_METHOD = Denial(405, "method_not_allowed", "method_not_allowed")
-BAD_HEADER = Denial(403, "forbidden", "gameserver_key_header")
-ADMIN_ROUTE = Denial(403, "forbidden", "admin_route")
+BAD_REQUEST = Refuse(400, "bad_request", "bad_request", close=True)
+BAD_PATH = Refuse(400, "bad_path", "bad_path", close=True)
+BAD_METHOD = Refuse(405, "method_not_allowed", "method_not_allowed")
+BAD_HEADER = Refuse(403, "forbidden", "gameserver_key_header")
+ADMIN_ROUTE = Refuse(403, "forbidden", "admin_route")
 
 
 def canonical(path: bytes) -> str:
@@ -142,7 +132,7 @@ def _bucket(path: str, *, socket: bool) -> Bucket:
 
 def _refusal(
     method: bytes, raw: bytes, path: str, upgrade: bytes, has_body: bool, gameserver_key: bool
-) -> Denial | None:
+) -> Refuse | None:
     """Return the first refusal that applies, in the documented order. Spec: 2 §4 Gateway."""
     if method not in METHODS:
         return BAD_METHOD

@@ -162,9 +162,8 @@ class Gateway:
         if wait_s:
             reason = f"rate_limited:{ruling.bucket.value}"
             return Refuse(429, "rate_limited", reason, retry_after_s=wait_s)
-        if ruling.denial is not None:
-            denial = ruling.denial
-            return Refuse(denial.status, denial.code, denial.reason, close=denial.status == 400)
+        if ruling.refuse is not None:
+            return ruling.refuse
         if self.page is not None and ruling.path == JOIN and head.method in (b"GET", b"HEAD"):
             return Refuse(200, "", page=self.page)
         reports = (

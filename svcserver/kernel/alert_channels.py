@@ -6,7 +6,6 @@ may be where the metagame cannot read them.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import attrs
 from attrs import frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "alert-channels.json"
 FORM = 1  # of that file; another is ignored
@@ -106,8 +106,4 @@ def asked(folder: Path, now: float) -> list[str]:
 
 
 def _put(path: Path, content: dict[str, object]) -> None:
-    fresh = path.with_name(f".{path.name}.new")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(json.dump(content))
-    fresh.replace(path)
+    replace_json(path, path.with_name(f".{path.name}.new"), content)

@@ -17,6 +17,7 @@ import attrs
 from attrs import evolve, frozen
 
 from svcserver.kernel import json
+from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "backup-state.json"
 RUN_FILE = "backup-running"  # locked by the process that makes one
@@ -113,7 +114,6 @@ def _read(content: Any) -> Backups:
 def write(folder: Path, state: Backups) -> None:
     """Replace the file, which only its owner reads; raises OSError."""
     path = folder / STATE_FILE
-    fresh = path.with_suffix(".new")
     content = {
         "form": FORM,
         "kept": [attrs.asdict(backup) for backup in state.kept[:MOST]],
@@ -123,10 +123,7 @@ def write(folder: Path, state: Backups) -> None:
         "begun": state.begun,
         "since": state.since,
     }
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(json.dump(content))
-    fresh.replace(path)
+    replace_json(path, path.with_suffix(".new"), content)
 
 
 def expect(folder: Path, now: float, *, wanted: bool) -> None:

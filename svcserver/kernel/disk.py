@@ -1,9 +1,19 @@
-"""Durable writes, which survive a power cut."""
+"""Private files that are replaced whole, and durable writes, which survive a power cut."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from svcserver.kernel import json
+
+
+def replace_json(path: Path, fresh: Path, value: object) -> None:
+    """Write ``value`` to ``fresh``, which only its owner reads, and rename it to ``path``."""
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(json.dump(value))
+    fresh.replace(path)
 
 
 def sync_folder(folder: Path) -> None:

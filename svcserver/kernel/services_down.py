@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from svcserver.kernel import json
+from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "services-down.json"
 AGAIN_S = 60.0  # the file is rewritten at this interval
@@ -16,11 +16,8 @@ MOST = 100
 
 def write(folder: Path, down: Mapping[str, float], now: float) -> None:
     """Replace the file: each service's name, and since when (epoch seconds); raises OSError."""
-    fresh = folder / f"{STATE_FILE}.new"
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(json.dump({"at": now, "down": dict(down)}))
-    fresh.replace(folder / STATE_FILE)
+    state = {"at": now, "down": dict(down)}
+    replace_json(folder / STATE_FILE, folder / f"{STATE_FILE}.new", state)
 
 
 def read(folder: Path, now: float) -> dict[str, float]:

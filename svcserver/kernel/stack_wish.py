@@ -5,11 +5,11 @@ The stack checks for it every other second, and deletes it before it acts.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 
 from svcserver.kernel import json
+from svcserver.kernel.disk import replace_json
 from svcserver.kernel.recent import RECENT
 
 WISH_FILE = "stack-wish.json"
@@ -28,11 +28,7 @@ def has_stack(folder: Path, since: float) -> bool:
 
 def wish(folder: Path, what: str, now: float) -> None:
     """Ask for one of ``WISHES``; raises OSError."""
-    fresh = folder / f"{WISH_FILE}.new"
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(json.dump({"wish": what, "at": now}))
-    fresh.replace(folder / WISH_FILE)
+    replace_json(folder / WISH_FILE, folder / f"{WISH_FILE}.new", {"wish": what, "at": now})
 
 
 def take(folder: Path, now: float) -> str | None:

@@ -5,58 +5,53 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 from twisted.logger import Logger
 
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.http.crosssite import LOOPBACK_HOST, LOOPBACK_ORIGIN, is_loopback
-from svcserver.http.heads import Fault, RequestHead
+from svcserver.http.heads import Fault, Header, RequestHead
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.redaction import redact_bytes
 
 
-# Refuses requests to the relay that the local game did not send.
+# The relay refuses requests that the local game did not send.
 # Stricter than ``http.crosssite``: the game is no browser, and calls loopback by one of three
 # names. Spec: 2 §4 Launcher relay.
-@frozen
-class Denial:
-    """A refusal: status, code, and the reason for the log."""
-
-    status: int
-    code: str
-    reason: str
+def _forbidden(reason: str) -> Refuse:
+    return Refuse(403, "forbidden", reason)
 
 
-def of_fields(headers: Sequence[tuple[bytes, bytes, bytes]], upgrade: bytes) -> Denial | None:
-    """Return the refusal of a request for its fields (sent name, lower name, value), or None."""
+def _bad_request(reason: str) -> Refuse:
+    return Refuse(400, "bad_request", reason, close=True)
+
+
+def of_fields(headers: Sequence[Header], upgrade: bytes) -> Refuse | None:
+    """Return the refusal of a request for its fields, or None."""
     hosts, origins, fetched = _tell_tales(headers)
     if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
-        return Denial(403, "forbidden", "host")
+        return _forbidden("host")
     if not all(LOOPBACK_ORIGIN.fullmatch(origin) for origin in origins):
-        return Denial(403, "forbidden", "origin")
-    if fetched and not upgrade:
-        return Denial(403, "forbidden", "sec_fetch")
-    return None
+        return _forbidden("origin")
+    return _forbidden("sec_fetch") if fetched and not upgrade else None
 
 
-def refusal(
-    peer: str, method: bytes, target: bytes, upgrade: bytes, fields: Denial | None
-) -> Denial | None:
-    """Return why a request is refused, or None; ``fields`` is the result of ``of_fields``."""
+def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool) -> Refuse | None:
+    """Return the refusal of a request, or None; ``fields`` is the result of ``of_fields``."""
     if not is_loopback(peer):
-        return Denial(403, "forbidden", "peer")
+        return _forbidden("peer")
     if fields is not None:
         return fields
-    if not target.startswith(b"/"):
-        return Denial(400, "bad_request", "target")
-    if upgrade and (upgrade != b"websocket" or method != b"GET"):
-        return Denial(400, "bad_request", "upgrade")
-    return None
+    if not head.target.startswith(b"/"):
+        return _bad_request("target")
+    if head.upgrade and (head.upgrade != b"websocket" or head.method != b"GET"):
+        return _bad_request("upgrade")
+    if not plain:
+        return _bad_request("target")
+    return _bad_request("upgrade") if head.upgrade and head.has_body else None
 
 
-def _tell_tales(
-    headers: Sequence[tuple[bytes, bytes, bytes]],
-) -> tuple[list[bytes], list[bytes], bool]:
+def _tell_tales(headers: Sequence[Header]) -> tuple[list[bytes], list[bytes], bool]:
     """Return every Host, every Origin, and whether there is a Sec-Fetch header of a browser."""
     hosts: list[bytes] = []
     origins: list[bytes] = []
@@ -80,7 +75,7 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 class FieldNotes:
     """The relay's notes about a request's fields, once for all requests with the same."""
 
-    denial: Denial | None
+    refuse: Refuse | None
 
 
 @define(eq=False)
@@ -121,13 +116,9 @@ class Relay:
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         fields, line = notes_of(head)
-        denial = refusal(peer, head.method, head.target, head.upgrade, fields.denial)
-        if denial is None and not line.plain:
-            denial = Denial(400, "bad_request", "target")
-        if denial is None and head.upgrade and head.has_body:
-            denial = Denial(400, "bad_request", "upgrade")
-        if denial is not None:
-            return Refuse(denial.status, denial.code, denial.reason, close=denial.status == 400)
+        refuse = refusal(head, peer, fields.refuse, plain=line.plain)
+        if refuse is not None:
+            return refuse
         return Forward(self.upstream, "gateway", tunnel=bool(head.upgrade))
 
     def wrong(self, fault: Fault) -> Refuse:

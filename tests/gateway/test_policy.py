@@ -58,7 +58,7 @@ def ask(method: str, target: str, upgrade: str = "", key: bool = False) -> Decis
 
 
 def refused(*args: str, key: bool = False) -> tuple[int, str] | None:
-    no = ask(*args, key=key).denial
+    no = ask(*args, key=key).refuse
     return None if no is None else (no.status, no.code)
 
 
@@ -240,7 +240,7 @@ class RowTests(SynchronousTestCase):
     @proves("gateway: 403 forbidden")
     def test_the_game_server_header_is_forbidden_everywhere(self) -> None:
         self.assertEqual(refused("POST", "/heartbeat", key=True), (403, "forbidden"))
-        self.assertEqual(ask("GET", "/x", key=True).denial, policy.BAD_HEADER)
+        self.assertEqual(ask("GET", "/x", key=True).refuse, policy.BAD_HEADER)
 
     @proves("gateway: 400 bad_path")
     def test_odd_but_plain_paths_pass(self) -> None:
@@ -290,7 +290,7 @@ class RowTests(SynchronousTestCase):
         self.assertEqual(refused("TRACE", "*", key=True), (405, "method_not_allowed"))
         self.assertEqual(refused("POST", "/..", "h2c", key=True), (400, "bad_request"))
         self.assertEqual(refused("GET", "/..", key=True), (400, "bad_path"))
-        self.assertEqual(ask("GET", "/svc/api/x", key=True).denial, policy.BAD_HEADER)
+        self.assertEqual(ask("GET", "/svc/api/x", key=True).refuse, policy.BAD_HEADER)
 
     @proves(
         "gateway: /content and below",

@@ -45,7 +45,7 @@ class PublicListTests(SynchronousTestCase):
                 result = rule(
                     row.method.encode(), target, upgrade=b"", has_body=False, gameserver_key=False
                 )
-                self.assertEqual(result.denial and result.denial.reason, "admin_route", row.path)
+                self.assertEqual(result.refuse and result.refuse.reason, "admin_route", row.path)
                 closed += 1
         self.assertGreater(closed, 0)
 
@@ -63,7 +63,7 @@ class SpellingTests(SynchronousTestCase):
 
     def check(self, method: bytes, target: bytes) -> None:
         ruling = rule(method, target, upgrade=b"", has_body=False, gameserver_key=False)
-        if ruling.denial is None:
+        if ruling.refuse is None:
             try:
                 result = self.table.match(method.decode(), target.partition(b"?")[0])
             except BadPath:
