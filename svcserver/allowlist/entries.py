@@ -107,10 +107,10 @@ class OpenAddress:
 
 @define
 class Entries:
-    """The open addresses, at most ``most``, each for ``ttl_s`` after its last report.
+    """The open addresses, at most ``limit``, each for ``ttl_s`` after its last report.
 
-    One client may have a whole IPv6 network, so networks are bounded: a /64 to a sixteenth of
-    ``most`` (but at least four), a /48 to a quarter.
+    A client may have a whole IPv6 network, so networks are limited: a /64 to a sixteenth of
+    ``limit`` (but at least four), a /48 to a quarter.
     """
 
     ttl_s: float = 600.0

@@ -1,7 +1,7 @@
-"""The supported firewalls, behind one interface.
+"""The supported firewalls behind one interface.
 
-``apply`` makes a Rule hold, ``describe`` shows the exact text that would run. Closing
-is applying a Rule without addresses: the ports are shut then. Spec: 2 §4 Allowlist helper.
+``apply`` puts a Rule in force, ``describe`` returns the exact text that would run. A Rule without
+addresses closes the ports. Spec: 2 §4 Allowlist helper.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Firewall(Protocol):
     async def holds(self, rule: Rule) -> bool:
         """Return whether an applied rule still exists; raises FirewallError.
 
-        A firewall that is reloaded flushes what others put there.
+        A reload of the firewall removes the rules of other programs.
         """
 
     def describe(self, rule: Rule) -> str:
@@ -236,7 +236,7 @@ def choose(
 ) -> Firewall:
     """Return the firewall for ALLOWLIST_BACKEND; raises NoFirewall.
 
-    A dry run needs no program: a missing one is shown under its usual path.
+    A dry run needs no program and shows a missing one under its usual path.
     """
     nft = paths.nft or find("nft")
     iptables, ipset = paths.iptables or find("iptables"), paths.ipset or find("ipset")

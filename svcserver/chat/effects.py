@@ -63,11 +63,7 @@ class MakeRoom(NamedTuple):
 
 
 class SessionBound(NamedTuple):
-    """The session is bound; ping the account's other sessions, then send the client ``result``.
-
-    Of several processes each knows of the session before the client does: which of an account's
-    sessions is the oldest is then the same for everybody.
-    """
+    """Ping the account's other sessions and, once all processes know it, send ``result``."""
 
     result: Element
 

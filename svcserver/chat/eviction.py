@@ -1,8 +1,7 @@
 """The choice of a connection to close for a new one when the chat is full. Spec: 2 §4 Chat.
 
-One network that fills the chat must not keep others out: the connections of the network that
-has the most are closed first, and those not logged in before those that are. Nobody who connects
-costs a look at all the others.
+One network that fills the chat must not keep others out. Connections of the largest network are
+closed first, those not logged in before those that are. A connection never costs a scan of all.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class ByNetwork(Generic[C]):
     """Connections by network, the oldest of each first."""
 
     _of: dict[str, dict[C, None]] = field(factory=dict, init=False)
-    # how many -> the networks that have so many, those that have had so many longest first
+    # size -> the networks of that size, those that reached it first before others
     _with: dict[int, dict[str, None]] = field(factory=dict, init=False)
 
     def add(self, connection: C) -> None:
@@ -51,10 +50,7 @@ class ByNetwork(Generic[C]):
         return len(self._of.get(network, ()))
 
     def oldest_of_largest(self, but: str | None = None) -> C | None:
-        """The oldest of the network that has the most, ``but`` this one; None where there is none.
-
-        There are few different counts, at most the root of twice the connections.
-        """
+        """Return the oldest connection of the largest network, except ``but``, or None."""
         for size in sorted(self._with, reverse=True):
             for network in self._with[size]:
                 if network != but:
@@ -90,7 +86,7 @@ class Crowd(Generic[C]):
         self.players.remove(connection)
 
     def choose_to_close(self, newcomer: str) -> C | None:
-        """The one to close for a new one of this network. None: the new one is refused.
+        """Return the connection to close for a new one of this network, or None to refuse it.
 
         A player's session is closed only when no connection is still logging in, and only when its
         network then still has as many as the newcomer's.

@@ -1,7 +1,8 @@
-"""The sessions of other processes, as we were told of them: who they are and where they sit.
+"""The sessions of other processes, with their seats and rooms.
 
-What comes one by one (``Entering``, ``Gone``) is applied as it comes. A ``Here`` corrects all of
-one process: news may have been missed, or could not be told."""
+Single news (``Entering``, ``Gone``) are applied as they arrive. A ``Here`` corrects the state of
+one process, in case news was missed or could not be published.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def seat_of(session: Session) -> Seat:
 class Ghosts:
     """Sessions of other processes; ``sit`` and ``stand_up`` take and free an account's seat.
 
-    ``restate`` is called where their statuses are others than we knew.
+    ``restate`` is called with changed statuses.
     """
 
     rooms: Rooms
@@ -104,10 +105,10 @@ class Ghosts:
         return len(numbers)
 
     def correct(self, news: Here) -> None:
-        """Make of what we know of a process what it says.
+        """Apply a process's own account of its sessions.
 
-        All that it has told before stands in ``news``, or is among its ``unheard``: that we have
-        heard in its place in the order, and have let in or not as all others did.
+        Everything that it published before is in ``news`` or among its ``unheard``, which we have
+        already handled at its place in the order, like all others.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}

@@ -1,8 +1,7 @@
-"""The kinds of rooms, in a table. Spec: 2 §4 Chat, rooms.
+"""The table of room kinds. Spec: 2 §4 Chat, rooms.
 
-A new kind is a row here. Where not everybody may enter, its row asks what the game keeps in
-memory through a method of ``ports.Memberships``, and what the game keeps in its database through
-a member of ``ports.About``.
+A new kind is a row here. If not everybody may enter, its row uses a method of
+``ports.Memberships`` for state in memory, or a member of ``ports.About`` for data in the database.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ MayEnter = Callable[[Memberships, AccountId, About, str], bool]
 class RoomKind:
     """The names of a kind of rooms and who may enter.
 
-    Without ``may_enter`` every room of the kind is open to everyone. ``by_about`` marks one that
-    goes by the account's ``About``, which may be a second old: it is read again before anybody is
-    refused.
+    Without ``may_enter`` every room of the kind is open to everyone. ``by_about`` marks a rule on
+    the account's ``About``, which may be a second old and is read again before a refusal.
     """
 
     may_enter: MayEnter | None = None

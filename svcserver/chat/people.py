@@ -17,7 +17,7 @@ class Person:
 
     ``about`` was read at ``read_at`` (clock seconds). ``version`` counts the changes by signals
     since, so that an answer requested before one of them is discarded. ``readings`` numbers the
-    requests to the game; ``kept`` is the number of the one that ``about`` comes from.
+    requests to the game; ``about_number`` is the one that ``about`` comes from.
     """
 
     account: AccountId

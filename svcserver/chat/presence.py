@@ -40,7 +40,7 @@ class Elsewhere(Protocol):
 class Presences:
     """Sends presences between sessions of friends; does nothing unless CHAT_PRESENCE=1.
 
-    Each process tells those who are in it, of sessions here and elsewhere.
+    Each process notifies its own sessions, about sessions here and elsewhere.
     """
 
     people: People
@@ -104,7 +104,7 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, Status | None]]) -> None:
         """Correct the statuses of sessions elsewhere, of which the receivers are unknown.
 
-        Looks at all people here once, where any status is new.
+        Visits all people here once, if any status is new.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}

@@ -25,7 +25,7 @@ HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can ha
 class OccupantSession(Protocol):
     """The session of an occupant, in this process or a stand-in for one elsewhere."""
 
-    elsewhere: ClassVar[bool]  # another process sends it what it hears: we need not even word it
+    elsewhere: ClassVar[bool]  # another process writes to it
 
     @property
     def account(self) -> AccountId: ...
@@ -86,7 +86,7 @@ class Rooms:
     # room key -> account -> occupant
     _rooms: dict[str, dict[AccountId, Occupant]] = field(factory=dict, init=False)
     _nicks: dict[str, dict[str, AccountId]] = field(factory=dict, init=False)
-    _here: dict[str, tuple[Occupant, ...]] = field(factory=dict, init=False)  # as last looked for
+    _here: dict[str, tuple[Occupant, ...]] = field(factory=dict, init=False)  # cache of ``here``
 
     def conflict(self, room: Room, nick: str, account: AccountId) -> bool:
         """Return whether another account has that nickname in the room."""
@@ -148,9 +148,8 @@ class Rooms:
     ) -> int:
         """Deliver a line to every occupant who is not ``deaf``; returns their number.
 
-        Occupants who use the same address of the room get the same bytes. The speaker is the last
-        one, and behind: who hears an own line knows that it has left for all of this process,
-        should it end now.
+        Occupants who use the same address of the room get the same bytes. The speaker is last, so
+        that a received own line proves that the line was sent to all of this process.
         """
         key = occupant.room.key
         frames: dict[str, bytes] = {}

@@ -50,7 +50,7 @@ def parse(text: str) -> Element:
 
 
 class _FrameReader(domish.ExpatElementStream):
-    """Reads one frame; a handler that raises ends it.
+    """The parser of one frame; a handler that raises stops it.
 
     domish reads endless streams, whose root element stays empty. Here the root is the stanza, so
     it is made the current element as soon as it begins.
@@ -133,7 +133,7 @@ def content(node: Element | None) -> str:
 def element(
     namespace: str | None, name: str, *inner: Element | str, **attributes: str | None
 ) -> Element:
-    """Make an element; attributes that are None are left out, and ``from_`` is ``from``.
+    """Return an element; attributes that are None are omitted, and ``from_`` is ``from``.
 
     Without a namespace it is in that of the element around it.
     """
@@ -147,7 +147,7 @@ def element(
 
 
 def error(condition: str, kind: str) -> Element:
-    """Make an ``<error>`` of a stanza: a condition and a type of RFC 6120 8.3.2."""
+    """Return an ``<error>`` of a stanza: a condition and a type of RFC 6120 8.3.2."""
     stanza_error = StanzaError(condition, type=kind)
     stanza_error.code = None  # the number of clients before XMPP; the game knows none
     made: Element = stanza_error.getElement()
@@ -155,7 +155,7 @@ def error(condition: str, kind: str) -> Element:
 
 
 def stream_error(condition: str) -> Element:
-    """Make a ``<stream:error>``, by which the server ends the stream."""
+    """Return a ``<stream:error>``, by which the server ends the stream."""
     made = StreamError(condition).getElement()
     made.localPrefixes = {"stream": STREAMS}
     result: Element = made
@@ -163,12 +163,12 @@ def stream_error(condition: str) -> Element:
 
 
 def result(stanza_id: str, *inner: Element) -> Element:
-    """Make the answer to an iq."""
+    """Return the answer to an iq."""
     return element(CLIENT, "iq", *inner, type="result", id=stanza_id)
 
 
 def failed(stanza_id: str, condition: str, kind: str) -> Element:
-    """Make the error answer to an iq."""
+    """Return the error answer to an iq."""
     return element(CLIENT, "iq", error(condition, kind), type="error", id=stanza_id)
 
 
@@ -196,7 +196,7 @@ def text(value: str) -> str:
 
 
 def attribute(value: str) -> str:
-    """Escape ``value`` as it stands between the quotes of an attribute."""
+    """Escape ``value`` for an attribute in double quotes."""
     return value.translate(_ATTRIBUTE)
 
 

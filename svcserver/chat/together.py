@@ -14,9 +14,9 @@ from svcserver.kernel.ids import AccountId
 
 
 class Together(Protocol):
-    """Tells all processes; what is told happens in each when it comes back, in one order.
+    """The actions that are published to all processes and happen when the news comes back.
 
-    The Deferreds fire then, with False where nothing can be told.
+    The Deferreds fire then, or with False if nothing can be published.
     """
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]: ...

@@ -34,11 +34,11 @@ class Unsatisfiable(ValueError):
 def wanted(
     ranges: Sequence[bytes], if_range: Sequence[bytes], etag: str, size: int
 ) -> tuple[Span, bool]:
-    """The span to send and whether it is a partial answer (206).
+    """Return the span to send and whether the answer is partial (206).
 
-    ``ranges`` and ``if_range`` are the header values as sent. A missing Range, or an
-    If-Range that is not exactly our ETag (another ETag, a weak one, a date), means the
-    whole file. Raises Unsatisfiable.
+    ``ranges`` and ``if_range`` are the header values as sent. Without a Range, or with an If-Range
+    other than our ETag (another ETag, a weak one, a date), it is the whole file. Raises
+    Unsatisfiable.
     """
     whole = Span(0, size, size)
     if not ranges or (if_range and list(if_range) != [etag.encode()]):

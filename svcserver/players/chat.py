@@ -25,16 +25,14 @@ _OPENED = element(None, "opened")  # waited for like a stanza
 class Transport(Protocol):
     """A WebSocket that sends each text as one frame."""
 
-    def send(self, text: str) -> None:
-        """Send it."""
+    def send(self, text: str) -> None: ...
 
-    def close(self) -> None:
-        """Close the connection."""
+    def close(self) -> None: ...
 
 
 @frozen
 class Line:
-    """A received line of a room (of which ``resource`` is the speaker's nickname) or a whisper."""
+    """A received whisper or line of a room, where ``resource`` is the speaker's nickname."""
 
     is_whisper: bool
     local: str  # the room, or the account that whispers
@@ -74,7 +72,7 @@ class ChatClient:
 
     @property
     def nick(self) -> str:
-        """The nickname as the game makes it."""
+        """Return the nickname as the game builds it."""
         return f"{self.name}:{self.account}:{self.resource}"
 
     def room_address(self, room: str) -> str:
@@ -158,7 +156,7 @@ class ChatClient:
         self.send(element(None, "message", body, type=kind, to=to, id=number))
 
     def close(self) -> None:
-        """Say goodbye and hang up."""
+        """Close the stream and the connection."""
         if self.alive and self.transport is not None:
             self.send(stanza.CLOSE)
         self.ended()
@@ -172,7 +170,7 @@ class ChatClient:
     # -- what the server sends -----------------------------------------------------
 
     async def hear(self, what: str, wanted: Callable[[Element], bool]) -> Element:
-        """Wait for a stanza; silence ends the session. Acts overlap: each takes its own answer."""
+        """Wait for a matching stanza; silence ends the session."""
         if not self.alive:
             raise self.error(f"closed while {self.name} waited for {what}")
         waiter = _Waiter(wanted, what)
@@ -187,12 +185,11 @@ class ChatClient:
                 self._waiters.remove(waiter)
 
     def opened(self, transport: Transport) -> None:
-        """Begin to use the transport."""
         self.transport = transport
         self._hand(_OPENED)
 
     def arrived(self, text: str) -> None:
-        """Take a stanza: a line, a ping, or what somebody waits for."""
+        """Handle a stanza: a line, a ping or an awaited answer."""
         if not self.alive:
             return
         try:

@@ -1,4 +1,4 @@
-"""WebSocket as a client sends it, for programs whose bytes must be cheap or the same each time.
+"""WebSocket frames of a client, for programs whose bytes must be cheap or reproducible.
 
 Clients of a real network use ``players.websocket``, whose masks are random.
 """
@@ -56,7 +56,7 @@ def split(data: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
 
 @define(eq=False)
 class ChatReader:
-    """Takes the bytes of a chat's server apart: the reply to the upgrade, then frames."""
+    """The parser of a chat server's bytes: the reply to the upgrade, then frames."""
 
     client: ChatClient
     transport: Transport
@@ -65,7 +65,7 @@ class ChatReader:
     _is_open: bool = field(default=False, init=False)
 
     def feed(self, data: bytes) -> None:
-        """Tell the client what the bytes say."""
+        """Parse the bytes and call the client."""
         self._data += data
         if not self._is_open:
             head, end, rest = self._data.partition(b"\r\n\r\n")

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 
 
 class NoAnswer(Exception):
-    """The request may have counted or not: nothing came back."""
+    """No answer arrived, so the request may or may not have taken effect."""
 
 
 class Form(dict[str, str]):
@@ -28,7 +28,7 @@ class Reply:
 
     @property
     def json(self) -> Any:
-        """The body as JSON; None if it is none."""
+        """Return the body as JSON, or None if it is none."""
         try:
             return json.loads(self.body)
         except ValueError:
