@@ -101,7 +101,7 @@ def pytest_collection_finish() -> None:
 
 
 def _put_aside() -> None:
-    """What tests make may hang on a dead object of before: nothing is put aside for ever."""
+    """Collect garbage before freezing it, since test objects may hang on dead ones."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -109,7 +109,7 @@ def _put_aside() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """What is not marked ``live`` is for ``make test-fast``: no process, no PostgreSQL."""
+    """Refuse to start a process in a test that is not marked ``live``."""
     if next(_tests) % WHOLE_EVERY == 0:
         _put_aside()
     if _file != [item.path]:

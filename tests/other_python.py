@@ -40,7 +40,7 @@ def version_of(python: str) -> str:
 
 
 def candidates() -> Iterator[str]:
-    """Where Pythons are, the newest first."""
+    """Return the places where another Python may be installed."""
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
     for minor in range(NEWEST, OLDEST - 1, -1):
         name = f"python3.{minor}"

@@ -44,7 +44,7 @@ class Finding:
 
 @frozen
 class Machine:
-    """What is asked of it; a test answers instead."""
+    """The two questions to a machine, which a test answers instead."""
 
     find: Callable[[str], str | None]
     run: Callable[[list[str]], bool]
@@ -161,7 +161,7 @@ def _binds(address: str) -> bool:
 
 
 def codename() -> str:
-    """Of this machine's Debian; none where there is none."""
+    """Return the code name of the Debian release."""
     try:
         return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     except OSError:  # no Linux, or a very small one
@@ -194,7 +194,7 @@ def main() -> int:
     result = list(findings(THIS))
     for item in result:
         print(item)
-    faults = sum(bool(one.fault) and one.tests for one in result)
+    faults = sum(bool(finding.fault) and finding.tests for finding in result)
     print("all that the tests use is here" if not faults else f"{faults} missing")
     return 1 if faults else 0
 

@@ -138,12 +138,12 @@ def proofs(page: str, marked: tuple[Mark, ...]) -> dict[str, list[str]]:
     for mark in marked:
         if not mark.idle and not mark.test.startswith(LONG):
             by_row[mark.says].append(mark.test)
-    return {name: by_row[name] for name in [*(one.name for one in routes(page)), *rules(page)]}
+    return {name: by_row[name] for name in [*(route.name for route in routes(page)), *rules(page)]}
 
 
 def faults(page: str, marked: tuple[Mark, ...]) -> list[str]:
     """Return the faults of the rows and the marks, one line each."""
-    names = [*(one.name for one in routes(page)), *rules(page)]
+    names = [*(route.name for route in routes(page)), *rules(page)]
     faults_so_far = [
         f"nothing proves {row!r}" for row, tests in proofs(page, marked).items() if not tests
     ]

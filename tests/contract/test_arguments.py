@@ -25,7 +25,7 @@ from tests.support.proves import proves
 FOLDER = Path(svcserver.metagame.__file__).parent
 READS = re.compile(r"\b(?:has_)?header\(([^)]*)\)")
 OUTSIDE = {"accept", "cookie"}  # which OpenAPI has other places for
-SHOWN = {one.get("name") for one in CREDENTIALS.schemes.values()} | OUTSIDE
+SHOWN = {scheme.get("name") for scheme in CREDENTIALS.schemes.values()} | OUTSIDE
 
 
 async def _handler() -> Answer:

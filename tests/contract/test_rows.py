@@ -51,7 +51,7 @@ def _camel(name: str) -> str:
 
 
 def ours(row: Row) -> bool:
-    """What we add stands where the gateway lets nobody: beside the API, or named Dashboard…"""
+    """Return whether the row is our addition, which the gateway lets nobody reach."""
     if row.path == "/svc/api/DashboardAccounts":
         return False
     added = row.path.startswith("/svc/api/Dashboard") and row.access is Access.ADMIN_KEY

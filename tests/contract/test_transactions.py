@@ -1,4 +1,4 @@
-"""What a transaction uses of the moment is taken inside it: it may begin late and run twice."""
+"""Transactions take time and ids inside, since they may begin late and run twice."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def is_set(name: ast.Name) -> bool:
 
 
 def statements_of(function: ast.AST) -> Iterator[ast.AST]:
-    """What the function does itself, without the functions in it."""
+    """Yield the statements of a function, without those of functions inside it."""
     for child in ast.iter_child_nodes(function):
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield child

@@ -48,7 +48,7 @@ def download(folder: Path, count: int, size: int, kills: int, patience_s: float)
             most = max(most, player.most_memory())
             player.kill()
             served.hold(math.inf)
-            stored, before = written(folder, served), len(served.asked)
+            stored, before = written(folder, served), len(served.blocks)
             player = Player(folder)
             player.hears("Type get", patience_s)
             player.say("get")
@@ -88,7 +88,7 @@ def written(folder: Path, served: Served) -> dict[str, int]:
 
 def resumed(served: Served, stored: dict[str, int], before: int) -> None:
     """No byte that was written before the kill was asked for again, and no whole file."""
-    for name, start in served.asked[before:]:
+    for name, start in served.blocks[before:]:
         assert start >= stored[name], (name, start, stored[name])
         assert stored[name] < served.sizes[name], name
 

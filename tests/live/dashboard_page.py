@@ -57,7 +57,7 @@ UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
     || (one.id && document.querySelector(`label[for="${one.id}"]`))))
   .map((one) => one.outerHTML)"""
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
-TITLES = [re.compile(re.escape(one).replace(r"\*", ".*")).fullmatch for one in DIALOGS]
+TITLES = [re.compile(re.escape(title).replace(r"\*", ".*")).fullmatch for title in DIALOGS]
 WORST = (20_000, 60_000, 9_650.5)  # of the event loop in ms, and MB
 LOOKED_OVER: set[str] = set()  # the dialogs that axe has seen
 NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")

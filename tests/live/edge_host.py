@@ -49,7 +49,7 @@ class Tiny(BaseHTTPRequestHandler):
                 self.wfile.write(b"x" * 65536)
             return
         reply = {"method": self.command, "path": self.path, "headers": self.headers.items()}
-        deliveries: list[Any] = self.server.told  # type: ignore[attr-defined]
+        deliveries: list[Any] = self.server.received  # type: ignore[attr-defined]
         deliveries.append({**reply, "body": body.decode()})
         out = orjson.dumps(deliveries[-1])
         self.send_response(200)
@@ -88,7 +88,7 @@ class Host:
     gateway_port: int
     relay_port: int
     pair: Pair
-    told: list[Any]
+    received: list[Any]
     gateway: Any = None
     relay: Any = None
     logs: list[Path] = field(factory=list)
@@ -198,10 +198,10 @@ def running(
     if before:  # whoever it runs the gateway as
         key.chmod(0o644)
     tiny = Server(("127.0.0.1", 0), Tiny)
-    tiny.told = []  # type: ignore[attr-defined]
+    tiny.received = []  # type: ignore[attr-defined]
     thread = threading.Thread(target=tiny.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    host = Host(port or free_port(), free_port(), pair, tiny.told)  # type: ignore[attr-defined]
+    host = Host(port or free_port(), free_port(), pair, tiny.received)  # type: ignore[attr-defined]
     environ = _gateway(host, certificate, key, f"http://127.0.0.1:{tiny.server_port}") | more
     relaying = {
         "SVC_RELAY_PORT": str(host.relay_port),

@@ -42,7 +42,7 @@ class Owner:
     """The machine and home folder of the host, and how svcctl runs there."""
 
     home: Path  # as seen from here
-    seen: str  # the same folder, as that machine names it
+    inside: str  # the same folder, as that machine names it
     svcctl: tuple[str, ...] = (SVCCTL,)
 
     @property
@@ -52,7 +52,7 @@ class Owner:
 
     def command(self, *words: str) -> list[str]:
         """The command line of ``svcctl`` with these words and the host's folder."""
-        return [*self.svcctl, *words, f"{self.seen}/{HOST}"]
+        return [*self.svcctl, *words, f"{self.inside}/{HOST}"]
 
 
 @define
@@ -87,7 +87,7 @@ def up(owner: Owner, answers: str = "") -> Iterator[str]:
             stdout=out,
             stderr=subprocess.STDOUT,
             cwd=owner.home,
-            env={"PATH": os.environ["PATH"], "HOME": owner.seen, "LANG": "C.UTF-8"},
+            env={"PATH": os.environ["PATH"], "HOME": owner.inside, "LANG": "C.UTF-8"},
         )
         assert process.stdin is not None
         process.stdin.write(answers.encode())

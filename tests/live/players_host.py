@@ -159,7 +159,7 @@ class Running:
     """A launcher's process, and what it prints."""
 
     process: Prestarted
-    said: IO[str]
+    output: IO[str]
 
 
 @contextmanager
@@ -191,7 +191,7 @@ def launcher(home: Path, *words: str) -> Iterator[Running]:
 
 def link_of(launcher: Running) -> str:
     """The page's link, from what it prints."""
-    for line in launcher.said:
+    for line in launcher.output:
         result = re.search(r"http://127\.0\.0\.1:\d+/#[0-9a-f]+", line)
         if result:
             return result[0]

@@ -25,8 +25,8 @@ class Player:
     command: Sequence[str] = (LAUNCHER,)
     more: Mapping[str, str] = field(factory=dict)  # of the environment
     process: subprocess.Popen[str] = field(init=False)
-    said: queue.Queue[str] = field(factory=queue.Queue, init=False)
-    heard: list[str] = field(factory=list, init=False)
+    lines: queue.Queue[str] = field(factory=queue.Queue, init=False)
+    history: list[str] = field(factory=list, init=False)
     _reader: threading.Thread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -51,7 +51,7 @@ class Player:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.said.put(line)
+            self.lines.put(line)
 
     def say(self, line: str) -> None:
         """Type a line."""
@@ -65,10 +65,10 @@ class Player:
         line = ""
         while wanted not in line:
             try:
-                line = self.said.get(timeout=max(0.1, until - time.monotonic()))
+                line = self.lines.get(timeout=max(0.1, until - time.monotonic()))
             except queue.Empty:
-                raise AssertionError(f"{wanted!r} was not said after {self.heard[-5:]}") from None
-            self.heard.append(line)
+                raise AssertionError(f"{wanted!r} was not said after {self.history[-5:]}") from None
+            self.history.append(line)
 
     def most_memory(self) -> int:
         """The most bytes that were resident at once."""

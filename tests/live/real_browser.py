@@ -74,7 +74,7 @@ class Seen:
     page: Page
     look: str
     faults: list[str] = field(factory=list, init=False)
-    asked: list[str] = field(factory=list, init=False)
+    requested: list[str] = field(factory=list, init=False)
 
     def press(self, name: str | re.Pattern[str]) -> None:
         """A button."""
@@ -101,10 +101,10 @@ class Seen:
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda why: self.faults.append(str(why)))
-        page.on("request", lambda sent: self.asked.append(sent.url))
+        page.on("request", lambda sent: self.requested.append(sent.url))
         try:
             yield
         finally:
             page.context.close()
         assert [fault for fault in self.faults if "Failed to load resource" not in fault] == []
-        assert [url for url in self.asked if not url.startswith(own)] == []
+        assert [url for url in self.requested if not url.startswith(own)] == []

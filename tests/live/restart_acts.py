@@ -77,6 +77,6 @@ async def arm(me: Player, second: Player) -> None:
 
 
 ONCE: dict[str, Callable[[Player, Player], Awaitable[None]]] = {
-    one.__name__: one
-    for one in (invite, accept, part, match, befriend, unfriend, block, guild, shop, arm)
+    act.__name__: act
+    for act in (invite, accept, part, match, befriend, unfriend, block, guild, shop, arm)
 }

@@ -69,10 +69,10 @@ class Report:
     once: int = 0  # acts that must count once, among the requests
     slowest_s: float = 0.0
     lines: int = 0
-    told: int = 0  # lines that came back to their speaker
+    echoed: int = 0  # lines that came back to their speaker
     deliveries: int = 0
     doubled: int = 0
-    lost: int = 0  # of lines that the speaker was told of
+    missing: int = 0  # of lines that the speaker was told of
     came_back: int = 0  # chats that ended, and began again
     not_kept: int = 0  # players of whom the host does not hold what it has acknowledged
 
@@ -83,7 +83,7 @@ class Spoken:
 
     speaker: Person
     wanted: dict[Person, object]  # each with its connection
-    heard: Counter[Person] = field(factory=Counter)
+    received_by: Counter[Person] = field(factory=Counter)
 
 
 @define(eq=False)
@@ -173,7 +173,7 @@ class Person:
             await deferLater(town.reactor, random.uniform(0, 2 * BACK_S))
 
     async def _come(self) -> None:
-        client = client_of(self.town.reactor, self.player, partial(self.town.heard, self))
+        client = client_of(self.town.reactor, self.player, partial(self.town.received_by, self))
         client.resource, self.chat = self.resource, client
         await log_in(client, self.player)
         await enter(client, self.room)
@@ -226,11 +226,11 @@ class Town:
             wire = Wire(self.reactor, f"http://127.0.0.1:{relay.port}")
             player = Player(self.reactor, wire, f"P{number}_{hex_token(4)}")
             self.people.append(Person(player, relay, self, f"City-{number // IN_A_ROOM}"))
-        await gather([one.arrive() for one in self.people], AT_ONCE)
-        talking = [Deferred.fromCoroutine(one.talks()) for one in self.people]
+        await gather([person.arrive() for person in self.people], AT_ONCE)
+        talking = [Deferred.fromCoroutine(person.talks()) for person in self.people]
         await self._all_there
         click.echo("ready")
-        asking = [Deferred.fromCoroutine(one.asks()) for one in self.people]
+        asking = [Deferred.fromCoroutine(person.asks()) for person in self.people]
         await deferLater(self.reactor, seconds)
         await self._all_back()
         self.over = True
@@ -238,7 +238,7 @@ class Town:
             await done
         await deferLater(self.reactor, SETTLE_S)
         self._count()
-        stored = await gather([one.kept() for one in self.people], AT_ONCE)
+        stored = await gather([person.kept() for person in self.people], AT_ONCE)
         self.report.not_kept = stored.count(False)
         for person in self.people:
             await person.player.wire.close()
@@ -270,20 +270,20 @@ class Town:
         assert speaker.chat is not None
         speaker.chat.say(speaker.room, text)
 
-    def heard(self, listener: Person, line: Line) -> None:
+    def received_by(self, listener: Person, line: Line) -> None:
         if line.text in self._lines:
-            self._lines[line.text].heard[listener] += 1
+            self._lines[line.text].received_by[listener] += 1
 
     def _count(self) -> None:
         report = self.report
         for value in self._lines.values():
             report.lines += 1
-            report.deliveries += value.heard.total()
-            report.doubled += sum(times > 1 for times in value.heard.values())
-            if value.heard[value.speaker]:
-                report.told += 1
-                report.lost += sum(
-                    not value.heard[who]
+            report.deliveries += value.received_by.total()
+            report.doubled += sum(times > 1 for times in value.received_by.values())
+            if value.received_by[value.speaker]:
+                report.echoed += 1
+                report.missing += sum(
+                    not value.received_by[who]
                     for who, connection in value.wanted.items()
                     if self.strict or who.connection is connection
                 )

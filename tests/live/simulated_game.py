@@ -11,9 +11,9 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-given = {"out": str(Path(__file__).with_name("played.json"))}
-given |= dict(one.removeprefix("-").split("=", 1) for one in sys.argv[1:])
-SERVER = "http://" + given["server"]
+arguments = {"out": str(Path(__file__).with_name("played.json"))}
+arguments |= dict(word.removeprefix("-").split("=", 1) for word in sys.argv[1:])
+SERVER = "http://" + arguments["server"]
 
 
 def ask(method: str, path: str, body: bytes | None = None, **headers: str) -> dict[str, object]:
@@ -24,18 +24,18 @@ def ask(method: str, path: str, body: bytes | None = None, **headers: str) -> di
     return results
 
 
-form = {"grant_type": "exchange_code", "exchange_code": given["AUTH_PASSWORD"]}
+form = {"grant_type": "exchange_code", "exchange_code": arguments["AUTH_PASSWORD"]}
 login = ask("POST", "/account/api/oauth/token", urllib.parse.urlencode(form).encode())
 bearer = {"Authorization": f"Bearer {login['access_token']}", "Content-Type": "application/json"}
 characters = ask("GET", "/character", **bearer)
 beat = json.dumps({"state": "city", "session_id": "1"}).encode()
 ask("POST", "/heartbeat", beat, **bearer)
-with open(given["out"], "w", encoding="utf-8") as file:
+with open(arguments["out"], "w", encoding="utf-8") as file:
     json.dump({"account": login["account_id"], "characters": characters}, file)
-if "hunt" in given:
-    wish = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": given["hunt"]}
+if "hunt" in arguments:
+    request = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": arguments["hunt"]}
     time.sleep(6)  # some time in the city
-    ask("POST", "/candidate/join", json.dumps(wish).encode(), **bearer)
+    ask("POST", "/candidate/join", json.dumps(request).encode(), **bearer)
     while ask("GET", "/candidate/status", **bearer)["status"] != "IN_PROGRESS":
         time.sleep(1)
     beat = json.dumps({"map": "cora_jamima", "state": "island", "session_id": "1"}).encode()

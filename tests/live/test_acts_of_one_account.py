@@ -98,12 +98,12 @@ async def test_a_loadout_saved_during_a_rollback_is_not_lost_unseen(both: Both) 
 async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> None:
     engine = make_engine(database_url(both.database))
     ledger = Waited(ledger_for(engine, reactor, accounts=ACCOUNTS.c.id))
-    ledger.kept.startService()
+    ledger.expected.startService()
     try:
         for _ in range(ROUNDS):
             ann = await both.player()
             character = await character_of(both, ann)
-            tidy = [one(ledger, Clock(), time.time) for one in (housekeeping, forgetting)]
+            tidy = [make(ledger, Clock(), time.time) for make in (housekeeping, forgetting)]
             for entry in tidy:
                 entry.startService()
             issued = await at_once(
@@ -113,7 +113,7 @@ async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> 
                 entry.stopService()
             assert statuses(issued) == [200] * 4
             token = issued[0][1]["purchaseToken"]
-            tidy = [one(ledger, Clock(), time.time) for one in (housekeeping, forgetting)]
+            tidy = [make(ledger, Clock(), time.time) for make in (housekeeping, forgetting)]
             for entry in tidy:
                 entry.startService()
             redeemed = await at_once(
@@ -126,10 +126,10 @@ async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> 
                 entry.stopService()
             assert statuses(redeemed) == [204] * 6
             held = await both.good("GET", f"/inventory/{ann['id']}/{character}", ann)
-            stacks = {one["catalogId"]: one["quantity"] for one in held["stackedItems"]}
+            stacks = {make["catalogId"]: make["quantity"] for make in held["stackedItems"]}
             assert stacks.get(ITEM) == SIZE
     finally:
-        await maybeDeferred(ledger.kept.stopService)
+        await maybeDeferred(ledger.expected.stopService)
         engine.dispose()
     assert ledger.done == 4 * ROUNDS  # now that it has done what it was given
 
@@ -137,7 +137,7 @@ async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> 
 @isolates("owner/people: _look")
 @on_two_metagames
 async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
-    players = [one["id"] for one in await both.players(20)]
+    players = [player["id"] for player in await both.players(20)]
 
     @frozen
     class Online:
@@ -169,7 +169,7 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
 class Waited:
     """A ledger that counts what it has done."""
 
-    kept: Any
+    expected: Any
     done: int = 0
 
     def write(self, work: Any, scope: Any) -> Any:
@@ -177,4 +177,4 @@ class Waited:
             self.done += 1
             return result
 
-        return self.kept.write(work, scope).addCallback(note)
+        return self.expected.write(work, scope).addCallback(note)

@@ -34,14 +34,14 @@ pytestmark = pytest.mark.live
 class Heard(BaseHTTPRequestHandler):
     """Keeps what it is sent."""
 
-    kept: list[tuple[dict[str, str], bytes]]
+    deliveries: list[tuple[dict[str, str], bytes]]
 
     def do_GET(self) -> None:
         self.do_POST()  # who follows a redirect asks so
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
-        self.kept.append((dict(self.headers.items()), body))
+        self.deliveries.append((dict(self.headers.items()), body))
         status, moved_to = self.server.answers  # type: ignore[attr-defined]
         self.send_response(status)
         if moved_to:

@@ -43,7 +43,7 @@ class Storm:
     player: dict[str, str]
     character: str = ""
     looted: list[str] = field(factory=list)  # acknowledged transaction ids
-    asked: str = ""  # the one in flight
+    pending: str = ""  # the one in flight
     bought: list[str] = field(factory=list)
     buying: str = ""
     enough: Event = field(factory=Event)
@@ -65,7 +65,7 @@ class Storm:
             self.enough.set()
 
     def loot(self, transaction_id: str) -> None:
-        self.asked = transaction_id
+        self.pending = transaction_id
         status, _ = self.transact(transaction_id)
         assert status == 200
         self.looted.append(transaction_id)
@@ -115,10 +115,10 @@ class Storm:
         """Check that acknowledged loot is there and a repeat adds only the one in flight."""
         stacks, instances = self.held()
         assert instances >= set(self.looted)
-        assert instances <= {*self.looted, self.asked}
+        assert instances <= {*self.looted, self.pending}
         assert stacks["ORE"] == 3 * len(instances)
         assert stacks.get(ITEM, 0) >= SIZE * len(self.bought)
-        looted, bought = {*self.looted, self.asked}, {*self.bought, self.buying} - {""}
+        looted, bought = {*self.looted, self.pending}, {*self.bought, self.buying} - {""}
         for _ in range(2):
             assert {self.transact(transaction)[0] for transaction in looted} == {200}
             assert {self.redeem(transaction) for transaction in bought} <= {204}

@@ -43,7 +43,7 @@ def test_players_of_a_real_metagame_talk_whisper_and_hear_goodbye(
     with metagame(tmp_path, CHAT="1", CHAT_PORT=str(port), CHAT_PRESENCE="1") as service:
         eventually(lambda: "chat: listening on" in service.log)
         players = {name: register(service, name) for name in ("Ann_1", "Bob_1")}
-        ann, bob = (talker(hang_up, port, one, name) for name, one in players.items())
+        ann, bob = (talker(hang_up, port, player, name) for name, player in players.items())
         assert b"101" in ann.head and b"xmpp" in ann.head
         assert 'code="110"' in ann.join("City-1")
         assert 'code="110"' in bob.join("City-1")
@@ -70,8 +70,8 @@ def test_friends_and_blocks_made_over_http_reach_the_chat(service: Beside) -> No
     talkers: list[Talker] = []
     players = [register(service, name) for name in ("Ann_1", "Bob_1")]
     ann, bob = (
-        talker(talkers, service.port("CHAT_PORT"), one, f"{name}_1")
-        for one, name in zip(players, ("Ann", "Bob"), strict=True)
+        talker(talkers, service.port("CHAT_PORT"), player, f"{name}_1")
+        for player, name in zip(players, ("Ann", "Bob"), strict=True)
     )
     ann.show("away", "City-1")
     bob.show("away", "City-2")

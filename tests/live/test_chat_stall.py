@@ -43,7 +43,7 @@ def drained(talkers: list[Talker]) -> Iterator[None]:
             while wire.recv(1 << 20):
                 pass
 
-    readers = [Thread(target=drain, args=(one.wire,)) for one in talkers]
+    readers = [Thread(target=drain, args=(reader.wire,)) for reader in talkers]
     for reader in readers:
         reader.start()
     try:

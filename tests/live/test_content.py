@@ -37,7 +37,7 @@ class Metagame:
 
     def __init__(self) -> None:
         self.port = free_port()
-        self.asked = 0
+        self.requests = 0
         self.start()
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class Metagame:
                 outer.links.append(self.connection)
 
             def do_GET(self) -> None:
-                outer.asked += 1
+                outer.requests += 1
                 key = self.headers.get("x-svc-user-api-key", "")
                 name = key.removeprefix("UUK_")
                 known = name != key
@@ -252,7 +252,7 @@ def test_requests_on_one_connection_follow_each_other(content: Content) -> None:
         link.request("HEAD", FILES + "big.pak", headers=headers)
         assert link.getresponse().read() == b""
     link.close()
-    assert content.metagame.asked == 1
+    assert content.metagame.requests == 1
 
 
 @proves("one byte range per request, resumed through the gateway")

@@ -41,7 +41,7 @@ def hush(tab: Visit) -> None:
 def held(tab: Visit, reads: str) -> Iterator[list[Route]]:
     """Answer no such read until the end; gives those that came."""
     waiting: list[Route] = []
-    tab.page.route(reads, lambda one: waiting.append(one))
+    tab.page.route(reads, lambda route: waiting.append(route))
     try:
         yield waiting
     finally:

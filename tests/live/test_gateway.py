@@ -90,8 +90,8 @@ def test_one_address_that_floods_is_limited(host: Host) -> None:
 @proves("event: allowlist report after a 2xx, once per period, never waited for")
 def test_a_heartbeat_is_reported_to_the_helper(host: Host) -> None:
     host.ask("POST", "/heartbeat", "{}", Authorization="Bearer x")
-    eventually(lambda: [entry for entry in host.told if entry["path"] == "/allow"])
-    [report] = [entry for entry in host.told if entry["path"] == "/allow"]
+    eventually(lambda: [entry for entry in host.received if entry["path"] == "/allow"])
+    [report] = [entry for entry in host.received if entry["path"] == "/allow"]
     assert report["body"] == '{"ip":"127.0.0.1"}'
     assert dict(report["headers"])["X-Allowlist-Secret"] == SECRET
 

@@ -164,7 +164,7 @@ def test_two_of_them_are_a_party_and_read_what_stands_in_an_envelope(player: Com
     assert invite.sending_player_id == doras_id
     ask("parties_accept", invite.party_id, client=eve, shape="PartyPoll")
     party = ask("parties_poll", client=dora, shape="PartyPoll")
-    assert {one.player_id for one in party.player_states} == {doras_id, eves_id}
+    assert {state.player_id for state in party.player_states} == {doras_id, eves_id}
     assert ask("bounties_read", doras_id, client=dora).payload.draft_data.gold_count == 0
 
 

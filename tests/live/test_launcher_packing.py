@@ -210,7 +210,7 @@ def play_in_the_terminal(player: Player, join: str, name: str) -> None:
     player.end()
     assert player.process.returncode == 0
     [key] = json.loads((player.home / "state" / "keys.json").read_text()).values()
-    assert key not in "".join(player.heard)
+    assert key not in "".join(player.history)
 
 
 # slow: an environment made, installed into, and played from

@@ -214,8 +214,8 @@ def test_a_ban_of_addresses_reaches_whoever_plays_from_there(service: Beside) ->
     ann, bob = comes("Ann_1", "2001:db8:1:2::7"), comes("Bob_1", "2001:db8:1:2::8")
     cleo = comes("Cleo", "2001:db8:1:3::7")
     talkers = [
-        Talker(service.port("CHAT_PORT"), one["id"], name).log_in(one["token"])
-        for one, name in ((bob, "Bob_1"), (cleo, "Cleo"))
+        Talker(service.port("CHAT_PORT"), player["id"], name).log_in(player["token"])
+        for player, name in ((bob, "Bob_1"), (cleo, "Cleo"))
     ]
 
     def banned() -> bool:  # where Ann logs in from is noted behind her answer

@@ -145,7 +145,7 @@ def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
     (home / "crontab").write_text("0 1 * * * an-entry-of-the-owner\n")
     others = sorted({path.stem for path in pages()[1:]} - set(ORDER))
     for name in (*ORDER, *others):
-        mine = [one for one in shell_blocks() if one.page == f"{name}.md"]
+        mine = [block for block in shell_blocks() if block.page == f"{name}.md"]
         if mine:
             paste(home, mine, SVC_OWNER_DOOR=prestarted.door())
     [copy, *_] = (home / "backup").glob("game-*.db")

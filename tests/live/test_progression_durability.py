@@ -72,7 +72,7 @@ class Hunter:
     service: Service
     account_id: str
     granted: int = 0  # acknowledged grants; the n-th adds n
-    asked: int = 0
+    pending: int = 0
     enough: Event = field(factory=Event)
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -84,7 +84,7 @@ class Hunter:
         """Until the connection is cut."""
         try:
             for number in range(1, 200):
-                self.asked = number
+                self.pending = number
                 assert self.grant(number) == 200
                 self.granted = number
                 if number == 15:
@@ -112,13 +112,13 @@ class Hunter:
 
     def check(self) -> None:
         """All that was acknowledged is there; the retry adds what was in flight once."""
-        sums = {number * (number + 1) // 2: number for number in (self.granted, self.asked)}
+        sums = {number * (number + 1) // 2: number for number in (self.granted, self.pending)}
         reached = sums[self.progress()]
         assert self.objective() == reached
         for _ in range(3):
-            assert self.grant(self.asked) == 200
-        assert self.progress() == self.asked * (self.asked + 1) // 2
-        assert self.objective() == self.asked
+            assert self.grant(self.pending) == 200
+        assert self.progress() == self.pending * (self.pending + 1) // 2
+        assert self.objective() == self.pending
 
 
 @proves("POST /progression/:userId", "event 3: progression event log", "limit: Retry guard window")
@@ -127,10 +127,10 @@ def test_kill_9_in_a_storm_of_grants_keeps_every_grant_exactly_once(
 ) -> None:
     service.start()
     hunters = [Hunter(service, register(service, f"storm_{n}")["id"]) for n in range(6)]
-    threads = [Thread(target=one.run) for one in hunters]
+    threads = [Thread(target=hunter.run) for hunter in hunters]
     for thread in threads:
         thread.start()
-    assert all(one.enough.wait(60) for one in hunters)
+    assert all(hunter.enough.wait(60) for hunter in hunters)
     service.stop(signal.SIGKILL)
     for thread in threads:
         thread.join(60)
@@ -144,7 +144,7 @@ def test_kill_9_in_a_storm_of_grants_keeps_every_grant_exactly_once(
     with engine.connect() as tx:  # a row for each grant that was applied, and for each retry
         rows = tx.execute(select(func.count()).select_from(PROGRESSION_EVENTS)).scalar_one()
     engine.dispose()
-    applied = sum(one.asked for one in hunters)
+    applied = sum(hunter.pending for hunter in hunters)
     assert applied + 2 * len(hunters) <= rows <= applied + 3 * len(hunters)
 
 

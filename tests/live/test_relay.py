@@ -26,7 +26,7 @@ def test_another_certificate_gets_nothing_at_all(tmp_path: Path) -> None:
         for _ in range(2):
             status, _, body = host.ask("POST", "/login", "key")
             assert (status, body) == (502, b'{"error":"certificate_mismatch"}')
-        assert host.told == []
+        assert host.received == []
         host.relay.terminate()
         host.relay.wait(DEADLINE_S)
         assert host.logs[1].read_text().count(host.pair.fingerprint) == 1
@@ -55,7 +55,7 @@ def test_the_first_upload_may_be_large(tmp_path: Path) -> None:
     with running(tmp_path) as host:
         status, _, _ = host.ask("POST", "/save", "x" * 131_000)
         assert status == 200
-        assert len(host.told[0]["body"]) == 131_000
+        assert len(host.received[0]["body"]) == 131_000
 
 
 @proves("relay: check")

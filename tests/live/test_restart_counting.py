@@ -29,9 +29,9 @@ class CountingTests(SynchronousTestCase):
         town._lines["line 0"] = Spoken(people[0], dict.fromkeys(people, "first"))
         for entry in messages:
             listener: Any = entry
-            town.heard(listener, Line(False, "City-0", "Ann", "line 0"))
+            town.received_by(listener, Line(False, "City-0", "Ann", "line 0"))
         town._count()
-        return town.report.told, town.report.doubled, town.report.lost
+        return town.report.echoed, town.report.doubled, town.report.missing
 
     def test_a_line_that_all_hear_once(self) -> None:
         self.assertEqual(self.counted(self.ann, self.bob, self.cat), (1, 0, 0))

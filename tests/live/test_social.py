@@ -151,7 +151,7 @@ async def test_one_player_accepts_five_guilds(service: Joined) -> None:
 async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
     for number in range(5):
         pair = [await register(service, f"{name}_{number}") for name in ("ann", "bob")]
-        ids = [one["id"] for one in pair]
+        ids = [player["id"] for player in pair]
         paths = [f"/friends/api/public/friends/{a}/{b}" for a, b in (ids, ids[::-1])]
 
         async def ask(

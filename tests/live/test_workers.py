@@ -29,8 +29,8 @@ pytestmark = pytest.mark.live
 class Workers:
     """The two."""
 
-    one: Service
-    other: Service
+    first: Service
+    second: Service
 
 
 @contextmanager
@@ -53,23 +53,23 @@ def asked(service: Service, method: str, path: str, by: dict[str, str], body: An
 
 def test_two_processes_are_one_game(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url()) as both:
-        ann, bob = register(both.one, "Ann_1"), register(both.other, "Bob_1")
-        _, mine = asked(both.one, "POST", "/party", ann, {})
+        ann, bob = register(both.first, "Ann_1"), register(both.second, "Bob_1")
+        _, mine = asked(both.first, "POST", "/party", ann, {})
         request = {"recipientPlayerId": bob["id"]}
-        assert asked(both.one, "PUT", "/party/invite", ann, request)[0] == 200
-        _, view = asked(both.other, "GET", "/party/invites", bob)
+        assert asked(both.first, "PUT", "/party/invite", ann, request)[0] == 200
+        _, view = asked(both.second, "GET", "/party/invites", bob)
         assert [invitation["partyId"] for invitation in view["invitations"]] == [mine["partyId"]]
         accept = f"/party/invite/accept/{mine['partyId']}"
-        status, joined = asked(both.other, "PUT", accept, bob, {})
+        status, joined = asked(both.second, "PUT", accept, bob, {})
         assert status == 200
         assert joined["partyId"] == mine["partyId"]
         assert (
-            asked(both.one, "POST", "/party", ann, {})[1]
-            == asked(both.other, "POST", "/party", ann, {})[1]
+            asked(both.first, "POST", "/party", ann, {})[1]
+            == asked(both.second, "POST", "/party", ann, {})[1]
         )
-        assert asked(both.one, "POST", "/heartbeat", ann, {})[0] == 200
+        assert asked(both.first, "POST", "/heartbeat", ann, {})[0] == 200
         key = {"x-svc-user-api-key": ann["key"]}
-        status, body = both.other.ask("GET", "/svc/api/PublicOnlineStats", headers=key)
+        status, body = both.second.ask("GET", "/svc/api/PublicOnlineStats", headers=key)
         assert (status, orjson.loads(body)) == (200, {"NumActivePlayers": 1})
 
 
@@ -94,7 +94,7 @@ def talkers(
     """Players, every other one on the second process."""
     results = []
     for number in range(count):
-        player = register(both.one, f"Player_{number}")
+        player = register(both.first, f"Player_{number}")
         made = Talker(ports[number % 2], player["id"], f"Player_{number}")
         stack.callback(made.wire.close)
         results.append((player, made.log_in(player["token"])))
@@ -104,7 +104,9 @@ def talkers(
 @contextmanager
 def frozen(both: Workers) -> Iterator[None]:
     """Stop both processes; both read everything sent meanwhile afterwards."""
-    processes = [one.process for one in (both.one, both.other) if one.process is not None]
+    processes = [
+        service.process for service in (both.first, both.second) if service.process is not None
+    ]
     for item in processes:
         item.send_signal(signal.SIGSTOP)
     try:
@@ -119,7 +121,7 @@ def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
     often = {"CHAT_MESSAGE_RATE": "1000,1000"}
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(folder, **often, **environ))
-        people = [one for _, one in talkers(stack, both, ports, 4)]
+        people = [talker for _, talker in talkers(stack, both, ports, 4)]
         for talker in people:
             assert 'code="110"' in talker.join("City-1")
         with frozen(both):  # else a quick machine may be done with each before the next
@@ -175,26 +177,26 @@ def test_a_party_room_across_processes(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
         (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
-        _, mine = asked(both.one, "POST", "/party", ann, {})
+        _, mine = asked(both.first, "POST", "/party", ann, {})
         room = f"Party-{mine['partyId']}"
         assert 'code="110"' in anns.join(room)
         assert 'type="error"' in bobs.join(room)
-        asked(both.one, "PUT", "/party/invite", ann, {"recipientPlayerId": bob["id"]})
-        asked(both.other, "PUT", f"/party/invite/accept/{mine['partyId']}", bob, {})
+        asked(both.first, "PUT", "/party/invite", ann, {"recipientPlayerId": bob["id"]})
+        asked(both.second, "PUT", f"/party/invite/accept/{mine['partyId']}", bob, {})
         assert 'code="110"' in bobs.join(room)
         bobs.say(room, "here I am")
         assert "here I am" in anns.hear("<body>")
-        asked(both.one, "DELETE", f"/party/member/{bob['id']}", ann)
+        asked(both.first, "DELETE", f"/party/member/{bob['id']}", ann)
         assert 'code="307"' in bobs.hear('code="307"')
 
 
 def invites(both: Workers, ann: dict[str, str]) -> int:
     """How many of 40 she may send, by each process in turn."""
-    others = [register(both.one, f"Other_{number}") for number in range(40)]
-    asked(both.one, "POST", "/party", ann, {})
+    others = [register(both.first, f"Other_{number}") for number in range(40)]
+    asked(both.first, "POST", "/party", ann, {})
     statuses = []
     for number, friend in enumerate(others):
-        service = both.one if number % 2 else both.other
+        service = both.first if number % 2 else both.second
         request = {"recipientPlayerId": friend["id"]}
         statuses.append(asked(service, "PUT", "/party/invite", ann, request)[0])
         asked(service, "DELETE", "/party/invite", ann, request)
@@ -204,13 +206,13 @@ def invites(both: Workers, ann: dict[str, str]) -> int:
 def test_without_shared_live_state_the_rules_count_twice(tmp_path: Path) -> None:
     """The sabotage: what the next test rests on."""
     with workers(tmp_path, "memory:") as both:
-        assert invites(both, register(both.one, "Ann_1")) == 40
+        assert invites(both, register(both.first, "Ann_1")) == 40
 
 
 def test_the_rules_of_an_account_hold_across_processes(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
-        ann = register(both.one, "Ann_1")
+        ann = register(both.first, "Ann_1")
         assert invites(both, ann) == 20
         seats = []
         for number in range(3):
@@ -218,7 +220,7 @@ def test_the_rules_of_an_account_hold_across_processes(tmp_path: Path) -> None:
             stack.callback(talker.wire.close)
             seats.append(talker.log_in(ann["token"]))
         seats[0].hear("<close")
-        seats[2].whisper(register(both.one, "Bob_1")["id"], "to nobody")  # it is still there
+        seats[2].whisper(register(both.first, "Bob_1")["id"], "to nobody")  # it is still there
 
 
 AT_MOST_S = 15.0
@@ -231,13 +233,13 @@ def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -
         (_, anns), (bob, bobs) = talkers(stack, both, ports, 2)
         for player in (anns, bobs):
             assert 'code="110"' in player.join("City-1")
-        both.other.stop(signal.SIGKILL)
+        both.second.stop(signal.SIGKILL)
         with Watch() as watch:
-            statuses = [asked(both.one, "POST", "/party", bob, {})[0] for _ in range(20)]
+            statuses = [asked(both.first, "POST", "/party", bob, {})[0] for _ in range(20)]
             anns.hear('type="unavailable"')
         assert watch.seconds < AT_MOST_S
         assert set(statuses) == {200}
-        assert asked(both.one, "POST", "/heartbeat", bob, {})[0] == 200
+        assert asked(both.first, "POST", "/heartbeat", bob, {})[0] == 200
 
 
 # slow: longer than the fifteen seconds of a lease
@@ -248,7 +250,7 @@ def test_without_a_lease_a_dead_process_holds_its_seats(tmp_path: Path) -> None:
         (_, anns), (_, bobs) = talkers(stack, both, ports, 2)
         for player in (anns, bobs):
             assert 'code="110"' in player.join("City-1")
-        both.other.stop(signal.SIGKILL)
+        both.second.stop(signal.SIGKILL)
         anns.wire.settimeout(AT_MOST_S)
         with pytest.raises(TimeoutError):
             anns.hear('type="unavailable"')

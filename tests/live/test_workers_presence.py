@@ -25,7 +25,7 @@ def befriended(stack: ExitStack, folder: Path, **environ: str) -> tuple[Talker, 
     (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
     anns.show("away", "City-1")
     bobs.show("away", "City-2")
-    for service, me, item in ((both.one, ann, bob), (both.other, bob, ann)):
+    for service, me, item in ((both.first, ann, bob), (both.second, bob, ann)):
         path = f"/friends/api/public/friends/{me['id']}/{item['id']}"
         assert service.ask("POST", path, headers=bearer(me))[0] in (200, 204)
     assert "OUTBOUND" in anns.hear("xmpp-admin@")

@@ -38,20 +38,20 @@ def test_sessions_that_one_worker_ends_are_over_at_the_other_at_once(tmp_path: P
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
         (_, _), (bob, bobs) = talkers(stack, both, ports, 2)
-        cleo = register(both.one, "Cleo")
+        cleo = register(both.first, "Cleo")
         ran = svcctl(
-            "account", "promote", "Cleo", "--env-file", env_file(tmp_path, both.one.environ)
+            "account", "promote", "Cleo", "--env-file", env_file(tmp_path, both.first.environ)
         )
         assert ran.status == 0, ran.err
         owner = {"x-svc-user-api-key": cleo["key"]}
         with Watch() as watch:
             kick = "/svc/api/DashboardKick", {"Account": "Player_1"}
-            status, body = both.one.ask("POST", *kick, owner)
+            status, body = both.first.ask("POST", *kick, owner)
             assert status == 200, body
-            assert status_of(both.other, bob) == 401  # told before the kick was answered
+            assert status_of(both.second, bob) == 401  # told before the kick was answered
             assert "not-authorized" in bobs.hear("stream:error")
         assert watch.seconds < AT_MOST_S
-        assert status_of(both.one, bob) == 401
+        assert status_of(both.first, bob) == 401
         again = Talker(ports[0], bob["id"], "Player_1")
         stack.callback(again.wire.close)
         assert "<failure" in again.try_token(bob["token"])
@@ -61,7 +61,7 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path, CHAT_MESSAGE_RATE="60,60"))
         (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
-        file = env_file(tmp_path, both.one.environ)
+        file = env_file(tmp_path, both.first.environ)
         for entry in (anns, bobs):
             assert 'code="110"' in entry.join("City-1")
         for name in ("Player_0", "Player_1"):
@@ -72,12 +72,12 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
             return "not-acceptable" in talker.hear('id="1"')
 
         for entry in (anns, bobs):
-            eventually(lambda one=entry: refused(one), AT_MOST_S)
+            eventually(lambda talker=entry: refused(talker), AT_MOST_S)
         for name in ("Player_0", "Player_1"):
             assert svcctl("ban", name, "--env-file", file).status == 0
         for entry in (anns, bobs):
             entry.hear("stream:error")
-        for service in (both.one, both.other):
+        for service in (both.first, both.second):
             for player in (ann, bob):
                 eventually(lambda s=service, p=player: status_of(s, p) == 401, AT_MOST_S)
 
@@ -99,22 +99,22 @@ def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> Non
         result = talkers(stack, both, ports, 2)
         for _, item in result:
             assert 'code="110"' in item.join("City-1")
-        file, olga = env_file(tmp_path, both.one.environ), register(both.one, "Olga")
+        file, olga = env_file(tmp_path, both.first.environ), register(both.first, "Olga")
         assert svcctl("account", "promote", "Olga", "--env-file", file).status == 0
         key = {"x-svc-user-api-key": olga["key"]}
-        for number, service in enumerate((both.one, both.other)):
+        for number, service in enumerate((both.first, both.second)):
             player = result[number][0]
             assert service.ask("POST", "/heartbeat", {}, bearer(player))[0] == 200
-        for service in (both.one, both.other):
+        for service in (both.first, both.second):
             reply = first_told(service, "chat", key)
             assert (reply["connections"], reply["people"]) == (2, 2)
             assert reply["rooms"][0]["names"] == ["Player_0", "Player_1"]
             reply = orjson.loads(service.ask("GET", "/svc/api/ServerStatus", headers=key)[1])
-            assert [one["name"] for one in reply["players"]] == ["Player_0", "Player_1"]
+            assert [player["name"] for player in reply["players"]] == ["Player_0", "Player_1"]
         assert svcctl("announce", "Hunt night", "--env-file", file).status == 0
         for _, item in result:
             assert "Hunt night" in item.hear("<body>")
-        for service in (both.one, both.other):  # each has read it by itself
+        for service in (both.first, both.second):  # each has read it by itself
             eventually(lambda s=service: b"Hunt night" in s.ask("GET", "/svc-status")[1])
         for number, (_, item) in enumerate(result):
             item.say("City-1", f"line {number}")
@@ -124,8 +124,8 @@ def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> Non
 
 def test_a_new_name_shows_at_every_worker_at_once(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url()) as both:
-        ann, olga = register(both.one, "Ann_1"), register(both.one, "Olga")
-        file = env_file(tmp_path, both.one.environ)
+        ann, olga = register(both.first, "Ann_1"), register(both.first, "Olga")
+        file = env_file(tmp_path, both.first.environ)
         assert svcctl("account", "promote", "Olga", "--env-file", file).status == 0
         key = {"x-svc-user-api-key": olga["key"]}
 
@@ -134,19 +134,19 @@ def test_a_new_name_shows_at_every_worker_at_once(tmp_path: Path) -> None:
             assert status == 200
             return body
 
-        for service in (both.one, both.other):
+        for service in (both.first, both.second):
             assert b"Ann_1" in shown(service)  # and is kept there from now on
         request = {"UserId": ann["id"], "NewUsername": "Ada_1"}
-        assert both.one.ask("POST", "/svc/api/RenameUser", request, key)[0] == 200
-        for service in (both.one, both.other):
+        assert both.first.ask("POST", "/svc/api/RenameUser", request, key)[0] == 200
+        for service in (both.first, both.second):
             eventually(lambda s=service: b"Ada_1" in shown(s), AT_MOST_S)
-        assert b"Ann_1" not in shown(both.one) + shown(both.other)
+        assert b"Ann_1" not in shown(both.first) + shown(both.second)
 
 
 def test_a_lockout_holds_at_every_worker(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path, LOG_LEVEL="info"))
-        ann = register(both.one, "Ann_1")
+        ann = register(both.first, "Ann_1")
 
         def failed(port: int) -> str:
             talker = Talker(port, ann["id"], "Ann_1")
@@ -191,15 +191,15 @@ def servers_after_death(folder: Path, **sabotage: str) -> int:
         server = stack.enter_context(deploy(folder / "deploy", **held(folder / "deploy", gate)))
         there = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{server.port}"}
         both = stack.enter_context(workers(folder, fresh_url(), **there, **sabotage))
-        ann = register(both.one, "Ann_1")
-        joining = stack.enter_context(closing(HTTPConnection("127.0.0.1", both.one.port)))
+        ann = register(both.first, "Ann_1")
+        joining = stack.enter_context(closing(HTTPConnection("127.0.0.1", both.first.port)))
         head = {**bearer(ann), "Content-Type": "application/json"}
         joining.request("POST", "/candidate/join", orjson.dumps(TUTORIAL), head)
         eventually(lambda: hunts(server) == 1)  # while the answer waits for the launch
-        both.one.stop(signal.SIGKILL)
+        both.first.stop(signal.SIGKILL)
 
         def placed() -> object:
-            return (asked(both.other, "GET", "/candidate/status", ann)[1] or {}).get("serverInfo")
+            return (asked(both.second, "GET", "/candidate/status", ann)[1] or {}).get("serverInfo")
 
         def asked_again() -> bool:
             assert not placed(), "a launch was over that cannot be"

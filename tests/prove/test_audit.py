@@ -43,7 +43,7 @@ def test_the_bill_of_materials_names_every_pin_with_its_hashes(tmp_path: Path) -
     assert document["bomFormat"] == "CycloneDX"
     assert document["metadata"]["component"]["name"] == "svcserver"
     pins = re.findall(r"^([a-z0-9][^=\s]*)==([^\s]+)", RUN.read_text(), re.M)
-    listed = {(one["name"], one["version"]) for one in document["components"]}
+    listed = {(component["name"], component["version"]) for component in document["components"]}
     assert {(re.sub(r"\[.*", "", name), version) for name, version in pins} <= listed
     for component in document["components"]:
         assert component["purl"].startswith("pkg:pypi/")

@@ -43,7 +43,7 @@ class Served:
     sizes: dict[str, int]
     hashes: dict[str, str] = field(factory=dict)
     sent: Counter[str] = field(factory=Counter)
-    asked: list[tuple[str, int]] = field(factory=list)  # file, and from which byte on
+    blocks: list[tuple[str, int]] = field(factory=list)  # file, and from which byte on
     port: int = 0
     most: float = math.inf
     _told: threading.Condition = field(factory=threading.Condition, init=False)
@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
             re.match(r"bytes=(\d+)-\Z", self.headers.get("Range", "")),
         )
         start = int(request[1]) if request else 0
-        served.asked.append((name, start))
+        served.blocks.append((name, start))
         self.send_response(206 if request else 200)
         self.send_header("Content-Length", str(size - start))
         self.send_header("ETag", f'"{served.hashes[name]}"')

@@ -63,7 +63,7 @@ class ModelEngine:
             self._pushed(channel, text)
 
     def command(self, *command: Argument) -> Any:
-        words = [one if isinstance(one, bytes) else str(one).encode() for one in command]
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
         return _read(self.model.answer(self._wire, words))
 
     def ask(self, *command: Argument) -> Deferred[Any]:
@@ -71,7 +71,7 @@ class ModelEngine:
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
         if script is COMMIT:
-            compares = any(one != ANY for one in arguments[: 4 * len(keys) : 4])
+            compares = any(argument != ANY for argument in arguments[: 4 * len(keys) : 4])
             self._again = compares and not self._again
             if self._again:
                 self.refusals += 1
@@ -87,7 +87,7 @@ class ModelEngine:
         self.command("SUBSCRIBE", channel)
 
     def on_messages(
-        self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]
+        self, pushed: Pushed, joined: Callable[[], None], disconnected: Callable[[], None]
     ) -> None:
         self._pushed = pushed
         joined()
@@ -102,10 +102,10 @@ class ModelEngine:
 def _read(reply: bytes) -> Any:
     reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
     reader.feed(reply)
-    found = reader.gets()
-    if isinstance(found, EngineError):
-        raise found
-    return found
+    parsed = reader.gets()
+    if isinstance(parsed, EngineError):
+        raise parsed
+    return parsed
 
 
 @define(eq=False)
@@ -113,7 +113,7 @@ class Runs:
     """The results of each complete run of one act; all of them must be equal."""
 
     work: Work[Any]
-    seen: list[str] = field(factory=list)
+    outcomes: list[str] = field(factory=list)
 
     def __call__(self, transaction: BoardTransaction) -> Any:
         own: Any = transaction
@@ -125,12 +125,12 @@ class Runs:
         self._note(own, f"{result!r} {own.written!r} {own.news!r}")
         return result
 
-    def _note(self, transaction: Any, said: str) -> None:
+    def _note(self, transaction: Any, outcome: str) -> None:
         if not transaction.missing:  # else it has not seen all that it asked for
-            self.seen.append(said)
+            self.outcomes.append(outcome)
 
     def check(self) -> None:
-        assert len(set(self.seen)) <= 1, self.seen
+        assert len(set(self.outcomes)) <= 1, self.outcomes
 
 
 class ModelBoard(ValkeyBoard):
@@ -139,9 +139,9 @@ class ModelBoard(ValkeyBoard):
     def transact(self, work: Work[T], near: Any = ()) -> Deferred[T]:
         runs = Runs(work)
 
-        def check(given: Any) -> Any:
+        def check(result: Any) -> Any:
             runs.check()
-            return given
+            return result
 
         near_keys: tuple[Key, ...] = tuple(near)
         return ValkeyBoard.transact(self, runs, near_keys).addBoth(check)

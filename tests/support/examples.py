@@ -55,7 +55,7 @@ class Pair:
 class Examples:
     """For each row the pair that is best to read."""
 
-    kept: dict[str, Pair] = field(factory=dict)
+    pairs: dict[str, Pair] = field(factory=dict)
     _rules: dict[str, PlainRules] = field(factory=dict, init=False)
 
     def note(self, row: Row, sent: bytes, answer: Answer, meant: bool) -> None:
@@ -64,17 +64,17 @@ class Examples:
         if answer.content_type.startswith("application/json"):
             result["answered"] = _shown(encode_body(answer))
         bodies = {name: body for name, body in result.items() if body is not None}
-        pair, before = Pair(bodies, meant), self.kept.get(row.name)
+        pair, before = Pair(bodies, meant), self.pairs.get(row.name)
         if not bodies or (before is not None and pair.worth <= before.worth):
             return
         if row.name not in self._rules:
             self._rules[row.name] = PlainRules.of(row)
         if not self._rules[row.name].faults(bodies):
-            self.kept[row.name] = pair
+            self.pairs[row.name] = pair
 
     def write(self) -> None:
         """Write them, sorted, without what has the shape of a secret."""
-        result = {row: self.kept[row].bodies for row in sorted(self.kept)}
+        result = {row: self.pairs[row].bodies for row in sorted(self.pairs)}
         text = orjson.dumps(result, option=orjson.OPT_INDENT_2).decode()
         lines = [redact(IN_ADDRESS.sub("<secret>", line)) for line in text.splitlines()]
         EXAMPLES.parent.mkdir(exist_ok=True)

@@ -48,7 +48,7 @@ def ask(
 
 def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
     """Take what a fork was asked for; its command line."""
-    high = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, HIGH) for one in descriptors]
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH) for descriptor in descriptors]
     for descriptor in descriptors:
         os.close(descriptor)
     for target, source in zip(request["targets"], high, strict=True):

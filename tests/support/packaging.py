@@ -21,7 +21,7 @@ def recipes(*scripts: str) -> list[Any]:
     """New modules of these scripts, which import one another, and which nobody else finds."""
     try:
         with mock.patch.object(sys, "path", [str(PACKAGING), *sys.path]):
-            return [importlib.import_module(Path(one).stem) for one in scripts]
+            return [importlib.import_module(Path(script).stem) for script in scripts]
     finally:
         for script in PACKAGING.glob("*.py"):  # as programs they have modules of such plain names
             sys.modules.pop(script.stem, None)

@@ -36,7 +36,7 @@ from tests.support import offspring, proclist, shared
 
 REACTOR = "twisted.internet.reactor"
 NAMES = ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")
-SERVICES = (*(f"{one}.service" for one in NAMES), "stack.watch")
+SERVICES = (*(f"{name}.service" for name in NAMES), "stack.watch")
 ROOT = Path(__file__).resolve().parents[2]
 MOST_WORKERS = 64  # that wait at its door while it imports
 END_S = 20.0

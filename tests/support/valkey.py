@@ -142,7 +142,7 @@ class BlockingEngine:
         return succeed(None)
 
     def on_messages(
-        self, pushed: Pushed, joined: Callable[[], None], lost: Callable[[], None]
+        self, pushed: Pushed, joined: Callable[[], None], disconnected: Callable[[], None]
     ) -> None:
         self._pushed = pushed
         joined()

@@ -54,7 +54,7 @@ def test_the_metagame_gives_one_answer_to_each_request(tmp_path: Path) -> None:
 
 def passed(host: Host) -> list[str]:
     """The paths that have reached the upstream."""
-    return [entry["path"] for entry in host.told if not entry["path"].startswith("/allowlist")]
+    return [entry["path"] for entry in host.received if not entry["path"].startswith("/allowlist")]
 
 
 def test_gateway_and_relay_pass_on_no_hidden_request(tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ def test_gateway_and_relay_pass_on_no_hidden_request(tmp_path: Path) -> None:
         ):
             assert statuses(connect(), EMPTY + whole) == [200, 200]
             assert passed(host) == ["/svc/api/Register", "/svc-status"] * count
-            host.told.clear()
+            host.received.clear()
             assert statuses(connect(), POST + EMPTY + EMPTY + LAST) == [200, 400]
             assert passed(host) == ["/svc/api/Register"]
             assert statuses(connect(), EMPTY + EMPTY + LAST) == [400]
             assert passed(host) == ["/svc/api/Register"]
-            host.told[:] = [{"path": entry} for entry in ("/svc/api/Register", "/svc-status")]
+            host.received[:] = [{"path": entry} for entry in ("/svc/api/Register", "/svc-status")]
 
 
 @pytest.mark.parametrize("name", ["svc-content", "svc-deploy", "svc-allowlist"])

@@ -1,4 +1,4 @@
-"""As many idle connections as the gateway takes, from sixteen addresses.
+"""The most idle connections that the gateway takes, from sixteen addresses.
 
 Why processes: descriptors and the wait of a newcomer are the gateway's own.
 """

@@ -103,7 +103,7 @@ def test_grants_of_one_player_keep_nobody_else_waiting(service: Service) -> None
 
     with ThreadPoolExecutor(GRANTS) as crowd:
         storm = [crowd.submit(grant, amount) for amount in range(1, GRANTS + 1)]
-        waits = waits_s(ben.wait_s, lambda: not all(one.done() for one in storm))
+        waits = waits_s(ben.wait_s, lambda: not all(call.done() for call in storm))
         for call in storm:
             call.result()
     assert ann.progress() == GRANTS * (GRANTS + 1) // 2

@@ -127,7 +127,7 @@ def limited() -> None:
 
 # slow: hundreds of megabytes are made and read
 @pytest.mark.live
-@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda make: make.__name__)
 def test_a_hostile_backup_ends_in_one_line(
     hostile: Callable[[BinaryIO], None], tmp_path: Path
 ) -> None:

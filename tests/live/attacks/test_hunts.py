@@ -114,14 +114,16 @@ def test_three_players_have_three_game_servers_after_the_cooldown_too(tmp_path: 
 def test_a_party_has_no_more_of_them_than_it_has_members(tmp_path: Path) -> None:
     with host(tmp_path, COOLDOWN_S) as (players, games):
         leader, *members = three = [register(players, f"greedy_{n}") for n in range(3)]
-        party = [orjson.loads(players.ask("POST", "/party", {}, bearer(one))[1]) for one in three]
+        party = [
+            orjson.loads(players.ask("POST", "/party", {}, bearer(member))[1]) for member in three
+        ]
         for player in members:
             invite = {"recipientPlayerId": player["id"]}
             assert players.ask("PUT", "/party/invite", invite, bearer(leader))[0] == 200
             path = f"/party/invite/accept/{party[0]['partyId']}"
             assert players.ask("PUT", path, {}, bearer(player))[0] == 200
         join(players, leader, HUNT)
-        assert len({eventually(partial(place, players, one)) for one in three}) == 1
+        assert len({eventually(partial(place, players, member)) for member in three}) == 1
         assert len(hunts(games)) == 1
         for _ in range(3):
             ask_again(players, three)

@@ -92,7 +92,7 @@ class Silent:
     def __init__(self) -> None:
         self.listening = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.port = self.listening.getsockname()[1]
-        self.told: list[str] = []
+        self.reports: list[str] = []
         self.open: list[socket.socket] = []
         threading.Thread(target=self._take, daemon=True).start()
 
@@ -103,7 +103,7 @@ class Silent:
             received = b""
             while not received.endswith(b"}"):
                 received += first.recv(4096)
-            self.told.append(orjson.loads(received.rpartition(b"\r\n")[2])["ip"])
+            self.reports.append(orjson.loads(received.rpartition(b"\r\n")[2])["ip"])
 
 
 def floods_a_silent_helper(folder: Path) -> None:
@@ -120,8 +120,8 @@ def floods_a_silent_helper(folder: Path) -> None:
         for player in players:
             assert player.recv(4096).startswith(b"HTTP/1.1 200 ")
         heartbeat(host, "2001:db8:8::1")
-        eventually(lambda: "2001:db8:8::1" in silent.told, AT_MOST_S)
-        near = {one for one in silent.told if one.startswith("2001:db8:7:")}
+        eventually(lambda: "2001:db8:8::1" in silent.reports, AT_MOST_S)
+        near = {address for address in silent.reports if address.startswith("2001:db8:7:")}
         assert 0 < len(near) <= NETWORK_WANTED, near
 
 

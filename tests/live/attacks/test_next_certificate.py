@@ -32,14 +32,14 @@ def test_the_next_certificate_counts_and_no_third_one_does(tmp_path: Path) -> No
             )
             try:
                 await_ready(process, log)
-                before = len(host.told)
+                before = len(host.received)
                 if works:
                     with urlopen(f"http://127.0.0.1:{port}/account", timeout=DEADLINE_S) as reply:
                         assert reply.status == 200
                 else:
                     with pytest.raises(OSError):
                         urlopen(f"http://127.0.0.1:{port}/account", timeout=DEADLINE_S).close()
-                assert len(host.told) - before == int(works)
+                assert len(host.received) - before == int(works)
             finally:
                 process.terminate()
                 process.wait(DEADLINE_S)

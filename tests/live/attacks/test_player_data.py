@@ -95,7 +95,7 @@ def test_a_full_inventory_is_bounded_and_blocks_nobody(service: Service) -> None
     with ThreadPoolExecutor(READERS) as crowd:
         reads = [crowd.submit(read, number) for number in range(READERS)]
         waits = waits_s(
-            lambda: login_s(service, second), lambda: not all(one.done() for one in reads)
+            lambda: login_s(service, second), lambda: not all(read.done() for read in reads)
         )
         for first in reads:
             first.result()

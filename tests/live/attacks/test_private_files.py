@@ -56,7 +56,7 @@ def test_a_backup_of_a_host_in_use_is_one_private_file(tmp_path: Path) -> None:
                 ran = svcctl("db", "backup", copy, "--env-file", tmp_path / "metagame.env")
                 assert ran.status == 0, ran.err
     files = sorted((tmp_path / "kept").iterdir())
-    assert [one.name for one in files] == ["copy0.db", "copy1.db", "copy2.db"]  # no -wal, no -shm
+    assert [file.name for file in files] == ["copy0.db", "copy1.db", "copy2.db"]  # no -wal, no -shm
     for file in files:
         assert _mode(file) == 0o600
         with closing(sqlite3.connect(f"file:{file}?immutable=1", uri=True)) as db:

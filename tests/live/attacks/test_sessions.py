@@ -152,7 +152,7 @@ def test_a_thiefs_place_in_a_queue_ends_a_second_after_a_new_key(tmp_path: Path)
         for entry in others[2:]:
             assert service.ask("POST", "/candidate/join", HUNT, bearer(entry))[0] == 200
         eventually(lambda: expected)
-        assert expected[0] == [one["id"] for one in others]
+        assert expected[0] == [player["id"] for player in others]
 
 
 def _log_in(service: Service, key: str) -> tuple[int, bytes]:

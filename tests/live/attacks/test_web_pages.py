@@ -93,7 +93,7 @@ def test_no_page_reads_the_owners_or_the_figures(tmp_path: Path) -> None:
         figures = Service("figures", tmp_path, {}, shown)
         for request, path in ((service, "/svc/dashboard"), (figures, "/metrics")):
             only_owners_pass(
-                lambda sent, asked=request, path=path: asked.ask("GET", path, None, sent)[0],  # type: ignore[misc]
+                lambda sent, service=request, path=path: service.ask("GET", path, None, sent)[0],  # type: ignore[misc]
                 request.port,
             )
         for name, sent in pages(service.port).items():

@@ -80,7 +80,7 @@ class Saver:
 @contextmanager
 def saving(savers: list[Saver]) -> Iterator[None]:
     """All of them at once."""
-    threads = [Thread(target=one.run) for one in savers]
+    threads = [Thread(target=saver.run) for saver in savers]
     for thread in threads:
         thread.start()
     try:
@@ -114,7 +114,7 @@ def test_a_postgresql_restart_loses_no_acknowledged_save(tmp_path: Path, mode: s
             with saving(savers):
                 acknowledged(savers)
                 server.stop(mode)
-                eventually(lambda: all(set(one.statuses) - {200} for one in savers))
+                eventually(lambda: all(set(saver.statuses) - {200} for saver in savers))
                 assert service.ask("GET", "/svc-status")[0] == 200  # what needs no database
                 server.start()
                 acknowledged(savers)
@@ -148,10 +148,10 @@ def test_a_full_disk_refuses_saves_until_there_is_room(
             assert [saver.save() for _ in range(4)] == [200] * 4
         with full_at(service, os.path.getsize(tmp_path / "svc.db-wal")):
             # what was there is read, what is new is refused
-            eventually(lambda: all(one.save() != 200 for one in savers))
-            assert [one.held() for one in savers] == [one.version for one in savers]
-            assert {one.save() for one in savers} == {503}
-        assert [one.save() for one in savers] == [200] * 3
+            eventually(lambda: all(saver.save() != 200 for saver in savers))
+            assert [saver.held() for saver in savers] == [saver.version for saver in savers]
+            assert {saver.save() for saver in savers} == {503}
+        assert [saver.save() for saver in savers] == [200] * 3
         eventually(lambda: "the database cannot serve" in service.log)
         assert service.log.count("the database cannot serve") == 1, service.log
         assert "Traceback" not in service.log

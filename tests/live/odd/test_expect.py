@@ -41,7 +41,7 @@ def test_the_gateway_decides_before_the_body_is_sent(tmp_path: Path) -> None:
             reply = wait_for(connection, b"never")
         assert reply.startswith(b"HTTP/1.1 413 "), reply
         assert reply.count(b"HTTP/1.1 ") == 1
-        assert [entry["body"] for entry in host.told if entry["path"] == "/save"] == ["hello"]
+        assert [entry["body"] for entry in host.received if entry["path"] == "/save"] == ["hello"]
         host.gateway.terminate()
         host.gateway.wait(DEADLINE_S)
         with arrive(host.relay_port) as connection:
