@@ -221,17 +221,15 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         fleet=Fleet(settings.first_port, settings.last_port, settings.hunt_worker),
         host=settings.my_ip,
         is_bound=is_bound,
-        readiness=Readiness(reactor, ready, lambda: _grace_s(settings)),
+        readiness=Readiness(
+            reactor, ready, lambda: whole(0, 60_000)(settings.startup_grace_ms) / 1000
+        ),
         guard=guard,
         broken_guard=broken,
         spacing_s=settings.spacing_s,
         liveness=settings.liveness,
         saved=SavedServers(STATE.resolve()),
     )
-
-
-def _grace_s(settings: Settings) -> float:
-    return float(whole(0, 60_000)(settings.startup_grace_ms)) / 1000
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
@@ -326,10 +324,9 @@ class Watch(Service):
             log.info("game servers keep running: the next deploy server adopts them")
             self.supervisor.hand_over()
             return succeed(None)
-        return self.supervisor.stop().addBoth(self._ended)
-
-    def _ended(self, result: Any) -> Deferred[Any]:
-        return self.sweep().addCallback(lambda _: result)
+        return self.supervisor.stop().addBoth(
+            lambda result: self.sweep().addCallback(lambda _: result)
+        )
 
 
 @define(eq=False, slots=False)
@@ -345,10 +342,7 @@ class HandOver(Service):
     def startService(self) -> None:
         Service.startService(self)
         if HANG_UP is not None:
-            signal.signal(HANG_UP, self._hang_up)
-
-    def _hang_up(self, *_: Any) -> None:
-        self.reactor.callFromThread(self._leave)
+            signal.signal(HANG_UP, lambda *_: self.reactor.callFromThread(self._leave))
 
     def _leave(self) -> None:
         if self.running:  # a second signal must not interrupt the stop

@@ -247,7 +247,7 @@ class Download:
         wait_s, damaged = FIRST_WAIT_S, 0
         while True:
             before = growing.size
-            await self.in_thread(self._resume, growing)
+            await self.in_thread(growing.resume, self.progress)
             try:
                 pause = await self._try(growing)
                 if pause == 0:
@@ -268,9 +268,6 @@ class Download:
                 self._notes[file.path] = words.LINE_CUT.format(seconds=words.duration(pause))
             self.progress.bytes_done -= growing.size
             await self._sleep(pause)
-
-    def _resume(self, growing: PartialFile) -> None:
-        growing.resume(self.progress)
 
     async def _sleep(self, seconds: float) -> None:
         sleep: Deferred[None] = deferLater(self.clock, seconds)

@@ -92,7 +92,9 @@ class GameFiles:
                 lambda: self.folder.compare(listing.files, progress, thorough=thorough)
             )
         except OSError as error:
-            raise DownloadFailed(_unreadable(self.folder, error)) from error
+            reason = error.strerror or error
+            text = words.NOT_WRITABLE.format(folder=self.folder.root, why=reason)
+            raise DownloadFailed(text) from error
         return comparison
 
     async def fetch(self, key: Secret) -> None:
@@ -113,10 +115,6 @@ class GameFiles:
                 self._fetch = None
             return
         raise DownloadFailed(words.FILES_CHANGED)
-
-
-def _unreadable(folder: GameFolder, error: OSError) -> str:
-    return words.NOT_WRITABLE.format(folder=folder.root, why=error.strerror or error)
 
 
 def damage(comparison: Comparison, listing: Listing) -> str:

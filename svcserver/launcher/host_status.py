@@ -216,15 +216,14 @@ def read_news(data: Any) -> list[dict[str, str]]:
         {
             "date": _text(item.get("date"), 40),
             "title": _text(item.get("title"), 200),
-            "body": "\n".join(_text(line, LONGEST) for line in _body(item).split("\n")),
+            "body": "\n".join(_text(line, LONGEST) for line in _lines(item.get("body"))),
         }
         for item in items[:MOST_NEWS]
     ]
 
 
-def _body(item: dict[str, Any]) -> str:
-    body = item.get("body")
-    return body[:LONGEST] if isinstance(body, str) else ""
+def _lines(value: Any) -> list[str]:
+    return value[:LONGEST].split("\n") if isinstance(value, str) else [""]
 
 
 def read_branding(data: Any) -> tuple[str, list[tuple[str, str]]]:

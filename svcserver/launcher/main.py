@@ -230,7 +230,8 @@ class Program:
     def __attrs_post_init__(self) -> None:
         self.server = PageServer(self.reactor, self.page.answer)
         self.page.link = self.link
-        self.page.quit = self._quit
+        # after the page has got its reply
+        self.page.quit = lambda: self.reactor.callLater(LAST_WORDS_S, self.reactor.stop)
 
     def link(self) -> str:
         """Return a link to the page that works once; browsers never send the part after #."""
@@ -272,10 +273,6 @@ class Program:
         adding = deferToThread(links.add, over_another=has_flag)
         adding.addCallback(lambda result: log.info("{told}", told=result))
         adding.addErrback(_not_registered)
-
-    def _quit(self) -> None:
-        """End the launcher after the page has got its reply."""
-        self.reactor.callLater(LAST_WORDS_S, self.reactor.stop)
 
     def _join(self, invite: str) -> None:
         if not invite:

@@ -141,11 +141,6 @@ class PreparedChildren:
         if child is not None:
             child.kill()
 
-    def drop_all(self) -> None:
-        """Kill all waiting processes."""
-        for name in list(self._waiting):
-            self.drop(name)
-
 
 class Children(ProcessMonitor):
     """A process monitor that starts its processes one after the other.
@@ -204,7 +199,8 @@ class Children(ProcessMonitor):
         super().stopService()
         self._processes = processes
         self._stop_waiting()
-        self._prepared.drop_all()
+        for component in self.components:
+            self._prepared.drop(component.name)
         return Deferred.fromCoroutine(
             self._stop([name for name in names if name in self.protocols])
         )

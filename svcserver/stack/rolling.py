@@ -59,16 +59,13 @@ class Rolling(Service):
 
     def startService(self) -> None:
         Service.startService(self)
-        signal.signal(signal.SIGHUP, self._on_hang_up)
+        signal.signal(signal.SIGHUP, lambda *_: self.reactor.callFromThread(self.roll))
         self._write_state()
 
     def stopService(self) -> None:
         Service.stopService(self)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         (self.folder / STATE_FILE).unlink(missing_ok=True)
-
-    def _on_hang_up(self, *_: Any) -> None:
-        self.reactor.callFromThread(self.roll)
 
     def roll(self) -> Deferred[None]:
         """Restart the components one after the other."""
