@@ -80,20 +80,9 @@ class InviteTests(SynchronousTestCase):
 
     @proves("POST /svc/api/RegisterInviteCode")
     def test_an_owners_own_code_and_its_refusals(self) -> None:
-        self.assertEqual(
-            self.ask(
-                "POST", "RegisterInviteCode", json={"NewInviteCode": "friends", "Uses": 2}
-            ).status,
-            200,
-        )
-        self.assertEqual(
-            self.ask(
-                "POST",
-                "RegisterInviteCode",
-                json={"NewInviteCode": "friends", "InfiniteUses": True},
-            ).status,
-            200,
-        )
+        for uses in ({"Uses": 2}, {"InfiniteUses": True}):
+            body = {"NewInviteCode": "friends"} | uses
+            self.assertEqual(self.ask("POST", "RegisterInviteCode", json=body).status, 200)
         listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
         self.assertEqual(
             listed, [{"inviteCode": "friends", "usesRemaining": 0, "infiniteUses": True}]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import GuildChanged
-from svcserver.metagame.social.guilds.store import Founders
 from tests.metagame.social.guilds.base import Base
 from tests.support.game import GAME_SERVER_KEY, Game
-from tests.support.live import TestBoard
 from tests.support.proves import proves
 
 
@@ -327,26 +325,7 @@ class MembershipTests(Base):
         self.ack(self.validate(self.bob, "Slayers"))
 
 
-class MemoryTests(SynchronousTestCase):
-    def test_the_last_five_pairs_of_a_player_are_remembered(self) -> None:
-        live = TestBoard()
-        for number in range(6):
-            live.do(
-                lambda transaction, name=f"Name{number}": Founders(transaction).note(
-                    "ann", name, ""
-                ),
-                1.0,
-            )
-        known = [
-            live.do(
-                lambda transaction, name=f"name{number}": Founders(transaction).checked(
-                    "ann", name, None
-                )
-            )
-            for number in range(6)
-        ]
-        self.assertEqual(known, [False] + [True] * 5)
-
+class HostileTextTests(SynchronousTestCase):
     def test_a_name_with_hostile_text_is_only_refused(self) -> None:
         game = Game(self)
         ann = game.player("Ann")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
-from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.social.friends import rules as friends
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.guilds import acts
 from svcserver.metagame.social.guilds.names import Words
 from svcserver.metagame.social.guilds.rules import MAX_PLAYER_INVITES, MAY_INVITE, GuildLimits, Rank
 from svcserver.metagame.social.guilds.store import SqlGuilds, drop_invites_between
+from tests.metagame.social.machine import LedgerMachine
 from tests.support.effort import machine
-from tests.support.ledger import InstantLedger
-from tests.support.people import add_accounts
 from tests.support.proves import proves
 
 PLAYERS = [f"p{number}" for number in range(7)]
@@ -30,20 +26,8 @@ who = st.sampled_from(PLAYERS)
 
 
 @proves("state: Guild invite", "invites hidden: blocks, inviter no longer Leader or Officer")
-class GuildMachine(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.ledger = InstantLedger()
-        self.at = 1_000_000
-        self.ledger.run(lambda tx: add_accounts(tx, PLAYERS))
-
-    def teardown(self) -> None:
-        self.ledger.free()
-
-    def run_rule(self, work: Callable[[Any], Any]) -> Any:
-        with suppress(Refusal):
-            return self.ledger.run(work)
-        return None
+class GuildMachine(LedgerMachine):
+    players = PLAYERS
 
     @rule(me=who, name=st.sampled_from(NAMES), plate=st.sampled_from(PLATES))
     def invites(self, me: str, name: str, plate: str) -> None:

@@ -26,7 +26,23 @@ from svcserver.metagame.social.parties.rules import (
     Party,
     PartyInvitation,
 )
-from tests.metagame.social.parties.quota import Quota
+
+
+@define
+class PlainQuota:
+    """At most ``limit`` places per key in any ``window_s`` seconds; ``now`` is in seconds."""
+
+    limit: int
+    window_s: float
+    _taken: dict[str, list[float]] = field(factory=dict, init=False)
+
+    def take(self, key: str, now: float) -> bool:
+        """Take a place; False when none is left."""
+        taken = [at for at in self._taken.get(key, ()) if at > now - self.window_s]
+        if len(taken) >= self.limit:
+            return False
+        self._taken[key] = [*taken, now]
+        return True
 
 
 @define
@@ -40,7 +56,7 @@ class PlainParties:
     # by recipient, then by party; oldest first
     _invites: dict[AccountId, dict[str, PartyInvitation]] = field(factory=dict, init=False)
     _invited: dict[str, set[AccountId]] = field(factory=dict, init=False)  # party -> recipients
-    _sent: Quota = field(factory=lambda: Quota(MAX_SENT, SENT_S), init=False)
+    _sent: PlainQuota = field(factory=lambda: PlainQuota(MAX_SENT, SENT_S), init=False)
     _declined: dict[tuple[AccountId, AccountId], float] = field(factory=dict, init=False)
 
     # -- being there -------------------------------------------------------

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 
-from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.social.friends import rules as friends
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.slayerlinks import acts
 from svcserver.metagame.social.slayerlinks.rules import HOUR_MS, SLOTS, InviteAction, InviteAnswer
 from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks, cancel_between
+from tests.metagame.social.machine import LedgerMachine
 from tests.support.effort import machine
-from tests.support.ledger import InstantLedger
-from tests.support.people import add_accounts
 from tests.support.proves import proves
 
 PLAYERS = [f"p{number}" for number in range(5)]
@@ -26,20 +22,8 @@ slots = st.sampled_from([None, 1, 2, 3])
 
 
 @proves("state: Slayer link invite and link")
-class LinkMachine(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.ledger = InstantLedger()
-        self.at = 1_000_000
-        self.ledger.run(lambda tx: add_accounts(tx, PLAYERS))
-
-    def teardown(self) -> None:
-        self.ledger.free()
-
-    def run_rule(self, work: Callable[[Any], Any]) -> Any:
-        with suppress(Refusal):
-            return self.ledger.run(work)
-        return None
+class LinkMachine(LedgerMachine):
+    players = PLAYERS
 
     @rule(me=who, partner=who)
     def befriend(self, me: str, partner: str) -> None:

@@ -1,0 +1,33 @@
+"""The base of the state machines whose players act on an instant ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from svcserver.kernel.refusals import Refusal
+from tests.support.ledger import InstantLedger
+from tests.support.people import add_accounts
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """``at`` is the time in milliseconds; a refused rule changes nothing."""
+
+    players: ClassVar[list[str]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger = InstantLedger()
+        self.at = 1_000_000
+        self.ledger.run(lambda tx: add_accounts(tx, self.players))
+
+    def teardown(self) -> None:
+        self.ledger.free()
+
+    def run_rule(self, work: Callable[[Any], Any]) -> Any:
+        with suppress(Refusal):
+            return self.ledger.run(work)
+        return None
