@@ -45,7 +45,7 @@ def alerts() -> None:
 @host_command(alerts, "list")
 def show(host: Host, out: Out) -> None:
     """List the channels with form, topics and quiet hours."""
-    channels, wrong = read_channels(_folder(host))
+    channels, wrong = read_channels(host.need_folder())
     rows = []
     for entry in channels:
         channel = entry.channel
@@ -100,7 +100,7 @@ def add(
     """
     from svcserver.ctl.noting import noted  # as below
 
-    folder = _folder(host)
+    folder = host.need_folder()
     with noted(host, "add alerts", name[:40], reason=reason) as trace:
         lines = [*_lines(file), f"FORM={form}", *([f"URL={url}"] if url else []), *more]
         names = parse_env_file("\n".join(lines)).keys()
@@ -189,17 +189,11 @@ def test(host: Host, out: Out, name: str, reason: str) -> None:
     out.text(f"{name}: delivered in {seconds} s")
 
 
-def _folder(host: Host) -> Path:
-    if host.folder is None:
-        fail("Alerts need the host's folder. Give --config DIR.")
-    return host.folder
-
-
 def _channel(host: Host, name: str) -> Channel:
     if not is_name(name):
         fail(f"{name[:40]!r} is not a channel name. Use small letters, digits and -, at most 32.")
     try:
-        return read_channel(path_of(_folder(host), name))
+        return read_channel(path_of(host.need_folder(), name))
     except BadSetting as why:
         fail(str(why))
 

@@ -59,11 +59,7 @@ def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
     FILE is a tar.gz with the doctor's findings, versions, settings, logs and figures. It holds
     names and addresses of players: send it only to people you trust.
     """
-    folder = host.folder
-    if folder is None:
-        fail("A bundle needs the host's folder. Give --config DIR.")
-    if not any(folder.glob("*.env")):
-        fail(f"{folder} is not a host: it has no settings. Make one with svcctl init DIR.")
+    folder = host.need_folder("*.env")
     target = file or Path(time.strftime("svc-bundle-%Y%m%d-%H%M%S.tar.gz"))
     known = sorted(secrets_of(host, folder), key=len, reverse=True)
     parts = {name: without(text, known) for name, text in contents(host, folder, lines)}

@@ -127,13 +127,12 @@ def capacity(host: Host, out: Out) -> None:
 
     While no hunt runs, the memory figures of deploy.env are used.
     """
-    if host.folder is None:
-        fail("Capacity needs the host's folder. Give --config DIR.")
+    home = host.need_folder()
     if not PROCESSES.is_dir():
         fail("svcctl capacity needs /proc, so it works only on Linux.")
     settings = host.settings("deploy", Settings)
-    stack = host.variables("stack") if (host.folder / "stack.env").is_file() else {}
-    folder = host.folder / stack.get("DATA_DIR", "")  # an absolute DATA_DIR stays what it is
+    stack = host.variables("stack") if (home / "stack.env").is_file() else {}
+    folder = home / stack.get("DATA_DIR", "")  # an absolute DATA_DIR stays what it is
     hunts, worlds = _running(folder)
     measured = hunts or worlds
     begun, before, idle = time.monotonic(), usage(measured), idle_ticks()

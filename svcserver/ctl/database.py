@@ -18,6 +18,7 @@ from svcserver.db.engine import (
     SQLAlchemyError,
     database_url,
     describe,
+    is_sqlite,
     make_engine,
 )
 from svcserver.db.faults import cure_of
@@ -64,6 +65,24 @@ def transaction(engine: Engine) -> Iterator[Connection]:
     """Run a short transaction; a database error fails with one line."""
     with _one_line(engine), one_transaction(engine, WAIT_MS) as tx:
         yield tx
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """Open a connection that reads one snapshot of the whole database; fails with one line."""
+    try:
+        if is_sqlite(engine):
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
+                tx.exec_driver_sql("BEGIN")
+                yield tx
+                tx.exec_driver_sql("ROLLBACK")
+        else:
+            with engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx:
+                yield tx
+    except SQLAlchemyError as why:
+        fail(f"the database cannot be read: {describe(why)}")
+    finally:
+        engine.dispose()
 
 
 def missing(file: Path) -> tuple[str, str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 from attrs import frozen
-from sqlalchemy import Connection, Engine, MetaData, Table, func, insert, select, text
+from sqlalchemy import Connection, MetaData, Table, func, insert, select, text
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
@@ -16,10 +15,7 @@ from svcserver.ctl.database_commands import db, migrate
 from svcserver.ctl.host import Host, as_owner_of
 from svcserver.ctl.output import Out, fail
 from svcserver.db.engine import (
-    SQLAlchemyError,
     database_url,
-    describe,
-    is_sqlite,
     make_engine,
 )
 
@@ -69,7 +65,7 @@ def copy_all(source: URL, target: URL) -> dict[str, int]:
     if source == target:
         fail("SOURCE and TARGET are the same database; choose another target")
     _must_be_empty(target)
-    with _moment(database.existing(source)) as old:
+    with database.snapshot(database.existing(source)) as old:
         before = _Known.of(old)
         if before.revision is None:
             fail("SOURCE is not a host's database. Give the one of DATABASE_URL.")
@@ -85,7 +81,7 @@ def _must_be_empty(target: URL) -> None:
     file = database.file_of(target)
     if file is not None and not file.exists():
         return
-    with _moment(make_engine(target)) as tx:
+    with database.snapshot(make_engine(target)) as tx:
         for table in _Known.of(tx).tables:
             if _count(tx, table):
                 fail(f"TARGET is not empty: {table.name} has rows. Give a new database.")
@@ -148,21 +144,3 @@ def _number_on(tx: Connection, table: Table) -> None:
     if sequence is not None:
         highest = tx.execute(select(func.max(key[0]))).scalar()
         tx.execute(select(func.setval(sequence, highest or 1, highest is not None)))
-
-
-@contextmanager
-def _moment(engine: Engine) -> Iterator[Connection]:
-    """Open a connection that reads one snapshot of the whole database."""
-    try:
-        if is_sqlite(engine):
-            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
-                tx.exec_driver_sql("BEGIN")
-                yield tx
-                tx.exec_driver_sql("ROLLBACK")
-        else:
-            with engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx:
-                yield tx
-    except SQLAlchemyError as why:
-        fail(f"the database cannot be read: {describe(why)}; nothing was copied")
-    finally:
-        engine.dispose()

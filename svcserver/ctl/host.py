@@ -70,6 +70,15 @@ class Host:
         """Return a path from a setting, relative to the host's folder, where the services run."""
         return Path(text) if self.folder is None else self.folder / text
 
+    def need_folder(self, settings: str = "") -> Path:
+        """Return the host's folder, where a file matches ``settings``; fails with one line."""
+        if self.folder is None:
+            fail("This command needs the host's folder. Give --config DIR.")
+        if settings and not any(self.folder.glob(settings)):
+            missing = f"it has no settings ({settings})"
+            fail(f"{self.folder} is not a host: {missing}. Make one with svcctl init DIR.")
+        return self.folder
+
     @property
     def home(self) -> Path | None:
         """Return the folder whose owner root acts as; None if the settings have no file."""

@@ -127,11 +127,8 @@ def backup() -> None:
 
 def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
     """Return how this host's backups are made; fails with one line."""
-    if host.folder is None:
-        fail("A backup needs the host's folder. Give --config DIR.")
-    if not (host.folder / "metagame.env").is_file():
-        fail(f"{host.folder} is not a host: it has no metagame.env. Make one with svcctl init DIR.")
-    own = host.folder / WORKER_FILE
+    folder = host.need_folder("metagame.env")
+    own = folder / WORKER_FILE
     try:
         environ = with_env_file(str(own) if own.is_file() else None, {})
         settings, stack = load(BackupSettings, environ)[0], load(Stack, environ)[0]
@@ -139,8 +136,8 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
         fail(f"{own}: {why}")
     if identity is not None:
         settings = evolve(settings, identity=str(identity.absolute()))
-    data = Path(stack.data_dir or host.folder).absolute()
-    return Wanted(host, host.folder, data, (data / settings.folder).absolute(), settings)
+    data = Path(stack.data_dir or folder).absolute()
+    return Wanted(host, folder, data, (data / settings.folder).absolute(), settings)
 
 
 @host_command(backup, "now", reason=True)

@@ -29,7 +29,7 @@ from svcserver.ctl.database_commands import (
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import fail
 from svcserver.ctl.postgres import needs, pg_dump
-from svcserver.db.engine import SQLAlchemyError, describe, make_engine
+from svcserver.db.engine import make_engine
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup
 from svcserver.kernel.disk import sync_folder
@@ -180,28 +180,16 @@ def _snapshot(url: URL, target: Path) -> tuple[DatabaseCounts, str]:
         if faults := sqlite_faults(target):
             fail(f"the database is damaged: {faults[0]}; run svcctl db check")
         return count(URL.create("sqlite", database=str(target))), "sqlite"
-    engine = make_engine(url)
-    try:
-        with engine.connect().execution_options(isolation_level="REPEATABLE READ") as tx:
-            moment = str(tx.execute(text("SELECT pg_export_snapshot()")).scalar_one())
-            pg_dump(url, target, f"--snapshot={moment}")
-            return _count(tx), "postgresql"
-    except SQLAlchemyError as why:
-        fail(f"the database cannot be read: {describe(why)}")
-    finally:
-        engine.dispose()
+    with database.snapshot(make_engine(url)) as tx:
+        moment = str(tx.execute(text("SELECT pg_export_snapshot()")).scalar_one())
+        pg_dump(url, target, f"--snapshot={moment}")
+        return _count(tx), "postgresql"
 
 
 def count(url: URL) -> DatabaseCounts:
     """Return the rows of each table and a digest of all characters; fails with one line."""
-    engine = make_engine(url)
-    try:
-        with engine.connect() as tx:
-            return _count(tx)
-    except SQLAlchemyError as why:
-        fail(f"the database cannot be read: {describe(why)}")
-    finally:
-        engine.dispose()
+    with database.snapshot(make_engine(url)) as tx:
+        return _count(tx)
 
 
 _TABLES = {

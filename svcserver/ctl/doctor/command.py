@@ -45,11 +45,7 @@ def doctor(host: Host, out: Out) -> None:
 
     Nothing is changed. Each finding names its cure.
     """
-    if host.folder is None:
-        fail("The doctor needs the host's folder. Give --config DIR.")
-    if not any(host.folder.glob("*.env")):
-        fail(f"{host.folder} is not a host: it has no settings. Make one with svcctl init DIR.")
-    findings = examine(host, host.folder)
+    findings = examine(host, host.need_folder("*.env"))
     wrong = [finding for finding in findings if finding.level is Level.WRONG]
     out.data({"ok": not wrong, "findings": [as_data(finding) for finding in findings]})
     for finding in findings:
