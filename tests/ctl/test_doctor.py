@@ -15,7 +15,7 @@ from tests.support.proves import proves
 
 WRONG_PORT = "http://127.0.0.1:61009"
 FAULTS = (  # component, variable, value, fault, cure
-    ("metagame", "REGISTRATON_MODE", "OPEN", "is no setting", "write REGISTRATION_MODE in"),
+    ("metagame", "REGISTRATON_MODE", "OPEN", "is not a setting", "write REGISTRATION_MODE in"),
     ("metagame", "REGISTRATION_MODE", "Open", "nobody can register", "=INVITECODE"),
     ("deploy", "NODE_ENV", "development", "is not production", "=production in deploy.env"),
     ("metagame", "AUTH_MODE", "NONE", "AUTH_MODE must be APIKEY", "correct it in"),
@@ -216,7 +216,7 @@ class MatchingTests(DoctorCase):
 
     def test_signing_keys_of_two_pairs(self) -> None:
         self.plant("metagame", "AUTH_SIGNING_PUBKEY_B64", new_signing_keys().public)
-        self.finds("are no pair", "put both of one pair in metagame.env")
+        self.finds("are not a pair", "put both of one pair in metagame.env")
 
     def test_signing_keys_that_are_none(self) -> None:
         good = value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64")
@@ -238,7 +238,7 @@ class MatchingTests(DoctorCase):
             self.plant("metagame", "BIND_HOST", host)
             self.assertEqual(self.wrong(), [])
         self.plant("metagame", "BIND_HOST", "0.0.0.0")
-        self.finds("every stranger reaches every route", "overlay address")
+        self.finds("it is open to everybody", "overlay address")
 
     def test_a_name_without_an_address_is_a_note(self) -> None:
         unresolved = Quiet(names={"203.0.113.10": ""})

@@ -263,7 +263,7 @@ class DatabaseTests(DoctorCase):
 
     def test_an_owner_key_of_nobody(self) -> None:
         (self.folder / "owner.key").write_text("UUK_x\n")
-        self.finds("holds no key of an account", "svcctl account create")
+        self.finds("is not the key of an account", "svcctl account create")
 
     def test_no_admin_is_a_note(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as database, database:

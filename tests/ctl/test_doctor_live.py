@@ -53,7 +53,7 @@ class EngineTests(DoctorCase):
 
     def test_one_that_cuts_off_who_listens(self) -> None:
         low = "normal 0 0 0 slave 1 1 60 pubsub 33554432 1048576 60"
-        self.finds("has 1 MB of news unread", "pubsub 32mb 8mb 60", self.engine(buffers=low))
+        self.finds("with 1 MB unread", "pubsub 32mb 8mb 60", self.engine(buffers=low))
         for fine in ("33554432 8388608 60", "0 0 0"):
             self.assertEqual(self.wrong(self.engine(buffers=f"normal 0 0 0 pubsub {fine}")), [])
 

@@ -112,7 +112,7 @@ class LauncherFileTests(SynchronousTestCase):
         self.put()
         self.assertEqual(self.notes(), "")
         (self.launchers / LAUNCHER_FILE).write_bytes(BODY + b"!")
-        self.assertIn("is missing or another file's", self.notes())
+        self.assertIn("is missing or wrong", self.notes())
         env = self.folder / "content.env"
         env.write_text(env.read_text().replace("CONTENT_LAUNCHER_DIR", "# "))
         self.assertEqual(self.notes(), "")  # an owner's choice, without the page

@@ -63,7 +63,7 @@ def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequenc
         try:
             findings.extend(check(case))
         except PermissionError as error:
-            what = f"{error.filename}: {user_name(os.geteuid())} may not look at it"
+            what = f"{error.filename}: {user_name(os.geteuid())} may not read it"
             cure = "run this as root, or let the user of the host read it"
             findings.append(Finding("host", what, cure))
     return sorted(findings, key=lambda finding: finding.level is not Level.WRONG)

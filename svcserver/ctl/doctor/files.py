@@ -45,7 +45,9 @@ def certificate(case: Case) -> Iterator[Finding]:
         return
     for line in warnings:
         yield Finding.of(
-            "gateway", line, "prepare the next one with svcctl cert make, later svcctl cert switch"
+            "gateway",
+            line,
+            "prepare a new one with svcctl cert make, and later run svcctl cert switch",
         )
     if case.relay is None or not case.relay.host:
         return
@@ -54,14 +56,14 @@ def certificate(case: Case) -> Iterator[Finding]:
         yield Finding(
             "gateway",
             f"the certificate does not name {public}, which players connect to",
-            f"correct SVC_RELAY_HOST in relay.env; where {public} is right, prepare the next one "
-            f"with svcctl cert make --host {public}, later svcctl cert switch",
+            f"correct SVC_RELAY_HOST in relay.env; if {public} is right, prepare a new one "
+            f"with svcctl cert make --host {public}, and later run svcctl cert switch",
         )
     if case.relay.fingerprint and case.relay.fingerprint != fingerprint(pair.certificate):
         yield Finding(
             "relay",
             "SVC_RELAY_FINGERPRINT is not that of the gateway's certificate",
-            "put the words of svcctl cert fingerprint there",
+            "set it to the output of svcctl cert fingerprint",
         )
 
 
@@ -125,7 +127,7 @@ def game_files(case: Case) -> Iterator[Finding]:
         return
     folder, listed = case.folder / case.content.game_dir, case.folder / case.content.manifest_file
     make = f"run svcctl content manifest {config_of(case.folder)}"
-    changed = f"put it back; where you changed the game, {make}"
+    changed = f"put it back, or if you changed the game, {make}"
     try:
         manifest = load_manifest(listed)
     except BadManifest as why:
@@ -189,10 +191,10 @@ def launcher(case: Case) -> Iterator[Finding]:
         yield Finding.note("content", f"{file} cannot be read: {why.strerror}", f"chmod 644 {file}")
         return
     if not good:
-        what = f"the checksum beside {file} is missing or another file's"
-        cure = "where nobody but you can have changed it, run svcctl content launcher FILE "
+        what = f"the checksum beside {file} is missing or wrong"
+        cure = "if only you can have changed it, run svcctl content launcher FILE "
         cure += f"{config_of(case.folder)} with the file of the release, which writes both"
-        yield Finding.note("content", f"{what}, so no letter tells it", cure)
+        yield Finding.note("content", f"{what}, so invites do not name it", cure)
 
 
 def owners(case: Case) -> Iterator[Finding]:
@@ -207,7 +209,7 @@ def owners(case: Case) -> Iterator[Finding]:
         return
     name, host = user_name(_owner_of(others[0]) or 0), user_name(owner)
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    what = f"{others[0]}{more} belongs to {name}, the host to {host}: its backups and starts fail"
+    what = f"{others[0]}{more} belongs to {name}, but the host to {host}: backups and starts fail"
     yield Finding("host", what, f"chown -R {host} {case.folder}")
 
 

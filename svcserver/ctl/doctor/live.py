@@ -28,11 +28,11 @@ def live_state(case: Case) -> Iterator[Finding]:
         return
     if facts.is_open:
         what = (
-            f"the engine of LIVE_URL ({url}) takes commands without a password: every program and "
-            "user that reaches it reads the chat, speaks for players and can stop the host"
+            f"the engine of LIVE_URL ({url}) accepts commands without a password: every program "
+            "and user that reaches it can read the chat, act as players and stop the host"
         )
         cure = (
-            "write requirepass PASSWORD into its configuration and start it anew; then "
+            "write requirepass PASSWORD into its configuration and restart it; then set "
             "valkey://:PASSWORD@HOST:PORT as LIVE_URL into metagame.env and gateway.env"
         )
         yield Finding(ENGINE, what, cure)
@@ -48,7 +48,7 @@ def _version(info: Mapping[str, str]) -> Iterator[Finding]:
     version = info.get("valkey_version") or info.get("redis_version", "")
     parts = version.split(".")
     if not all(part.isdigit() for part in parts[:2]):
-        yield Finding.note(ENGINE, "the engine does not tell its version", "use Valkey")
+        yield Finding.note(ENGINE, "the engine hides its version", "use Valkey")
     elif tuple(map(int, parts[:2])) < OLDEST:
         what = f"the engine has version {version}, which lacks a command"
         yield Finding(ENGINE, what, "install Valkey, or Redis of 6.2 to 7.2")
@@ -57,16 +57,16 @@ def _version(info: Mapping[str, str]) -> Iterator[Finding]:
 def _keeping(facts: EngineFacts) -> Iterator[Finding]:
     info = facts.info
     if info.get("cluster_enabled") == "1":
-        what = "the engine is a cluster: one act of ours touches keys of several slots"
-        yield Finding(ENGINE, what, "use an engine that is none (cluster-enabled no)")
+        what = "the engine is a cluster, but one transaction needs keys of several slots"
+        yield Finding(ENGINE, what, "use an engine without cluster mode (cluster-enabled no)")
     least = _least_buffer(facts.buffers or "")
     if least is not None and least < NEWS_BUFFER:
-        what = f"the engine cuts off who has {least >> 20} MB of news unread: workers miss news"
+        what = f"the engine drops subscribers with {least >> 20} MB unread: workers lose messages"
         cure = "set client-output-buffer-limit pubsub 32mb 8mb 60 in its configuration"
         yield Finding(ENGINE, what, cure)
     policy = info.get("maxmemory_policy", SAFE_EVICTION[0])
     if policy not in SAFE_EVICTION:
-        what = f"the engine's maxmemory-policy is {policy}: it would drop parties that are in use"
+        what = f"the engine's maxmemory-policy is {policy}: it can drop parties in use"
         yield Finding(ENGINE, what, "set maxmemory-policy noeviction in its configuration")
     for name, what in (("rdb_last_bgsave_status", "save"), ("aof_last_write_status", "append")):
         if info.get(name, "ok") != "ok":

@@ -82,15 +82,16 @@ def signing_keys(case: Case) -> Iterator[Finding]:
         yield Finding("metagame", what, cure)
         return
     if private.public_key().public_numbers() != public.public_numbers():
-        what = "AUTH_SIGNING_PRIVKEY_B64 and AUTH_SIGNING_PUBKEY_B64 are no pair"
+        what = "AUTH_SIGNING_PRIVKEY_B64 and AUTH_SIGNING_PUBKEY_B64 are not a pair"
         yield Finding("metagame", what + ": no token is accepted", cure)
     for number, text in enumerate(case.metagame.verify_keys, start=1):
         if number > MAX_FURTHER or not _is_public_key(text):
             what = f"AUTH_VERIFY_KEYS_B64: key {number} is not used"
             yield Finding(
                 "metagame",
-                what + (": there are too many" if number > MAX_FURTHER else ": it is no PEM key"),
-                "take that one out of the list",
+                what
+                + (": there are too many" if number > MAX_FURTHER else ": it is not a PEM key"),
+                "remove it from the list",
             )
 
 
@@ -110,7 +111,7 @@ def shielding(case: Case) -> Iterator[Finding]:
     if not is_private(host) and not _here(host):
         yield Finding(
             "metagame",
-            f"BIND_HOST is {host} and there is no gateway: every stranger reaches every route",
+            f"BIND_HOST is {host} and there is no gateway: it is open to everybody",
             "set BIND_HOST to this machine's overlay address, or make a public host",
         )
 
@@ -123,14 +124,14 @@ def _launch_keys(case: Case) -> Iterator[Finding]:
         yield Finding.note(
             "deploy",
             "game servers share one key, which the machine's process list shows",
-            "GAMESERVER_LAUNCH_KEYS=1 gives each launch its own, which ends with it",
+            "GAMESERVER_LAUNCH_KEYS=1 gives each launch its own key",
         )
     elif not case.metagame.deployserver_url:
         yield Finding(
             "metagame",
             "DEPLOYSERVER_URL is not set, and GAMESERVER_LAUNCH_KEYS=1 in deploy.env:"
             " no game server's key can be checked",
-            "set it to such as 127.0.0.1:61001, or GAMESERVER_LAUNCH_KEYS=0",
+            "set it to an address like 127.0.0.1:61001, or GAMESERVER_LAUNCH_KEYS=0",
         )
 
 
@@ -162,7 +163,7 @@ def upstreams(case: Case) -> Iterator[Finding]:
         yield Finding(
             "metagame",
             "DEPLOYSERVER_URL is not host:port: no hunt or city starts",
-            "set it to such as 127.0.0.1:61001, without http://",
+            "set it to an address like 127.0.0.1:61001, without http://",
         )
 
 

@@ -104,7 +104,7 @@ def _game_ports(case: Case) -> Iterator[Finding]:
             and str(case.folder / deploy.binary) in holder.words
         ):
             what = f"a game server still runs on UDP port {port} (process {holder.pid})"
-            cure = "start the deploy server, which takes it over; where it is another host's, "
+            cure = "start the deploy server, which takes it over; if it is another host's, "
             yield Finding("deploy", what, f"{cure}change PORT_RANGE_BEGIN")
         else:
             cure = f"{_ended(holder, port, 'lu')}, or change PORT_RANGE_BEGIN"
@@ -212,7 +212,7 @@ def room(case: Case) -> Iterator[Finding]:
     what = f"the disk of {case.folder} has {space.free // MB} MB left"
     reserve = case.metagame.disk_reserve_mb * MB if case.metagame is not None else 0
     if space.free < max(LEAST_DISK, reserve):
-        yield Finding("host", f"{what}: soon nothing can be saved", "make room")
+        yield Finding("host", f"{what}: saving will soon fail", "make room")
     elif space.free < LOW_DISK * space.total:
         yield Finding.note("host", what, "make room before it is full")
     yield from _open_files(case)
@@ -239,7 +239,7 @@ def _memory(case: Case) -> Iterator[Finding]:
     if all(text.isdigit() for text in figures) and sum(map(int, figures)) * MB > total:
         yield Finding.note(
             "deploy",
-            f"the machine has {total // MB} MB of memory: the guard lets no game server start",
+            f"the machine has {total // MB} MB of memory: the memory guard blocks all game servers",
             "lower GAMESERVER_MIN_FREE_MB and GAMESERVER_STARTUP_MB, or add memory",
         )
 
@@ -255,10 +255,10 @@ def firewall(case: Case) -> Iterator[Finding]:
         yield Finding.of("allowlist", str(why), "install nftables")
         return
     if helper.dry_run:
-        what = "ALLOWLIST_DRY_RUN is 1: it opens and shuts no port"
+        what = "ALLOWLIST_DRY_RUN is 1: no port is opened or closed"
         yield Finding.note("allowlist", what, "set it to 0 once it may change the firewall")
     elif helper.backend == "none":
-        what = "ALLOWLIST_BACKEND is none: it opens and shuts no port"
+        what = "ALLOWLIST_BACKEND is none: no port is opened or closed"
         yield Finding("allowlist", what, "set ALLOWLIST_BACKEND=auto in allowlist.env")
     elif not case.machine.may_change_firewall() and not _helps(case, helper.bind_host):
         cure = "start it by the systemd unit, or as root"

@@ -49,13 +49,13 @@ def settings(case: Case) -> Iterator[Finding]:
             yield Finding.note(
                 name,
                 f"there is no {name}.env",
-                "right when another host runs it or nobody needs it",
+                "this is fine if another host runs it or nobody needs it",
             )
             continue
         try:
             case.variables[name] = case.host.variables(name)
         except Failed as why:
-            yield Finding.of(name, why.message, "put the file right")
+            yield Finding.of(name, why.message, "correct the file")
             continue
         yield from _unknown(case, name)
     with chdir(case.folder):  # the working directory of the services
@@ -71,7 +71,7 @@ def _unknown(case: Case, name: str) -> Iterator[Finding]:
     for word in sorted(set(case.variables[name]) - known):
         near = difflib.get_close_matches(word, known, 1, ALIKE)
         if near:
-            yield Finding(name, f"{word} is no setting", f"write {near[0]} in {case.file(name)}")
+            yield Finding(name, f"{word} is not a setting", f"write {near[0]} in {case.file(name)}")
 
 
 def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
@@ -120,7 +120,9 @@ def _registration(mode: str | None) -> Iterator[Finding]:
         )
     elif mode == "OPEN":
         yield Finding.note(
-            "metagame", "anybody may register", "REGISTRATION_MODE=INVITECODE wants an invite"
+            "metagame",
+            "anybody may register",
+            "set REGISTRATION_MODE=INVITECODE to require an invite",
         )
 
 

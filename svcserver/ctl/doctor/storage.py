@@ -66,7 +66,7 @@ def _file(case: Case, file: Path) -> Iterator[Finding]:
             yield Finding("database", *hindrance)
             return
         if file.stat().st_size > migrations.LOOKED_THROUGH:
-            what = f"{file} is large: not read through"
+            what = f"{file} is large and was not checked"
             yield Finding.note("database", what, "run svcctl db check")
             return
         faults = sqlite_faults(file)
@@ -105,7 +105,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
     cure = f"run svcctl db upgrade {config_of(case.folder)}; the metagame does it at its start"
     revision = revisions.present(tx)
     if revision is None:
-        restore = "where this host had players, correct DATABASE_URL or restore a backup; else"
+        restore = "if this host had players, correct DATABASE_URL or restore a backup; else"
         yield Finding("database", "it is empty", f"{restore} {cure}")
         return
     newer = revisions.newer(tx)
@@ -145,7 +145,7 @@ def workers(case: Case) -> Iterator[Finding]:
 def told(case: Case) -> Iterator[Finding]:
     """Find channels for alerts that do not work, or have no signature."""
     for wrong in read_channels(case.folder)[1]:
-        nobody = "correct it: by this channel nobody is told of anything"
+        nobody = "correct it: no alert reaches this channel"
         cure = "add the line; until then alerts are sent as before" if UNSIGNED in wrong else nobody
         yield Finding.note("alerts", wrong, cure)
 
@@ -186,7 +186,7 @@ def _accounts(case: Case, accounts: SqlAccounts) -> Iterator[Finding]:
         if accounts.by_key(key) is None:
             yield Finding(
                 "host",
-                f"{case.folder / OWNER_KEY} holds no key of an account: it opens nothing",
+                f"{case.folder / OWNER_KEY} is not the key of an account",
                 "make an account (svcctl account create NAME --owner) and put its key there",
             )
 
@@ -199,7 +199,7 @@ def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
     except BadKey:
         return  # matching.signing_keys says so
     if until is None:
-        what = "it still signs with the key from before svcctl keys rotate"
+        what = "it still signs with the old key of svcctl keys rotate"
         yield Finding.note("metagame", what, "restart it")
     elif until.timestamp() <= case.machine.wall_clock():
         what = "AUTH_VERIFY_KEYS_B64 holds keys whose last tokens have expired"
@@ -216,7 +216,7 @@ def clock(case: Case) -> Iterator[Finding]:
     if behind > ALLOWED_SLIP_S:
         yield Finding(
             "host",
-            f"the clock is behind its own files by {behind:.0f} s: tokens, which live a day, "
-            "are refused or live too long",
+            f"the clock is behind its own files by {behind:.0f} s: tokens are refused "
+            "or valid too long",
             "set the clock (timedatectl set-ntp true)",
         )
