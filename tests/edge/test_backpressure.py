@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.upstream import Connection, Pool
 from svcserver.http.connection import IN_A_ROW
-from tests.edge.wires import OK, Edge, gateway, relay, run
+from tests.edge.wires import OK, Edge, gateway, relay, run, sent
 from tests.support.proves import proves
 
 H = b"Host: localhost\r\n"
@@ -23,8 +23,7 @@ REFUSED = b"HTTP/1.1 403 "
 class SlowReaderTests(SynchronousTestCase):
     @proves("limit: back-pressure end to end")
     def test_no_request_is_passed_on_before_the_answers_are_read(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         wire.producer.pauseProducing()
         edge.upstream.say(OK)
         wire.protocol.dataReceived(GET + GET)
@@ -56,8 +55,7 @@ class SlowReaderTests(SynchronousTestCase):
         self.assertEqual(wire.take().count(REFUSED), 3_000)
 
     def test_it_is_not_waited_for_for_ever(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         wire.producer.pauseProducing()
         edge.upstream.say(OK)
         run(edge.clock, 67)
@@ -93,8 +91,7 @@ class SlowReaderTests(SynchronousTestCase):
 
 class TurnTests(SynchronousTestCase):
     def test_a_row_of_refusals_gives_others_their_turn(self) -> None:
-        edge = gateway()
-        wire = edge.send(CLOSED * (3 * IN_A_ROW))
+        edge, wire = sent(gateway(), CLOSED * (3 * IN_A_ROW))
         self.assertEqual(wire.take().count(REFUSED), IN_A_ROW)
         wire.protocol.dataReceived(CLOSED)
         self.assertEqual(wire.take(), b"")
@@ -103,8 +100,7 @@ class TurnTests(SynchronousTestCase):
         self.assertEqual(wire.take().count(REFUSED), 2 * IN_A_ROW + 1)
 
     def test_a_half_close_loses_no_turn(self) -> None:
-        edge = gateway()
-        wire = edge.send(CLOSED * (2 * IN_A_ROW))
+        edge, wire = sent(gateway(), CLOSED * (2 * IN_A_ROW))
         wire.protocol.readConnectionLost()
         self.assertFalse(wire.over)
         edge.clock.advance(0)
@@ -112,8 +108,7 @@ class TurnTests(SynchronousTestCase):
         self.assertTrue(wire.over)
 
     def test_who_leaves_takes_its_turn_along(self) -> None:
-        edge = gateway()
-        wire = edge.send(CLOSED * (2 * IN_A_ROW))
+        edge, wire = sent(gateway(), CLOSED * (2 * IN_A_ROW))
         wire.abortConnection()
         self.successResultOf(edge.factory.stop(0))
         self.assertEqual(edge.clock.getDelayedCalls(), [])

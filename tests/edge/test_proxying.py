@@ -6,7 +6,7 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.http import heads
-from tests.edge.wires import GET, OK, SECRET, H, chunked, gateway, relay, run, status
+from tests.edge.wires import GET, OK, SECRET, H, chunked, gateway, relay, run, sent, status
 from tests.support.proves import proves
 
 
@@ -42,8 +42,7 @@ class HeaderTests(SynchronousTestCase):
 
     @proves("gateway: X-Powered-By and X-Svc-Gateway removed")
     def test_answers_lose_what_only_concerns_the_upstream(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         edge.upstream.say(
             b"HTTP/1.1 200 Very Fine\r\nX-Powered-By: x\r\nX-Svc-Gateway: s\r\nSet-Cookie: a\r\n"
             b"Set-Cookie: b\r\nKeep-Alive: 5\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\n"
@@ -65,8 +64,7 @@ class HeaderTests(SynchronousTestCase):
                 searched.append(len(buffer) - at)
 
         self.patch(heads, "_BARE_LF", LineFeeds())
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         interim = b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
         final = b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 2_000 + b"\r\nContent-Length: 0\r\n\r\n"
         searched.clear()
@@ -87,8 +85,7 @@ class HeaderTests(SynchronousTestCase):
 
     @proves("relay: forwards every request unchanged")
     def test_head_keeps_the_length_and_has_no_body(self) -> None:
-        edge = relay()
-        wire = edge.send(b"HEAD /g HTTP/1.1\r\n" + H + b"\r\n" + GET)
+        edge, wire = sent(relay(), b"HEAD /g HTTP/1.1\r\n" + H + b"\r\n" + GET)
         edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 77\r\n\r\n")
         self.assertIn(b"Content-Length: 77\r\n\r\n", wire.take())
         edge.upstream.say(OK)
@@ -113,8 +110,7 @@ class FramingTests(SynchronousTestCase):
         self.assertFalse(wire.over)
 
     def test_an_old_client_gets_no_chunks(self) -> None:
-        edge = gateway()
-        wire = edge.send(b"GET /g HTTP/1.0\r\n" + H + b"\r\n")
+        edge, wire = sent(gateway(), b"GET /g HTTP/1.0\r\n" + H + b"\r\n")
         edge.upstream.say(
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(b"ab") + b"0\r\n\r\n"
         )
@@ -122,8 +118,7 @@ class FramingTests(SynchronousTestCase):
         self.assertEqual(wire.ended, "closed")
 
     def test_an_answer_until_the_end_becomes_chunks(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         edge.upstream.say(b"HTTP/1.0 200 OK\r\n\r\nabc")
         edge.upstream.wires[-1].loseConnection()
         self.assertTrue(
@@ -142,28 +137,26 @@ class FramingTests(SynchronousTestCase):
             b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000,
         ):
             with self.subTest(bad=bad[:60]):
-                edge = gateway()
-                wire = edge.send(GET)
+                edge, wire = sent(gateway(), GET)
                 edge.upstream.say(bad)
                 self.assertEqual(status(wire.take()), 502)
                 self.assertTrue(edge.upstream.wires[-1].ended)
 
     def test_what_follows_an_answer_unasked_ends_that_upstream(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         edge.upstream.say(OK + OK)
         self.assertEqual(wire.take().count(b"200 OK"), 1)
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
     def test_interim_answers_stay_here(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         edge.upstream.say(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nA: b\r\n\r\n" + OK)
         self.assertEqual(wire.take(), OK)
 
     def test_pipelined_requests_are_answered_in_order(self) -> None:
-        edge = gateway()
-        wire = edge.send(b"".join(b"GET /%d HTTP/1.1\r\n" % n + H + b"\r\n" for n in range(5)))
+        edge, wire = sent(
+            gateway(), b"".join(b"GET /%d HTTP/1.1\r\n" % n + H + b"\r\n" for n in range(5))
+        )
         for n in range(5):
             self.assertEqual(len(edge.upstream.seen()), n + 1)
             edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % n)
@@ -172,8 +165,7 @@ class FramingTests(SynchronousTestCase):
         self.assertEqual(len(edge.upstream.wires), 1)
 
     def test_a_pipelined_flood_waits_outside(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         wire.protocol.dataReceived(GET * 3_000)
         self.assertTrue(wire.paused)
         edge.upstream.always = OK
@@ -183,16 +175,14 @@ class FramingTests(SynchronousTestCase):
 
     @proves("relay: forwards every request unchanged")
     def test_half_closed_clients_get_their_answer(self) -> None:
-        edge = relay()
-        wire = edge.send(GET)
+        edge, wire = sent(relay(), GET)
         wire.protocol.readConnectionLost()
         edge.upstream.say(OK)
         self.assertTrue(wire.take().endswith(b"ok"))
         self.assertEqual(wire.ended, "closed")
 
     def test_half_closed_clients_get_every_answer_they_asked_for(self) -> None:
-        edge = relay()
-        wire = edge.send(GET + GET + b"GET /half")
+        edge, wire = sent(relay(), GET + GET + b"GET /half")
         wire.protocol.readConnectionLost()
         edge.upstream.say(OK)
         self.assertFalse(wire.over)
@@ -292,8 +282,7 @@ class UpstreamTests(SynchronousTestCase):
 
     @proves("gateway: 502, 504 bad_gateway, upstream_timeout")
     def test_a_reset_after_the_head_cuts(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
         edge.upstream.wires[0].abortConnection()
         self.assertEqual(wire.ended, "cut")
@@ -323,8 +312,7 @@ class UpstreamTests(SynchronousTestCase):
         self.assertTrue(edge.upstream.wires[0].ended)
 
     def test_a_client_that_leaves_takes_its_upstream_with_it(self) -> None:
-        edge = gateway()
-        wire = edge.send(GET)
+        edge, wire = sent(gateway(), GET)
         wire.abortConnection()
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
@@ -340,8 +328,7 @@ class UpstreamTests(SynchronousTestCase):
         self.assertEqual([wire.ended for wire in edge.upstream.wires], ["cut"])
 
     def test_an_early_answer_ends_an_upload(self) -> None:
-        edge = gateway()
-        wire = edge.send(b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 99\r\n\r\nx")
+        edge, wire = sent(gateway(), b"POST /p HTTP/1.1\r\n" + H + b"Content-Length: 99\r\n\r\nx")
         edge.upstream.say(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
         reply = wire.take()
         self.assertEqual(status(reply), 413)

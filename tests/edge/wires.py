@@ -278,6 +278,11 @@ def relay(clock: Clock | None = None) -> Edge:
     return Edge(clock, Relay(upstream.pool), dict.fromkeys(Route, upstream))
 
 
+def sent(edge: Edge, data: bytes) -> tuple[Edge, Wire]:
+    """Send on a fresh connection to ``edge``; return both."""
+    return edge, edge.send(data)
+
+
 def run(clock: Clock, seconds: float) -> None:
     """Advance the clock second by second, as deadlines are checked once a second."""
     for _ in range(int(seconds)):
