@@ -27,7 +27,7 @@ from svcserver.kernel.system import epoch
 from svcserver.web.logs import json_lines
 from svcserver.web.metrics import CountingHandler, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import Listening, TopService, warn_at_start
+from svcserver.web.serving import Listening, StartWarnings, TopService
 from svcserver.web.site import HttpFactory
 
 log = Logger()
@@ -60,7 +60,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         factory,
         variables="ALLOWLIST_PORT or ALLOWLIST_BIND",
     )
-    for part in (warn_at_start(options.warnings), HelperService(helper), listening):
+    for part in (StartWarnings(options.warnings), HelperService(helper), listening):
         part.setServiceParent(top)  # started in this order
     show_figures(top, reactor, "allowlist", settings.metrics_port, figures(helper))
     return top

@@ -32,7 +32,7 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.web.logs import json_lines
 from svcserver.web.metrics import CountingHandler, show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import Listening, TopService, warn_at_start
+from svcserver.web.serving import Listening, StartWarnings, TopService
 from svcserver.web.site import HttpFactory
 
 log = Logger()
@@ -64,7 +64,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     transfers = Transfers()
     counted = CountingHandler(Sender(handler, transfers), top.counters, "downloads", PATHS)
     factory = HttpFactory(counted, reactor, top.counters, proxy_headers=(GATEWAY,))
-    warn_at_start(options.warnings).setServiceParent(top)
+    StartWarnings(options.warnings).setServiceParent(top)
     ContentService(game_files, pool).setServiceParent(top)
     sweep = Every(
         reactor,

@@ -42,7 +42,7 @@ from svcserver.web.metrics import CountingRequests, show_figures
 from svcserver.web.options import ServiceOptions
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
-from svcserver.web.serving import Listening, OrderedServices, TopService, top_service, warn_at_start
+from svcserver.web.serving import Listening, OrderedServices, StartWarnings, TopService, top_service
 from svcserver.web.site import HttpFactory
 
 log = Logger()
@@ -154,7 +154,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         parts.append(freeze_watch(reactor, detector, supervisor.fleet, end, supervisor.sockets_of))
     for part in parts:
         part.setServiceParent(fleet)
-    warn_at_start(options.warnings).setServiceParent(top)
+    StartWarnings(options.warnings).setServiceParent(top)
     HandOver(reactor, watch).setServiceParent(top)
     fleet.setServiceParent(top)
     reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)

@@ -41,7 +41,7 @@ from svcserver.kernel.settings import BadSetting, load
 from svcserver.web.logs import json_lines
 from svcserver.web.metrics import show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import TopService, warn_at_start
+from svcserver.web.serving import StartWarnings, TopService
 
 log = Logger()
 NAME = "svc-gateway"
@@ -100,7 +100,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         counters=top.counters,
     )
     listener = TlsListener(reactor, policy, options.pair, settings, upstreams)
-    warn_at_start(options.warnings).setServiceParent(top)
+    StartWarnings(options.warnings).setServiceParent(top)
     listener.setServiceParent(top)
     upstreams.watch.setServiceParent(top)
     if settings.join_page:

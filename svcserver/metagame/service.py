@@ -157,7 +157,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         _listening(settings, reactor, factory),
     ):
         part.setServiceParent(answering)
-    serving.warn_at_start(options.warnings).setServiceParent(top)
+    serving.StartWarnings(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
     watches = *game.desk.measuring(reactor), *game.desk.watches(reactor)
     for optional in (game.chat(options.environ, reactor), *watches):

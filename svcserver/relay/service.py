@@ -21,7 +21,7 @@ from svcserver.relay.settings import Settings, target_of
 from svcserver.web.logs import LogLines, line_head, standard_lines
 from svcserver.web.metrics import show_figures
 from svcserver.web.options import ServiceOptions
-from svcserver.web.serving import TopService, warn_at_start
+from svcserver.web.serving import StartWarnings, TopService
 
 NAME = "svc-relay"
 SPACE = "svcserver.relay.proxy_policy"  # the namespace of request lines
@@ -100,7 +100,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         production=bool(options["json"]), level=settings.log_level, clock=reactor
     )
     top = TopService(lines)
-    warn_at_start(options.warnings).setServiceParent(top)
+    StartWarnings(options.warnings).setServiceParent(top)
     relay = RelayService(
         reactor,
         options.target,

@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any
 
 from attrs import define, field
-from twisted.application.service import IService, IServiceCollection, MultiService, Service
+from twisted.application.service import IServiceCollection, MultiService, Service
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.internet.error import CannotListenError
 from twisted.logger import ILogObserver, Logger
 from twisted.python.components import Componentized
-from zope.interface import implementer
 
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.descriptors import raise_file_limit
@@ -95,12 +94,6 @@ class OrderedServices(MultiService):
                 log.failure("{part} did not stop well", part=type(part).__name__)
 
 
-def warn_at_start(lines: list[str]) -> Service:
-    """A part that logs the settings' warnings once logging is up."""
-    return StartWarnings(lines)
-
-
-@implementer(IService)
 class StartWarnings(Service):
     """Logs the warnings of ``kernel.settings.load``."""
 
