@@ -17,12 +17,11 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from svcserver.edge.retry import Retry
-from svcserver.edge.upstream import Connection
+from svcserver.edge.upstream import UpstreamConnection
 from svcserver.edge.verdicts import Forward, Limits, ProxyPolicy, Record, Refuse, Unreachable
 from svcserver.edge.wording import answer_head, request_head
 from svcserver.http.bodies import LAST_CHUNK, NO_BODY, Body, body_of, chunk
-from svcserver.http.connection import ANSWERING, CONTINUE
-from svcserver.http.connection import Connection as ClientConnection
+from svcserver.http.connection import ANSWERING, CONTINUE, Connection
 from svcserver.http.heads import (
     MAX_RESPONSE_HEAD,
     Fault,
@@ -40,7 +39,7 @@ EXPECT_S = 10.0  # so long a client waits for 100, then it sends its body whatev
 _RETRY_AFTER = frozenset([b"retry-after"])
 
 
-class Client(ClientConnection):
+class Client(Connection):
     """A client's connection whose requests are exchanges."""
 
     policy: ProxyPolicy
@@ -101,7 +100,7 @@ class Exchange:
     def start(self, *, fresh: bool = False) -> None:
         """Find a connection and send the head."""
         connection = self.forward.upstream.take(fresh=fresh)
-        if isinstance(connection, Connection):  # a check for Deferred, an abstract class, is slow
+        if isinstance(connection, UpstreamConnection):  # Deferred is slow to check
             self._connected(connection)
         else:
             connection.addCallbacks(self._connected, self._unreachable)

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
-from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.upstream import Pool, UpstreamConnection
 from svcserver.edge.verdicts import Unreachable
 
 NO_STATUS = 0
@@ -24,7 +24,7 @@ def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> D
     """
     answered: Deferred[int] = Deferred()
 
-    def connected(connection: Connection) -> Deferred[int]:
+    def connected(connection: UpstreamConnection) -> Deferred[int]:
         return answered.addErrback(_Question(connection, request, answered).give_up)
 
     asking: Deferred[Any] = pool.reach().addCallback(connected)
@@ -34,7 +34,9 @@ def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> D
 class _Question:
     """The user of a connection that sends one request."""
 
-    def __init__(self, connection: Connection, request: bytes, answered: Deferred[int]) -> None:
+    def __init__(
+        self, connection: UpstreamConnection, request: bytes, answered: Deferred[int]
+    ) -> None:
         self._connection, self._answered, self._received = connection, answered, b""
         connection.user = self
         transport: Any = connection.transport

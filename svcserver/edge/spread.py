@@ -20,7 +20,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.edge.parking import Parking
-from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.upstream import Pool, UpstreamConnection
 from svcserver.edge.verdicts import Unreachable
 from svcserver.kernel.system import generator, token_hex
 
@@ -59,7 +59,7 @@ class Spread:
     # of this process only, so that nobody can aim at a worker
     _key: bytes = field(factory=lambda: bytes.fromhex(token_hex(16)), init=False, repr=False)
 
-    def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
+    def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
         return self._first(self._drawn(), fresh)
 
     def near(self, token: bytes) -> Near:
@@ -67,7 +67,7 @@ class Spread:
         digest = blake2b(token, digest_size=8, key=self._key).digest()
         return Near(self, int.from_bytes(digest, "big"))
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: UpstreamConnection) -> None:
         connection.pool.give_back(connection)
 
     def wait(
@@ -80,7 +80,9 @@ class Spread:
             return succeed(None)
         return self.parking.wait(error, size, since, peer)
 
-    def take_near(self, key: int, *, fresh: bool) -> Connection | Deferred[Connection]:
+    def take_near(
+        self, key: int, *, fresh: bool
+    ) -> UpstreamConnection | Deferred[UpstreamConnection]:
         """Return a connection to the player's own process, else to the next in that order."""
         order = sorted(self.members, key=lambda member: hash((key, member.number)))
         return self._first(self._prefer_lighter(order), fresh)
@@ -107,7 +109,9 @@ class Spread:
             order[:2] = second, first
         return order
 
-    def _first(self, order: list[Member], fresh: bool) -> Connection | Deferred[Connection]:
+    def _first(
+        self, order: list[Member], fresh: bool
+    ) -> UpstreamConnection | Deferred[UpstreamConnection]:
         """Return a connection to the first of ``order`` that takes one."""
         member, *rest = order
         connection = member.pool.take(fresh=fresh)
@@ -131,10 +135,10 @@ class Near:
     spread: Spread
     key: int
 
-    def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
+    def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
         return self.spread.take_near(self.key, fresh=fresh)
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: UpstreamConnection) -> None:
         connection.pool.give_back(connection)
 
     def wait(

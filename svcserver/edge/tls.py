@@ -27,7 +27,7 @@ from zope.interface import implementer
 
 from svcserver.edge.certificate import BadCertificate, Pair, fingerprint_of_der
 from svcserver.edge.prompt import connecting, serving
-from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.upstream import Pool, UpstreamConnection
 from svcserver.edge.verdicts import Unreachable
 from svcserver.http.crosssite import is_address
 
@@ -133,7 +133,7 @@ class Mismatch(Unreachable):
 
 
 @implementer(IHandshakeListener)
-class _Secure(Connection):
+class _Secure(UpstreamConnection):
     """Reports to its attempt after the handshake and the check of the pin."""
 
     def __init__(self, pool: Pool, attempt: _Attempt) -> None:

@@ -34,7 +34,7 @@ class ConnectionUser(Protocol):
         """The connection has ended before it was given back."""
 
 
-class Connection(protocol.Protocol):
+class UpstreamConnection(protocol.Protocol):
     """One upstream connection; belongs to one user at a time."""
 
     user: ConnectionUser | None = None
@@ -78,7 +78,7 @@ class Connection(protocol.Protocol):
 class Pool:
     """The connections to one upstream.
 
-    ``connect(factory)`` opens a connection and fires with its Connection, ready for
+    ``connect(factory)`` opens a connection and fires with its UpstreamConnection, ready for
     bytes, or fails; failures reach the taker as Unreachable.
     """
 
@@ -91,11 +91,11 @@ class Pool:
     received: bool = field(default=False, init=False)  # bytes have come since the last check
     _received_at: float = field(default=0.0, init=False)
     _connecting: int = field(default=0, init=False)
-    _idle: list[Connection] = field(factory=list, init=False)
-    _open: dict[Connection, None] = field(factory=dict, init=False)  # the oldest first
+    _idle: list[UpstreamConnection] = field(factory=list, init=False)
+    _open: dict[UpstreamConnection, None] = field(factory=dict, init=False)  # the oldest first
     closed: bool = field(default=False, init=False)
 
-    def take(self, *, fresh: bool = False) -> Connection | Deferred[Connection]:
+    def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
         """Return a connection at once, or a Deferred of a new one (fails with Unreachable).
 
         While the upstream restarts it fails at once; ``reach`` is for the check on that.
@@ -111,7 +111,7 @@ class Pool:
             return fail(Unreachable(self.status, self.code))
         return self.reach()
 
-    def reach(self) -> Deferred[Connection]:
+    def reach(self) -> Deferred[UpstreamConnection]:
         """Open a new connection, whether or not one is idle."""
         self._connecting += 1
         return self.connect(self).addCallbacks(self._opened, self._failed)
@@ -139,7 +139,7 @@ class Pool:
         for connection in idle:
             connection.abort()
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: UpstreamConnection) -> None:
         """Take a connection back for the next request."""
         connection.user = None
         if not connection.alive:
@@ -150,7 +150,7 @@ class Pool:
         connection.idle_since = self.clock.seconds()
         self._idle.append(connection)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: UpstreamConnection) -> None:
         self._open.pop(connection, None)
         if connection in self._idle:
             self._idle.remove(connection)
@@ -171,14 +171,14 @@ class Pool:
             connection.abort()
         self._idle.clear()
 
-    def _opened(self, connection: Connection) -> Connection:
+    def _opened(self, connection: UpstreamConnection) -> UpstreamConnection:
         self._connecting -= 1
         self._open[connection] = None
         if self.parking is not None:
             self.parking.reached()
         return connection
 
-    def _failed(self, failure: Failure) -> Connection:
+    def _failed(self, failure: Failure) -> UpstreamConnection:
         self._connecting -= 1
         if isinstance(failure.value, Unreachable):
             failure.raiseException()
@@ -192,8 +192,8 @@ class _Plain(protocol.Factory):
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
 
-    def buildProtocol(self, addr: Any) -> Connection:
-        return Connection(self.pool)
+    def buildProtocol(self, addr: Any) -> UpstreamConnection:
+        return UpstreamConnection(self.pool)
 
 
 def plain(reactor: Any, host: str, port: int, timeout_s: float = CONNECT_S) -> Any:

@@ -87,7 +87,7 @@ AGAIN_S = 0.25  # between two attempts
 PATIENCE_S = 5.0
 
 
-class Idle(Protocol):
+class SentinelConnection(Protocol):
     """A connection that carries nothing; only its end matters."""
 
     ended: Callable[[], None] | None = None
@@ -131,12 +131,12 @@ class Sentinel(Service):
 
     def _open(self) -> None:
         self._next = None
-        opening = self._opening = self.connect(Factory.forProtocol(Idle))
+        opening = self._opening = self.connect(Factory.forProtocol(SentinelConnection))
         opening.addTimeout(PATIENCE_S, self.clock)
         opening.addCallbacks(self._opened, self._failed)
         opening.addErrback(self._broken)
 
-    def _opened(self, connection: Idle) -> None:
+    def _opened(self, connection: SentinelConnection) -> None:
         self._opening = None
         before, self._held = self._held, connection
         connection.ended = self._ended
@@ -177,7 +177,7 @@ class Sentinel(Service):
         _close(held)
 
 
-def _close(connection: Idle | None) -> None:
+def _close(connection: SentinelConnection | None) -> None:
     if connection is not None:
         connection.ended = None
         transport: Any = connection.transport

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.upstream import Pool, UpstreamConnection
 from svcserver.http.connection import IN_A_ROW
 from tests.edge.wires import OK, Edge, gateway, relay, run, sent
 from tests.support.proves import proves
@@ -147,7 +147,7 @@ class SlowUpstreamTests(SynchronousTestCase):
         pool.connect = lambda _: coming
 
         def arrive() -> StringTransport:
-            connection, transport = Connection(pool), StringTransport()
+            connection, transport = UpstreamConnection(pool), StringTransport()
             transport.setTcpNoDelay = lambda _: None  # type: ignore[method-assign]
             connection.makeConnection(transport)
             coming.callback(connection)

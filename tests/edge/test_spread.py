@@ -11,9 +11,16 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.parking import PARK_S, Parking
 from svcserver.edge.spread import OUT_S, Spread, members_of
-from svcserver.edge.upstream import Connection
+from svcserver.edge.upstream import UpstreamConnection
 from svcserver.edge.verdicts import Unreachable
-from svcserver.gateway.upstreams import AGAIN_S, RENEW_S, SILENT_S, Checkup, Idle, Sentinel
+from svcserver.gateway.upstreams import (
+    AGAIN_S,
+    RENEW_S,
+    SILENT_S,
+    Checkup,
+    Sentinel,
+    SentinelConnection,
+)
 from svcserver.gateway.upstreams import CHECKUP_PATIENCE_S as PATIENCE_S
 from tests.edge.wires import OK, Upstream, Wire, run
 
@@ -28,12 +35,12 @@ class SpreadTests(SynchronousTestCase):
             pool.parking = parking
         self.spread = Spread(self.clock, members_of(pools), parking, random.Random(1))
 
-    def take(self, token: bytes = b"") -> Connection:
+    def take(self, token: bytes = b"") -> UpstreamConnection:
         upstream = self.spread.near(token) if token else self.spread
         got = upstream.take()
-        return got if isinstance(got, Connection) else self.successResultOf(got)
+        return got if isinstance(got, UpstreamConnection) else self.successResultOf(got)
 
-    def of(self, connection: Connection) -> int:
+    def of(self, connection: UpstreamConnection) -> int:
         return [worker.pool for worker in self.workers].index(connection.pool)
 
     def test_the_less_busy_of_two_keeps_the_load_even(self) -> None:
@@ -126,10 +133,10 @@ class SentinelTests(SynchronousTestCase):
         self.sentinel.startService()
         self.addCleanup(self.sentinel.stopService)
 
-    def connect(self, factory: object) -> Deferred[Idle]:
+    def connect(self, factory: object) -> Deferred[SentinelConnection]:
         if not self.up:
             return fail(ConnectionRefusedError())
-        idle = Idle()
+        idle = SentinelConnection()
         self.wires.append(Wire(idle))
         idle.makeConnection(self.wires[-1])
         return succeed(idle)

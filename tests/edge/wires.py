@@ -19,7 +19,7 @@ from twisted.python.failure import Failure
 from svcserver.edge.channel import Channel
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.parking import Parking
-from svcserver.edge.upstream import Connection, Pool
+from svcserver.edge.upstream import Pool, UpstreamConnection
 from svcserver.edge.verdicts import Limits
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Bucket, Route
@@ -188,7 +188,7 @@ class Upstream:
             return Deferred()
         if self.down:
             return fail(ConnectionRefusedError())
-        connection = Connection(pool)
+        connection = UpstreamConnection(pool)
         wire = Wire(connection)
         connection.makeConnection(wire)
         self.wires.append(wire)
