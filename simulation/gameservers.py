@@ -38,7 +38,7 @@ class _NotedServer:
 
 @define(eq=False)
 class Notes:
-    """``deploy.kept.KeptServers`` in memory; it outlives its deploy server."""
+    """``deploy.saved_servers.SavedServers`` in memory; it outlives its deploy server."""
 
     servers: Servers
     _noted: dict[str, Running] = field(factory=dict, init=False)

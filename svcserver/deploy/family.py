@@ -1,4 +1,4 @@
-"""The processes of one game server: what its launch has started, however it was started.
+"""The processes of one game server, however its launcher starts them.
 
 A wrapper script may fork the real game server into the background, with a session of its own.
 Every process of a launch inherits the variable ``TAG``. Processes of its group and session, and
@@ -34,8 +34,8 @@ log = Logger()
 
 TAG = "SVC_GAME_SERVER"
 PR_SET_CHILD_SUBREAPER = 36
-ROUNDS = 8  # of looks for what was forked while the others were killed
-LOOK_AGE_S = 0.1  # within it, looks at many game servers share one reading of the processes
+ROUNDS = 8  # of checks for processes forked during a kill
+LOOK_AGE_S = 0.1  # within it, checks of many game servers share one reading of the processes
 ENDING_S = 5.0  # seconds at most in which orphans are killed again and again at the stop
 ENDING_POLL_S = 0.02
 LARGEST = 1024 * 1024  # bytes read of a table or an environment
@@ -79,7 +79,7 @@ def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
     processes = {}
     try:
         names = os.listdir(folder)
-    except OSError:  # no Linux
+    except OSError:  # not Linux
         return {}
     for name in names:
         if not name.isdigit():
@@ -219,7 +219,7 @@ def udp_sockets(texts: Iterable[str]) -> list[UdpSocket]:
 
 
 def udp_tables(folder: Path = PROCESSES) -> list[str]:
-    """Return the texts of the kernel's tables; none where there are none, as on Windows."""
+    """Return the texts of the kernel's tables; empty if there are none, as on Windows."""
     texts = []
     for name in TABLES:
         with suppress(OSError), (folder / name).open("rb") as file:
@@ -256,13 +256,13 @@ class Family:
         self._since = self.reactor.seconds()
 
     def age(self) -> float:
-        """Return for how many seconds we have watched them."""
+        """Return for how many seconds the processes have been watched."""
         return float(self.reactor.seconds()) - self._since
 
     def members(self, max_age_s: float = 0.0) -> list[Process]:
-        """Return those that live now, parents before what they have started.
+        """Return the living processes, parents before their children.
 
-        With ``max_age_s`` those that lived at most so many seconds ago.
+        With ``max_age_s`` the answer may be that many seconds old.
         """
         now, snapshot = self.reactor.seconds(), self.snapshot
         oldest = max(now - max_age_s, self._since)  # one from before our launch lacks the leader
@@ -273,7 +273,7 @@ class Family:
         living = {pid: process for pid, process in everybody.items() if not process.is_dead}
         self._foreign = {
             pid: at for pid, at in self._foreign.items() if pid in living
-        }  # so it stays as small as the table of processes
+        }  # it stays as small as the process table
         ours = {pid for pid, process in living.items() if self._is_ours(process)}
         self.leader = self.leader if self._leads(everybody.values()) else 0
         ours |= self._strays_on_port(living.values(), ours)
@@ -326,7 +326,7 @@ class Family:
         }
 
     def _names_port(self, process: Process) -> bool:
-        """Return whether its command line is that of a launch on our port."""
+        """Return whether the command line is that of a launch on our port."""
         try:
             with (self.folder / str(process.pid) / "cmdline").open("rb") as file:
                 words = file.read(LARGEST).split(b"\0")
@@ -340,7 +340,7 @@ class Family:
         return {row.inode for row in rows if row.port == self.port}
 
     def _sockets_of(self, process: Process) -> set[int] | None:
-        """Return the inodes of a process's sockets; None where the kernel hides them from us."""
+        """Return the inodes of a process's sockets; None if the kernel hides them."""
         folder, inodes = self.folder / str(process.pid) / "fd", set()
         try:
             names = os.listdir(folder)
@@ -356,7 +356,7 @@ class Family:
         return inodes
 
     def sockets(self) -> set[int] | None:
-        """Return the inodes of all their sockets; None where the kernel hides some from us."""
+        """Return the inodes of all sockets; None if the kernel hides some."""
         inodes: set[int] = set()
         for process in self.members(LOOK_AGE_S):
             theirs = self._sockets_of(process)
@@ -366,9 +366,9 @@ class Family:
         return inodes
 
     def holder(self) -> Process | None:
-        """Return the one that holds the port.
+        """Return the process that holds the port.
 
-        Where the kernel hides its descriptors from us, any may be the one while the port is held.
+        If the kernel hides descriptors, any process counts as the holder while the port is held.
         """
         inodes, hidden = self._inodes_of_port(), None
         for process in self.members(LOOK_AGE_S) if inodes else ():
@@ -380,9 +380,9 @@ class Family:
         return hidden
 
     def signal(self, number: int) -> bool:
-        """Send a signal to all; True if one received it.
+        """Send a signal to all processes; return True if one received it.
 
-        SIGKILL goes also to what they fork meanwhile.
+        SIGKILL also goes to processes that they fork meanwhile.
         """
         tried: set[tuple[int, int]] = set()
         is_sent = False
@@ -398,7 +398,7 @@ class Family:
         return is_sent
 
     def follow(self, process: Process, ended: Callable[[], None]) -> Watched | Polled | None:
-        """Call ``ended`` once the process has ended; None where it already has."""
+        """Call ``ended`` once the process has ended; return None if it already has."""
         watch: Watched | Polled
         try:
             watch = Watched(self.reactor, open_process(process, self.folder), ended, ended)
@@ -418,7 +418,7 @@ POLL_S = 1.0
 class Watched:
     """A descriptor that the reactor watches; calls ``ready`` when it is readable.
 
-    ``lost`` is called when it is at its end, with nothing to read.
+    Calls ``closed`` when it is at its end, with nothing to read.
     """
 
     reactor: Any

@@ -63,7 +63,7 @@ CANNOT_RUN = {
     "loader": (elf_without_a_loader, "needs the loader /lib"),
     "no #!": (written(b"exec true\n"), "is a script without a #! line"),
     "empty": (written(b""), "is empty"),
-    "garbage": (written(b"\1\2\0\3"), "is no program that this machine knows"),
+    "garbage": (written(b"\1\2\0\3"), "is not a program this machine can run"),
 }
 
 
