@@ -44,7 +44,7 @@ from svcserver.board.valkey import ValkeyBoard
 from svcserver.content import service as content
 from svcserver.content import settings as content_settings
 from svcserver.content.files import SWEEP_S, Transfers
-from svcserver.content.site import Sender
+from svcserver.content.service import Sender
 from svcserver.deploy import service as deploy
 from svcserver.deploy import settings as deploy_settings
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch

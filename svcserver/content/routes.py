@@ -8,6 +8,7 @@ slots. Spec: 2 §4 Content server, §7.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, BinaryIO
 
@@ -27,11 +28,10 @@ from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import ManifestEntry, body_etag
 from svcserver.content.news import News
 from svcserver.content.ranges import Span
-from svcserver.content.streams import DownloadSlot, DownloadSlots
 from svcserver.http.crosssite import is_loopback, names_this_machine
 from svcserver.kernel import json
 from svcserver.kernel.headers import ACCOUNT_KEY, GATEWAY
-from svcserver.kernel.refusals import Malformed, Missing, Refusal
+from svcserver.kernel.refusals import Malformed, Missing, Refusal, TooMany, Unavailable
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.system import elapsed
 from svcserver.web.coroutines import start_coroutine
@@ -55,7 +55,54 @@ PATHS = (  # of all routes, or their prefixes, longer ones first
 ALLOW = {"Allow": "GET, HEAD"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 PUBLIC = {**NOSNIFF, "Access-Control-Allow-Origin": "*"}
+ACCOUNT_RETRY_S = 2
+TOTAL_RETRY_S = 10  # Spec: 2 §8 Content streams
 MAX_IGNORED_BODY = 64 * 1024  # bytes; no route uses a body, so it is read and dropped
+
+
+@define
+class DownloadSlots:
+    """The running downloads; the limits are CONTENT_MAX_STREAMS_*."""
+
+    per_account: int = 6
+    total: int = 48
+    _running: Counter[str] = field(factory=Counter, init=False)
+    _all: int = field(default=0, init=False)
+
+    def take(self, account: str) -> DownloadSlot:
+        """Return a slot, to be released once; raises TooMany or Unavailable."""
+        if self._running[account] >= self.per_account:
+            raise TooMany(code="too_many_streams", retry_after_s=ACCOUNT_RETRY_S)
+        if self._all >= self.total:
+            raise Unavailable(code="server_busy", retry_after_s=TOTAL_RETRY_S)
+        self._running[account] += 1
+        self._all += 1
+        return DownloadSlot(self, account)
+
+    def running(self, account: str | None = None) -> int:
+        """Return the number of running downloads, of one account or of all."""
+        return self._all if account is None else self._running.get(account, 0)
+
+    def free(self, account: str) -> None:
+        self._all -= 1
+        self._running[account] -= 1
+        if self._running[account] <= 0:
+            del self._running[account]
+
+
+@define
+class DownloadSlot:
+    """A running download, which counts against the limits until it is released."""
+
+    _slots: DownloadSlots
+    _account: str
+    _taken: bool = field(default=True, init=False)
+
+    def release(self) -> None:
+        """Give the slot back; a second call does nothing."""
+        if self._taken:
+            self._taken = False
+            self._slots.free(self._account)
 
 
 @frozen

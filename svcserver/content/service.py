@@ -11,19 +11,18 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.web.resource import IResource
 
 from svcserver.content.branding import Branding
-from svcserver.content.files import SWEEP_S, Transfers
+from svcserver.content.files import SWEEP_S, Transfer, Transfers
 from svcserver.content.game_files import GameFiles
 from svcserver.content.keycheck import KeyCheck
 from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import load_manifest
 from svcserver.content.news import News
-from svcserver.content.routes import PATHS, ContentHandler
+from svcserver.content.routes import PATHS, ContentHandler, ContentReply, DownloadSlots, FileAnswer
 from svcserver.content.settings import Settings, check
-from svcserver.content.site import Sender
-from svcserver.content.streams import DownloadSlots
 from svcserver.kernel.counters import Counters, Figure
 from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
@@ -32,6 +31,8 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.web.logs import json_lines
 from svcserver.web.metrics import CountingHandler, show_figures
 from svcserver.web.options import ServiceOptions
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
 from svcserver.web.serving import Listening, StartWarnings, TopService
 from svcserver.web.site import HttpFactory
 
@@ -152,3 +153,45 @@ class ContentService(Service):
         Service.stopService(self)
         closed: Deferred[Any] = self.pool.closeCachedConnections()
         return closed
+
+
+@define
+class Sender:
+    """An ``HttpHandler`` that asks the routes and sends files as transfers."""
+
+    handler: ContentHandler
+    transfers: Transfers
+
+    @property
+    def max_json(self) -> int:
+        """Return the maximum bytes of a body."""
+        return self.handler.max_json
+
+    def resource(self) -> IResource:
+        """Return the resource of an ordinary Klein app with these routes."""
+        from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
+
+        routes = [
+            ("GET", path.decode() + ("<path:name>" if path.endswith(b"/") else ""))
+            for path in PATHS
+        ]
+        return AppResource(self, routes, (GATEWAY,))
+
+    def early(self, request: HttpRequest, length: int | None) -> Answer | None:
+        return self.handler.early(request, length)
+
+    def page(self, status: int, why: BaseException | None) -> Answer:
+        return self.handler.page(status, why)
+
+    def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
+        """Answer one request; fails only with CancelledError."""
+        reply = self.handler.answer(request)
+        if isinstance(reply, Deferred):
+            return reply.addCallback(self._as_answer)
+        return self._as_answer(reply)
+
+    def _as_answer(self, reply: ContentReply) -> Answer:
+        if not isinstance(reply, FileAnswer):
+            return reply
+        transfer = Transfer(reply.file, reply.span, reply.ended, reply.spoiled, self.transfers)
+        return Answer(reply.head.status, transfer, reply.head.headers)

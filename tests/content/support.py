@@ -19,9 +19,8 @@ from twisted.web.server import NOT_DONE_YET
 from svcserver.content.files import Transfers
 from svcserver.content.game_files import GameFiles
 from svcserver.content.manifest import Manifest, ManifestEntry, make
-from svcserver.content.service import make_handler
+from svcserver.content.service import Sender, make_handler
 from svcserver.content.settings import Settings
-from svcserver.content.site import Sender
 from tests.support.browser import Page
 from tests.support.wire import browsing
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from treq.testing import StubTreq
 
-from svcserver.content.site import Sender
+from svcserver.content.service import Sender
 from tests.content import test_files_route, test_public_routes
 from tests.content.support import DeskCase
 
