@@ -16,7 +16,7 @@ if os.name == "posix":
     import fcntl
 
 _KEY = 0x7376_6372  # of PostgreSQL's advisory lock
-BUSY = "svcctl restores it at this moment: start again once that has ended"
+BUSY = "svcctl is restoring it; start again when that is done"
 
 
 @contextmanager

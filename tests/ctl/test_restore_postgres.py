@@ -244,7 +244,7 @@ class RestoreTests(HostCase):
         self.addCleanup(engine.dispose)
         with restoring(url):
             self.assertRaises(BadDatabase, refuse_restored, engine)
-            self.assertIn("restores it at this", self.ctl("db", "restore", self.copy).line)
+            self.assertIn("svcctl is restoring it", self.ctl("db", "restore", self.copy).line)
         refuse_restored(engine)
 
     @proves("svcctl db")

@@ -47,7 +47,7 @@ class NewDatabaseTests(SynchronousTestCase):
         url = make_url(f"sqlite:///{self.folder.resolve() / 'svc.db'}")
         with restoring(url):
             why = self.assertRaises(SystemExit, self.start)
-            self.assertIn("svcctl restores it at this moment", str(why))
+            self.assertIn("svcctl is restoring it", str(why))
             with self.assertRaises(BadDatabase), restoring(url):
                 pass
         self.start()

@@ -10,22 +10,6 @@ from svcserver.web.openapi import PAGE, Credentials
 _ACCOUNT, _GAME_SERVER, _TOKEN = ("accountKey",), ("gameServerKey",), ("playerToken",)
 _SESSION = ("dashboardCookie", "dashboardWord")  # both together
 _NOTHING = ()
-_ACCOUNT_KEY_SAYS = (
-    "The key of an account, which `POST /svc/api/Register` hands out once:"
-    " all that an account logs in with."
-)
-_GAME_SERVER_KEY_SAYS = (
-    "A key that the owner has registered for game servers (`svcctl gameserver-key`)."
-    " It counts only from the machine of the server and from GAMESERVER_ALLOW_FROM;"
-    " the gateway refuses it."
-)
-_BEARER_SAYS = (
-    "A player's token, for a day: `POST /account/api/oauth/token` gives it for an account key."
-)
-_COOKIE_SAYS = (
-    "The cookie of the dashboard's session, which `POST /svc/api/DashboardSession` sets."
-    " Its whole name ends with the first 12 digits of the SHA-256 of the session's `Word`."
-)
 _BAD_TOKEN = {
     "description": "A game server forwarded a player token that is not valid: a page of HTML.",
     "content": PAGE,
@@ -38,25 +22,38 @@ CREDENTIALS = Credentials(
             "type": "apiKey",
             "in": "header",
             "name": ACCOUNT_KEY.decode(),
-            "description": _ACCOUNT_KEY_SAYS,
+            "description": (
+                "The key of an account, which `POST /svc/api/Register` returns once."
+                " It is the only credential for log-in."
+            ),
         },
         "gameServerKey": {
             "type": "apiKey",
             "in": "header",
             "name": GAME_SERVER_KEY.decode(),
-            "description": _GAME_SERVER_KEY_SAYS,
+            "description": (
+                "A key that the owner has registered for game servers (`svcctl gameserver-key`)."
+                " It counts only from the machine of the server and from GAMESERVER_ALLOW_FROM;"
+                " the gateway refuses it."
+            ),
         },
         "playerToken": {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": _BEARER_SAYS,
+            "description": (
+                "A player's token, valid for a day:"
+                " `POST /account/api/oauth/token` gives it for an account key."
+            ),
         },
         "dashboardCookie": {
             "type": "apiKey",
             "in": "cookie",
             "name": COOKIE,
-            "description": _COOKIE_SAYS,
+            "description": (
+                "The dashboard session's cookie, which `POST /svc/api/DashboardSession` sets."
+                " Its name ends with the first 12 digits of the SHA-256 of the session's `Word`."
+            ),
         },
         "dashboardWord": {
             "type": "apiKey",

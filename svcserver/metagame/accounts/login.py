@@ -30,15 +30,6 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 NOBODYS_ID = "9626f441055349ce8cb7d7d5a483eaa2"
 """The placeholder account id of the verify route; no account has it."""
 
-# The client's online library may compare these with its build's own values.
-FEATURES = ("Achievements", "AntiCheat", "Ecom", "Voice")
-ORGANIZATION = "o-krlzxj88qrtb69fredeuaf887bl5az"
-PRODUCT = "prod-jackal"
-SANDBOX = "jackal"
-DEPLOYMENT = "53565ba467df4edbb6f5a3d939a8b4f2"
-CLIENT_ID = "xyza7891lhxMVYGCON7LgnKZZ8HQGD5H"
-APPLICATION_ID = "fghi4567O03HROxEjwbn7kgXpBhnhWwv"
-
 
 @frozen
 class LoginWish:
@@ -103,17 +94,20 @@ class TicketReply(TypedDict):
 
 
 def show_login(token: str, account_id: AccountId) -> LoginReply:
-    """Return the body of a successful login."""
+    """Return the body of a successful login.
+
+    The client may compare the constants with its build's own values.
+    """
     return {
         "access_token": token,
         "token_type": "bearer",
         "expires_in": LIFETIME_S,
         "expires_at": FAR_FUTURE,
-        "features": list(FEATURES),
-        "organization_id": ORGANIZATION,
-        "product_id": PRODUCT,
-        "sandbox_id": SANDBOX,
-        "deployment_id": DEPLOYMENT,
+        "features": ["Achievements", "AntiCheat", "Ecom", "Voice"],
+        "organization_id": "o-krlzxj88qrtb69fredeuaf887bl5az",
+        "product_id": "prod-jackal",
+        "sandbox_id": "jackal",
+        "deployment_id": "53565ba467df4edbb6f5a3d939a8b4f2",
         "refresh_token": "unused",
         "refresh_expires_at": FAR_FUTURE,
         "account_id": account_id,
@@ -129,27 +123,18 @@ def show_token(account_id: AccountId) -> VerifyReply:
         "expires_in": LIFETIME_S,
         "expires_at": FAR_FUTURE,
         "account_id": account_id,
-        "client_id": CLIENT_ID,
-        "application_id": APPLICATION_ID,
+        "client_id": "xyza7891lhxMVYGCON7LgnKZZ8HQGD5H",
+        "application_id": "fghi4567O03HROxEjwbn7kgXpBhnhWwv",
     }
 
 
-def show_ticket() -> TicketReply:
-    """Return the reply of the login queue."""
-    return {
-        "error_code": "TicketRateOk",
-        "message": "",
-        "state": "OPEN",
-        "timeout": 8000,
-        "title": "",
-    }
-
-
-def show_session(bearer: str) -> GameSession:
-    """Return the reply with a new session of that token."""
-    return {"error_code": None, "sessionid": new_id(), "sessionToken": bearer}
-
-
+TICKET: TicketReply = {
+    "error_code": "TicketRateOk",
+    "message": "",
+    "state": "OPEN",
+    "timeout": 8000,
+    "title": "",
+}
 TRIES = 3  # look-ups of a key, when the account's sessions are ended meanwhile
 
 
@@ -255,14 +240,19 @@ class LoginRoutes:
         own = own_or_none(call, call.body.email)
         if own is None or await self.directory.account_of_id(own) is None:
             raise Malformed("email is not the caller's account id")
-        return Answer(200, show_ticket())
+        return Answer(200, TICKET)
 
     @routes.row("PUT", "/gamesession/epic", access=Access.TOKEN, reply=Envelope[GameSession])
     async def game_session(self, call: Call) -> Answer:
         """Answer with the caller's own player token as ``sessionToken``."""
         if not call.caller.bearer:
             raise Forbidden("this needs a player's token")
-        return enveloped(show_session(call.caller.bearer))
+        session: GameSession = {
+            "error_code": None,
+            "sessionid": new_id(),
+            "sessionToken": call.caller.bearer,
+        }
+        return enveloped(session)
 
 
 def login(parts: Parts, on_login: Callable[[AccountId, str], object] | None) -> Iterator[Feature]:
