@@ -1,4 +1,4 @@
-"""Players whose requests the gateway sends again, since the metagame ended before it answered."""
+"""Players whose requests the gateway sends again after the metagame died."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_A"}
 
 
 class Town:
-    """A game with players who are nobody's friends yet."""
+    """A game with players without friends."""
 
     def __init__(self, test: SynchronousTestCase) -> None:
         self.test = test
@@ -70,7 +70,7 @@ class Town:
         self.game.clock.advance(seconds)
 
     def state(self) -> dict[str, Any]:
-        """All that is kept, but for signs of life and the results of requests."""
+        """Return all stored data except signs of life and results of requests."""
 
         def rows(tx: Connection) -> dict[str, Any]:
             tables = METADATA.sorted_tables

@@ -1,4 +1,4 @@
-"""Which attempts are believed, what is told again, and what others did in between."""
+"""Valid attempts, repeated announcements, and changes by others between two attempts."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TimeTests(Case):
 
 
 class NewsTests(Case):
-    """A second attempt tells again what the first one may not have told."""
+    """A second attempt repeats the announcements of the first one."""
 
     def told(self, signal: Any, *request: Any) -> list[Any]:
         events: list[Any] = []
@@ -115,19 +115,19 @@ class NewsTests(Case):
         self.assertLessEqual(statuses, {200, 204})
         return events
 
-    def test_who_left_a_guild_is_told_of_again(self) -> None:
+    def test_leaving_a_guild_is_announced_again(self) -> None:
         guild = self.town.found(self.ann, self.bob)
         changed = self.town.game.parts.guilds.changed
         events = self.told(changed, self.bob, "DELETE /guild/player")
         self.assertEqual(events, [GuildChanged(guild, (self.bob.id,))] * 2)
 
-    def test_that_a_guild_is_gone_is_told_again(self) -> None:
+    def test_the_end_of_a_guild_is_announced_again(self) -> None:
         guild = self.town.found(self.ann, self.bob)
         changed = self.town.game.parts.guilds.changed
         events = self.told(changed, self.ann, f"DELETE /guild/{guild}")
         self.assertEqual([set(event.left) for event in events], [{self.ann.id, self.bob.id}] * 2)
 
-    def test_a_friendship_and_its_end_are_told_again(self) -> None:
+    def test_a_friendship_and_its_end_are_announced_again(self) -> None:
         news = self.town.game.parts.news
         self.town.did(self.bob, f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}")
         line = f"{FRIENDS}/{self.ann.id}/{self.bob.id}"
@@ -137,7 +137,7 @@ class NewsTests(Case):
         events = self.told(news.unfriended, self.ann, f"DELETE {line}")
         self.assertEqual(events, [Unfriended(self.ann.id, self.bob.id)] * 2)
 
-    def test_a_block_is_told_again(self) -> None:
+    def test_a_block_is_announced_again(self) -> None:
         line = f"POST /friends/api/public/blocklist/{self.ann.id}/{self.bob.id}"
         events = self.told(self.town.game.parts.news.blocked, self.ann, line)
         self.assertEqual(events, [Blocked(self.ann.id, self.bob.id)] * 2)

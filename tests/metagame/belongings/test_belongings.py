@@ -90,7 +90,7 @@ class StartTests(SynchronousTestCase):
 
 
 class RelayedTests(SynchronousTestCase):
-    def test_what_is_remembered_is_bounded(self) -> None:
+    def test_remembered_pairs_are_bounded(self) -> None:
         acting = Acting(lambda: 0.0)
         for number in range(MAX_PAIRS + 10):
             caller = Caller("UID-other", game_server=True)
@@ -99,7 +99,7 @@ class RelayedTests(SynchronousTestCase):
         self.assertEqual(len(acting._throttle), MAX_PAIRS)
 
     @proves("a game server that names one account and forwards another")
-    def test_one_line_a_minute_for_a_pair_whatever_is_written(self) -> None:
+    def test_one_line_a_minute_for_a_pair_on_all_routes(self) -> None:
         game = Game(self)
         ann, bob = Owner.of(game, "Ann_1"), game.player("Bob_1")
         account, character = ann.player.id, ann.character

@@ -51,7 +51,7 @@ class InventoryBoundTests(Bounded):
         self.refused(self.ann.transact(saveInstancedItems=[item("j")]), 409)
         self.assertEqual(self.ann.inventory(), before)
 
-    def test_a_full_character_still_changes_what_it_has_and_gives_away(self) -> None:
+    def test_a_full_character_still_changes_and_gives_away_items(self) -> None:
         self.start(INVENTORY_MAX_ITEMS="2")
         self.ann.transact(addStackedItems=stacks("A"), addInstancedItems=[item("i")])
         self.assertEqual(self.ann.add("A", 5).status, 200)
@@ -62,7 +62,7 @@ class InventoryBoundTests(Bounded):
         self.ann.take("A", 6)
         self.assertEqual(self.ann.add("C", 1).status, 200)
 
-    def test_bytes_are_bounded_too_whatever_carries_them(self) -> None:
+    def test_bytes_are_bounded_in_every_part_of_a_transaction(self) -> None:
         self.start(INVENTORY_MAX_BYTES="1000")
         self.assertEqual(self.ann.transact(addInstancedItems=[item("i")]).status, 200)
         self.refused(self.ann.transact(saveInstancedItems=[item("i", 2, "x" * 1000)]), 409)
@@ -85,7 +85,7 @@ class InventoryBoundTests(Bounded):
         name, policy = self.ann.character, Policy()
         self.game.ledger.run(lambda tx: SqlInventory(tx).grow(name, NOTHING, size, policy))
 
-    def test_what_is_counted_is_what_is_there_and_back_to_nothing(self) -> None:
+    def test_the_stored_size_equals_the_contents_down_to_nothing(self) -> None:
         self.start()
         self.ann.transact(
             addStackedItems=[*stacks("A", "Ä", more="x"), *stacks("A", "B")],
@@ -209,9 +209,9 @@ class AchievementBoundTests(Bounded):
 
 
 class AllowanceTests(Bounded):
-    """ACCOUNT_BYTES_A_DAY, through every route that keeps what a player sends."""
+    """ACCOUNT_BYTES_A_DAY, through every route that stores data of a player."""
 
-    def test_who_has_stored_a_days_bytes_is_told_when_to_come_back(self) -> None:
+    def test_after_a_days_bytes_429_names_the_wait(self) -> None:
         self.start(ACCOUNT_BYTES_A_DAY="86400")
         bob = Owner.of(self.game, "Bob_1")
         self.assertEqual(self.ann.add("A", 1, source="x" * 85_500).status, 200)
@@ -257,7 +257,7 @@ class ItemLogTests(Bounded):
             page = owner.add("A", 1, transactionId=f"{owner.character[:8]}-{name}", source=name)
             self.assertEqual(page.status, 200)
 
-    def test_the_oldest_give_way_and_nobody_elses(self) -> None:
+    def test_the_oldest_rows_of_the_same_account_give_way(self) -> None:
         self.start(ITEM_LOG_MAX_BYTES="4000")
         bob = Owner.of(self.game, "Bob_1")
         self.earn(bob, "kept")
@@ -278,7 +278,7 @@ class ItemLogTests(Bounded):
         self.assertIn(len(held), range(3, 8))
         self.assertEqual(self.logged(bob.character), ["kept"])
 
-    def test_a_recent_repeat_is_still_told(self) -> None:
+    def test_a_recent_repeat_is_still_recognised(self) -> None:
         self.start(ITEM_LOG_MAX_BYTES="4000")
         self.earn(self.ann, *"abcdef")
         self.earn(self.ann, "f")

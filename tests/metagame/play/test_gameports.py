@@ -1,4 +1,4 @@
-"""Whoever's sessions end loses the way to the game servers, and nobody else does."""
+"""The game ports close for players whose sessions have ended, and for no others."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class GamePortsTests(SynchronousTestCase):
         self.assertEqual(self.withdrawn(TWICE_S), [])
 
     @proves("a ban or a kick shuts the game ports")
-    def test_where_others_play_it_stays_open_until_they_are_gone(self) -> None:
+    def test_a_shared_network_stays_open_until_others_leave(self) -> None:
         self.ports.note_network(BOB, HOME)
         self.clock.advance(HERE_S)
         self.ports.note_network(ANN, HOME)

@@ -133,7 +133,7 @@ class BoardTests(SynchronousTestCase):
             },
         )
 
-    def test_what_is_skipped_does_not_end_the_update(self) -> None:
+    def test_a_skipped_bounty_does_not_end_the_update(self) -> None:
         self.send({"bounty_id": "B", "update_version": 5})
         self.send(7, {"bounty_id": "B", "update_version": 4}, {}, {"bounty_id": "A"})
         self.assertEqual(self.order(), ["A", "B"])
@@ -155,7 +155,7 @@ class BoardTests(SynchronousTestCase):
         self.send({"bounty_id": "B", "slot_index": 1}, {"bounty_id": "C", "slot_index": 1})
         self.assertEqual(self.order(), ["C"])
 
-    def test_what_has_no_slot_pushes_nobody_and_comes_last(self) -> None:
+    def test_a_bounty_without_a_slot_replaces_none_and_comes_last(self) -> None:
         self.send({"bounty_id": "C"}, {"bounty_id": "A"}, {"bounty_id": "Z", "slot_index": 9})
         self.send({"bounty_id": "Y", "slot_index": 2})
         self.assertEqual(self.order(), ["Y", "Z", "A", "C"])

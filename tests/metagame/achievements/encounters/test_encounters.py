@@ -25,7 +25,7 @@ class EncounterTests(WithCharacter):
         "GET /encountered-content/:characterId/:contentType",
         "POST /encountered-content/:characterId",
     )
-    def test_what_was_met_is_read_by_type_and_once(self) -> None:
+    def test_content_is_read_by_type_and_stored_once(self) -> None:
         for name in ("NPC_B", "NPC_A", "NPC_B"):
             body = {"content_type": 2, "content_id": name}
             page = self.asks("POST", f"{PATH}/hers", json=body)

@@ -1,4 +1,4 @@
-"""Durations and what a grant makes of an older one, at their edges. Spec: 1 §2 Entitlement."""
+"""Durations, and grants on top of older ones, at their edges. Spec: 1 §2 Entitlement."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class GrantTests(SynchronousTestCase):
         longest = granted(self.timed, evolve(fresh, duration=1e9))
         self.assertEqual(longest.duration, 1e9)
 
-    def test_what_is_over_starts_anew(self) -> None:
+    def test_an_expired_entitlement_is_replaced(self) -> None:
         late = Entitlement("X", 1.0, 1000 + HOUR_MS, "hunt")
         self.assertIs(granted(self.timed, late), late)
         self.assertIs(granted(evolve(self.forever, revoked=True), late), late)

@@ -51,7 +51,7 @@ class Achieving(SynchronousTestCase):
         self.patch(ledger, "write", again)
 
     def check_marks(self, method: str, path: str, *, own: bool = False, **sent: Any) -> None:
-        """401 without a credential; 403 for a player who writes, or reads another's."""
+        """Check 401 without a credential, 403 for a player who writes or reads another account."""
         self.assertEqual(self.game.browse(method, path, **sent).status, 401)
         token = self.ben.token if own else self.ann.token
         refused = self.game.browse(method, path, token=token, **sent)

@@ -87,7 +87,7 @@ class GrantTests(Achieving):
         self.assertEqual(page["payload"]["objectives"], [])
 
     @proves("POST /progression/:userId", "limit: Progression grant cap per request per track")
-    def test_the_cap_cuts_what_one_request_adds_to_a_track(self) -> None:
+    def test_the_cap_cuts_the_addition_of_one_request(self) -> None:
         self.grant((SEASON, 4000), (SEASON, 4000))
         self.assertEqual(self.progress(), 5000)
         self.assertIn("cut to 5000", self.events()[-1][2])
@@ -191,7 +191,7 @@ class ConfirmTests(Achieving):
         self.check_marks("POST", f"{self.path}/1/confirm/public")
 
     @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
-    def test_a_rank_rises_to_what_is_earned_and_never_falls(self) -> None:
+    def test_a_rank_rises_to_the_earned_one_and_never_falls(self) -> None:
         for rank, confirmed in ((3, 3), (99, 10), (2, 10)):
             payload = self.confirm(rank, "public").json["payload"]
             self.assertEqual(payload["confirmed_fremium_rank"], confirmed)
@@ -240,7 +240,7 @@ class ConfirmOffTests(Achieving):
     environ = {"PROGRESSION_CONFIRM": "off"}  # noqa: RUF012
 
     @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind", "PROGRESSION_CONFIRM")
-    def test_the_route_is_gone(self) -> None:
+    def test_the_route_is_404(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}/1/confirm/public"
         self.assertEqual(self.server("POST", path).status, 404)
 

@@ -72,7 +72,7 @@ class CharacterTests(SynchronousTestCase):
         self.assertEqual(page.json["lastModifiedDate"], "Sep 22, 2026")
         self.assertEqual(self.read(), [page.json])
 
-    def test_a_save_may_nest_deeper_than_what_we_write_ourselves(self) -> None:
+    def test_a_save_may_nest_deeper_than_json_of_our_own(self) -> None:
         data = '{"a":' * 900 + "1" + "}" * 900
         self.assertEqual(self.save(5, data).json["data"], data)
 

@@ -56,7 +56,7 @@ class EdgeTests(SynchronousTestCase):
         self.assertEqual(document('{"a":"' + "x" * 524_280 + '"}').size, 524_288)
         self.assertRaises(Malformed, document, '{"a":"' + "x" * 524_281 + '"}')
 
-    def test_what_is_no_object_is_no_document(self) -> None:
+    def test_only_the_text_of_an_object_is_a_document(self) -> None:
         for text in ("", " ", "[]", "7", "{", "null", '"{}"'):
             refused = self.assertRaises(Malformed, document, text)
             self.assertEqual(refused.message, "data must be the JSON text of an object")

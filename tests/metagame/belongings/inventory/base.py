@@ -1,4 +1,4 @@
-"""A character whose inventory is asked for."""
+"""A game with two players, and bodies of inventory requests."""
 
 from __future__ import annotations
 

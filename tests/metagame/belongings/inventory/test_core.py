@@ -93,7 +93,7 @@ class CoreTests(SynchronousTestCase):
     @proves("thing: Inventory transaction")
     @tried(60)
     @given(st.lists(DEALS, max_size=8))
-    def test_sums_are_what_was_acknowledged_whatever_is_repeated(self, deals: Any) -> None:
+    def test_sums_equal_the_acknowledged_ones_after_any_repeats(self, deals: Any) -> None:
         model, balance, held = self.run_all(deals, Policy(refuse_overspend=True))
         stacks = {stack["catalogId"]: stack["quantity"] for stack in held["stackedItems"]}
         self.assertEqual(stacks, {name: n for name, n in balance.items() if n})
@@ -102,7 +102,7 @@ class CoreTests(SynchronousTestCase):
     @proves("thing: Inventory transaction")
     @tried(40)
     @given(st.lists(DEALS, max_size=8))
-    def test_clamped_sums_are_still_what_was_acknowledged(self, deals: Any) -> None:
+    def test_clamped_sums_equal_the_acknowledged_ones(self, deals: Any) -> None:
         model, _, held = self.run_all(deals, Policy())
         stacks = {stack["catalogId"]: stack["quantity"] for stack in held["stackedItems"]}
         self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})
@@ -121,7 +121,7 @@ class CoreTests(SynchronousTestCase):
         ),
         st.sampled_from(["addStackedItems", "removeInstancedItems", "addInstancedItems"]),
     )
-    def test_whatever_is_sent_is_read_or_refused(self, sent: Any, name: str) -> None:
+    def test_any_json_is_read_or_refused(self, sent: Any, name: str) -> None:
         try:
             items.transaction({name: sent, "transactionId": sent, "source": sent})
         except Refusal as why:

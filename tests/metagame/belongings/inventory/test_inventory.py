@@ -15,7 +15,7 @@ class ReadTests(Case):
         self.assertEqual(self.ann.inventory(), expected)
 
     @proves("GET /inventory/:userId/:characterId")
-    def test_a_player_gets_their_own_whatever_account_the_url_names(self) -> None:
+    def test_a_player_gets_its_own_for_any_account_in_the_url(self) -> None:
         self.ann.add("ORE", 3)
         path = f"/inventory/{self.bob.player.id}/{self.ann.character}"
         page = self.game.browse("GET", path, token=self.ann.player.token)
@@ -88,7 +88,7 @@ class StackTests(Case):
         self.assertTrue(any("overspent A by 3" in str(event.get("oddity")) for event in events))
 
     @proves("POST /inventory")
-    def test_an_overspend_is_refused_where_the_switch_says_so(self) -> None:
+    def test_an_overspend_is_refused_with_the_switch(self) -> None:
         self.start(INVENTORY_REFUSE_OVERSPEND="1")
         self.ann.add("A", 2)
         page = self.ann.transact(
@@ -100,7 +100,7 @@ class StackTests(Case):
         self.assertEqual(self.ann.stacks(), {"A": 2})
         self.assertEqual(self.ann.add("B", 1, transactionId="t-1").status, 200)  # usable again
 
-    def test_a_removal_may_spend_what_the_same_transaction_adds(self) -> None:
+    def test_a_removal_may_spend_items_added_in_the_same_transaction(self) -> None:
         self.start(INVENTORY_REFUSE_OVERSPEND="1")
         self.ann.add("A", 2)
         page = self.ann.transact(
@@ -133,7 +133,7 @@ class StackTests(Case):
         self.assertEqual(self.ann.stacks(), {"A": 2**53 - 1})
 
     @proves("convention 4: unparseable JSON, HTML pages")
-    def test_what_nests_too_deep_to_be_written_again_is_400(self) -> None:
+    def test_items_that_nest_too_deep_are_400(self) -> None:
         def nested(levels: int) -> bytes:
             deep = "[" * levels + "]" * levels
             item = f'{{"catalogId":"A","quantity":1,"x":{deep}}}'
@@ -203,7 +203,7 @@ class RepeatTests(Case):
         self.ann.add("A", 1)
         self.assertEqual(self.ann.stacks(), {"A": len(nothing) + 1})
 
-    def test_long_and_odd_ids_are_told_apart(self) -> None:
+    def test_long_and_odd_ids_are_distinguished(self) -> None:
         for sent in ("x" * 100, "x" * 101, "a\x00b", "a\x00c"):
             for _ in range(2):
                 self.ann.add("A", 1, transactionId=sent)
@@ -245,7 +245,7 @@ class InstanceTests(Case):
         self.assertEqual((page.status, page.json), (200, EMPTY))
         self.assertEqual(self.ann.instances()["i-1"], sword(9))
 
-    def test_an_item_is_savable_whatever_version_is_stored(self) -> None:
+    def test_an_item_is_savable_with_any_stored_version(self) -> None:
         self.ann.transact(addInstancedItems=[sword(MAX_WHOLE)])
         for version, status in ((MAX_WHOLE, 409), (MAX_VERSION + 1, 409), (3, 200)):
             page = self.ann.transact(saveInstancedItems=[sword(version, "{}")])
@@ -292,7 +292,7 @@ class InstanceTests(Case):
         self.assertEqual(self.ann.transact(removeInstancedItems=[sword(4)]).status, 409)
         self.assertEqual(self.ann.instances(), {"i-1": sword(5)})
 
-    def test_removing_what_is_not_held_is_ignored_and_logged(self) -> None:
+    def test_removing_a_missing_item_is_ignored_and_logged(self) -> None:
         with capturedLogs() as events:
             page = self.ann.transact(removeInstancedItems=[{"instanceId": "i-9"}])
         self.assertEqual(page.status, 200)

@@ -1,4 +1,4 @@
-"""Items as sent, at the edges; and what the item log keeps of each change."""
+"""Items at the edges of their shapes, and the rows of the item log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ItemTests(SynchronousTestCase):
             items.transaction(sent)
         return caught.exception.message
 
-    def test_a_refusal_names_what_is_wrong(self) -> None:
+    def test_a_refusal_names_the_bad_field(self) -> None:
         for name in (
             "addInstancedItems",
             "addStackedItems",
@@ -50,7 +50,7 @@ class ItemTests(SynchronousTestCase):
         for bad, word in (({}, "instanceId"), (sword(-1), "updateVersion")):
             self.assertRegex(self.refused({"removeInstancedItems": [bad]}), f"^{word} ")
 
-    def test_ids_at_the_edge_of_what_is_kept(self) -> None:
+    def test_ids_at_the_edge_of_their_length(self) -> None:
         for sent in ("X", "0-X", "x" * 64):
             self.assertEqual(items.transaction_id(sent), sent)
         for sent in ("x" * 65, "a\0b"):
@@ -96,7 +96,7 @@ class ItemTests(SynchronousTestCase):
         )
         self.refused({"addStackedItems": [stack] * 10_000, "removeStackedItems": [stack] * 10_001})
 
-    def test_what_players_hold_is_in_no_repr(self) -> None:
+    def test_items_of_players_are_in_no_repr(self) -> None:
         item = items.instance(sword(1, "who reads this?"))
         changes = {"made": ["who reads this?"]}
         note = Note("c", None, 0, By.CLIENT, "", changes, b"who reads this?")
@@ -116,7 +116,7 @@ class LogTests(Case):
     def test_the_words_of_the_log(self) -> None:
         self.assertEqual([*By], ["client", "gameserver", "store", "admin"])
 
-    def test_a_line_says_what_was_asked_and_what_it_came_to(self) -> None:
+    def test_a_log_row_has_the_request_and_the_totals(self) -> None:
         at = int(self.game.clock.seconds() * 1000)
         self.ann.add("A", 5)
         self.ann.transact(
@@ -150,7 +150,7 @@ class LogTests(Case):
         item = {"catalogId": "A", "quantity": 5, "shine": 1}
         self.assertEqual(self.ann.inventory()["stackedItems"], [item])
 
-    def test_spending_exactly_what_is_held_is_nothing_odd(self) -> None:
+    def test_spending_a_whole_stack_is_not_logged_as_odd(self) -> None:
         self.ann.add("A", 2)
         with capturedLogs() as events:
             self.ann.take("A", 2)

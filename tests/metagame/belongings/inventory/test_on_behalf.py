@@ -1,4 +1,4 @@
-"""Single items, and what a game server changes for a player."""
+"""Single items, and changes by a game server on behalf of a player."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class OnBehalfTests(Case):
         self.assertEqual(self.bob.stacks(), {})
 
     @proves("thing: Inventory transaction")
-    def test_the_log_says_who_and_why(self) -> None:
+    def test_the_item_log_has_caller_and_source(self) -> None:
         self.game.described.odd = True
         self.ann.add("A", 1, source="Crafting", transactionId="t-1")
         self.ann.add("A", 1, source=7)

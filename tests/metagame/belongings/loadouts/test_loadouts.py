@@ -80,7 +80,7 @@ class ReadTests(Case):
                 self.assertEqual((page.status, page.body), (404, b""))
 
     @proves("GET /loadout/:userId/:characterId/all")
-    def test_a_player_is_its_own_account_whatever_the_url_says(self) -> None:
+    def test_a_player_is_its_own_account_for_any_url(self) -> None:
         path = f"/loadout/{self.bob.player.id}/{self.ann.character}/all"
         self.assertEqual(self.game.browse("GET", path, token=self.ann.player.token).status, 200)
         self.assertEqual(self.ann.by_server("GET", path).status, 404)

@@ -25,7 +25,7 @@ def asked_for(body: Any) -> tuple[str, int]:
 
 
 class ThinningTests(SynchronousTestCase):
-    def test_what_the_settings_are_without_a_word(self) -> None:
+    def test_the_defaults_of_the_settings(self) -> None:
         self.assertEqual(Retention(), Retention(keep=None, hourly=48, daily=30))
         self.assertEqual((HOUR_MS, DAY_MS), (3_600_000, 86_400_000))
 

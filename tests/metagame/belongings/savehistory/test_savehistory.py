@@ -278,7 +278,9 @@ class ThinningTests(Case):
         st.integers(0, 6),
         st.integers(0, 4),
     )
-    def test_what_is_kept(self, times: list[int], keep: int, hourly: int, daily: int) -> None:
+    def test_thinning_spares_the_newest_and_the_last_of_each_period(
+        self, times: list[int], keep: int, hourly: int, daily: int
+    ) -> None:
         now_ms = 5 * DAY_MS
         saves = [Save(number, at) for number, at in enumerate(sorted(times))]
         gone = set(thinned(saves, Retention(keep, hourly, daily), now_ms / 1000))

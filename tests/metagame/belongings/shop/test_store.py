@@ -59,7 +59,7 @@ class Case(SynchronousTestCase):
 
 class ClosedTests(Case):
     @proves("STORE=off", "STORE")
-    def test_a_closed_store_says_so_and_has_no_purchase_routes(self) -> None:
+    def test_a_closed_store_is_400_and_has_no_purchase_routes(self) -> None:
         for mode in ("off", "", "cheap"):
             self.start(STORE=mode)
             self.refused(self.get("/product/skus/public?requiredTags=webstore"), 400)
@@ -340,7 +340,7 @@ class PurchaseTests(Case):
     @proves("purchase token issued: redeemed")
     @tried(25)
     @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 200, 601])), max_size=10))
-    def test_a_token_grants_exactly_once_whatever_is_done(self, steps: Any) -> None:
+    def test_a_token_grants_exactly_once_in_any_order_of_steps(self, steps: Any) -> None:
         self.game.ledger.free()  # of the example before
         self.start(STORE_REPEATABLE_TOKENS="1")
         tokens, done = [], set()

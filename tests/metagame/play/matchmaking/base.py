@@ -34,7 +34,7 @@ class Reply:
 
 
 class Deploy:
-    """Stands for treq: remembers what was asked, answers what the test says."""
+    """A treq client that records requests and gives the answer of the test."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []

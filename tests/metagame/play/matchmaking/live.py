@@ -1,4 +1,4 @@
-"""The rules of matchmaking over a board of its own, each call an act at a time that it names.
+"""The rules of matchmaking on a board, each call in a transaction at a given time.
 
 A match is read anew whenever one looks at it; there is one object for each.
 """
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class SeenMatch:
-    """A match as it is now; what is set on it is kept."""
+    """The current state of a match; changes to it are stored."""
 
     def __init__(self, world: Seen, match_id: str) -> None:
         object.__setattr__(self, "_at", (world, match_id))

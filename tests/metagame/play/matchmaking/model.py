@@ -1,4 +1,4 @@
-"""Matchmaking in plain dictionaries that are swept: what the rules on the board are compared with.
+"""Matchmaking in plain dictionaries: the model that the rules on the board are compared with.
 
 Written before them; it shares with them the kinds of values, and no rule.
 """
@@ -101,7 +101,7 @@ class PlainMatchmaker:
         )
 
     def _again(self, player: AccountId, match: Match, now: float) -> MatchEntry:
-        """The same candidate; a player already sent is told MATCHING a while, then sent again."""
+        """Return the same candidate; a player who was sent waits a while and is sent again."""
         if not self._is_in(player, match):
             self._leave(player)
         if player not in match.players:
@@ -178,7 +178,7 @@ class PlainMatchmaker:
     # -- waiting -----------------------------------------------------------
 
     def entry(self, player: AccountId, now: float) -> MatchEntry | None:
-        """The player's place, marked as asked for."""
+        """Return the player's entry, marked as polled."""
         entry = self._entries.get(player)
         if entry is None:
             return None
@@ -207,7 +207,7 @@ class PlainMatchmaker:
             del self._queues[match.hunt_id]
 
     def asking(self, match: Match, now: float) -> LaunchRequest:
-        """The launch begins; what to ask."""
+        """Begin the launch, and return its request."""
         match.asking, match.retry_at = True, now + RETRY_S
         return match.request()
 
@@ -253,7 +253,7 @@ class PlainMatchmaker:
                 self._drop(player, match)
 
     def failed(self, match: Match) -> None:
-        """Anything else: FAILED, asked once."""
+        """Fail the match for good."""
         match.asking = False
         self._fail(match)
 
@@ -263,7 +263,7 @@ class PlainMatchmaker:
             del self._parties[match.party_id]
 
     def sent(self, player: AccountId, entry: MatchEntry, now: float) -> None:
-        """The player was told the server's address."""
+        """Record that the player has the server's address."""
         match, before = entry.match, self._sent.get(player)
         if match.server is None or (before is not None and before.match_id == match.id):
             return
@@ -333,7 +333,7 @@ class PlainMatchmaker:
     # -- for others --------------------------------------------------------
 
     def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
-        """The candidate the party poll shows; gone a minute after the last was sent."""
+        """Return the party's candidate, until a minute after its last player was sent."""
         match = self._parties.get(party_id)
         if match is None:
             return None

@@ -85,7 +85,7 @@ class Launches:
     _on: dict[Server, Match] = field(factory=dict, init=False)
 
     def begun(self, match: Match, now: float) -> None:
-        """The deploy server is asked for it: it counts for who has none, and for the party."""
+        """Count a launch for the players who have none, and for the party."""
         if not match.takes_a_port or not self.cooldown_s:
             return
         match.counts_for = {
@@ -103,7 +103,7 @@ class Launches:
             self._on[server] = match
 
     def running(self, match: Match) -> list[Match]:
-        """The servers whose end would let this match start."""
+        """Return the running servers whose end would let this match start."""
         live = (launch for holder in _holders(match) for launch in self._live(holder))
         return [
             launch
@@ -112,7 +112,7 @@ class Launches:
         ]
 
     def elsewhere(self, player: AccountId, now: float) -> None:
-        """The player asked for the city or the dojo: their hunt is behind them."""
+        """Record that the player asked for the city or the dojo."""
         for match in self._live(player):
             match.elsewhere.setdefault(player, now)
             if len(match.counts_for) > 1:
@@ -137,7 +137,7 @@ class Launches:
         return blocking
 
     def sweep(self, now: float) -> None:
-        """Forget what has ended, and what nobody can still be playing."""
+        """Forget ended and outdated launches."""
         for holder in list(self._of):
             left = [match for match in self._live(holder) if now - match.created_at < FORGET_S]
             if left:
@@ -156,7 +156,7 @@ class Launches:
         return self._newest(live, now)
 
     def _newest(self, live: list[Match], now: float) -> Match | None:
-        """The newest of somebody's launches, while nobody may start another for them."""
+        """Return the newest of a holder's launches if it rules out another one."""
         if not live:
             return None
         newest = live[-1]

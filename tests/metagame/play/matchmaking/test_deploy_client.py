@@ -1,4 +1,4 @@
-"""The deploy server restarts: a launch waits for it, and is asked for once."""
+"""A launch waits for a restart of the deploy server, and is requested once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RestartTests(SynchronousTestCase):
         self.failureResultOf(launched, DeployFailed)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_what_may_have_been_heard_is_not_asked_again(self) -> None:
+    def test_a_request_that_may_have_arrived_is_not_sent_again(self) -> None:
         self.http.why = ConnectionLost()
         self.failureResultOf(self.launch(), DeployFailed)
         self.assertEqual(self.http.requests, 1)

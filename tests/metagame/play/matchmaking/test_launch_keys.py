@@ -1,4 +1,4 @@
-"""The key of a launch: the deploy server says whether its game server lives. Spec: 1 §5.5."""
+"""The key of a launch, which the deploy server knows while its game server runs. Spec: 1 §5.5."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GateTests(SynchronousTestCase):
     def status(self, key: str) -> int:
         return self.game.browse("POST", "/heartbeat", json={}, game_server=key).status
 
-    def test_it_counts_while_its_game_server_lives(self) -> None:
+    def test_a_key_counts_while_its_game_server_runs(self) -> None:
         self.assertEqual([self.status(key) for key in (ALIVE, DEAD)], [200, 401])
         self.assertNotIn(ALIVE, self.deploy.requests)
         self.deploy.alive.clear()
@@ -59,7 +59,7 @@ class GateTests(SynchronousTestCase):
             self.status(ALIVE)
         self.assertEqual(len(self.deploy.requests), 1)
 
-    def test_the_shared_key_and_what_is_no_key_ask_nobody(self) -> None:
+    def test_the_shared_key_and_malformed_keys_need_no_look_up(self) -> None:
         self.assertEqual(self.status(GAME_SERVER_KEY), 200)
         for nonsense in ("x", "NO_KEY", "AB" * 32, "ab" * 33, "é" * 32):
             self.assertEqual(self.status(nonsense), 401)

@@ -20,7 +20,7 @@ BUSY = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
 
 
 class Fleet(Deploy):
-    """Gives every launch a port of its own, the city the last one, and says what runs."""
+    """A deploy server with a port for every launch, the last one for the city."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class AloneTests(LaunchCase):
         self.game.clock.advance(1)
         self.assertEqual(self.sent_to(self.ann), 8774)
 
-    def test_a_deploy_server_that_keeps_no_list_holds_nobody_up(self) -> None:
+    def test_a_deploy_server_without_a_list_delays_no_launch(self) -> None:
         lists_none = Reply(404, b"<pre>Cannot GET</pre>"), Reply(501, b""), Reply(200, {"port": 1})
         for player, instead in zip(self.players, lists_none, strict=False):
             self.fleet.instead = instead
@@ -286,7 +286,7 @@ class PartyTests(LaunchCase):
             self.assertEqual([self.sent_to(player) for player in (self.ann, self.bob)], [port] * 2)
         self.assertEqual(self.fleet.running, {8775, 8774})
 
-    def test_leaving_the_party_makes_nobody_free(self) -> None:
+    def test_leaving_the_party_frees_no_launch(self) -> None:
         self.join(self.ann, **HUNT)
         for player in (self.ann, self.bob):
             self.game.browse("DELETE", "/party/member", token=player.token)

@@ -62,7 +62,7 @@ class BookTests(SynchronousTestCase):
         self.runs(self.match("bob"), 1)
         self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
 
-    def test_what_has_ended_or_is_an_hour_old_counts_no_more(self) -> None:
+    def test_ended_and_hour_old_launches_do_not_count(self) -> None:
         old, ended, young = self.match("ann"), self.match("bob"), self.match("cat", now=100.0)
         for port, match in enumerate((old, ended, young)):
             self.runs(match, port)
@@ -72,7 +72,7 @@ class BookTests(SynchronousTestCase):
             running = self.launches.running(self.match("ann", "bob", "cat", now=now))
             self.assertEqual(running, expected)
 
-    def test_what_is_kept_is_bounded_and_ends_by_itself(self) -> None:
+    def test_board_entries_are_bounded_and_expire(self) -> None:
         for kind in (LAUNCHES_OF, LAUNCH_ON, MATCHES):
             self.assertLessEqual(kind.most, 100_000)
             self.assertLessEqual(kind.lives_s, 7200)
@@ -108,7 +108,7 @@ class BookTests(SynchronousTestCase):
         self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {"ann": pending})
         self.assertEqual(self.in_the_way(pending, 1.0), {})
 
-    def test_only_what_is_an_hour_old_is_forgotten(self) -> None:
+    def test_only_hour_old_launches_are_forgotten(self) -> None:
         old, young, newest = (self.match("ann", now=now) for now in (0.0, 3000.0, 3600.0))
         self.runs(old, 1), self.runs(young, 2)
         self.transaction.now = 3600.0
@@ -135,7 +135,7 @@ class DeadAskerTests(SynchronousTestCase):
         begun = self.matches.on_match(self.match_id, lambda rules, match: rules.begin(match))
         return self.successResultOf(begun)
 
-    def test_one_that_lives_is_not_asked_beside(self) -> None:
+    def test_a_launch_with_signs_of_life_is_not_requested_again(self) -> None:
         self.assertIsNone(self.begin(ASKED_S - 0.1))
         still = self.matches.on_match(self.match_id, lambda rules, match: rules.still_asking(match))
         self.successResultOf(still)
@@ -151,7 +151,7 @@ class DeadAskerTests(SynchronousTestCase):
         gone = self.matches.on_match(self.match_id, lambda rules, match: match)
         self.assertIsNone(self.successResultOf(gone))
 
-    def test_a_process_says_that_it_still_asks(self) -> None:
+    def test_a_worker_sends_signs_of_life_for_its_request(self) -> None:
         clock, deploy = Clock(), Deploy()
         deploy.hold = True
         client = DeployClient(deploy, clock, "127.0.0.1:61001", 600.0)

@@ -122,7 +122,7 @@ class WorldTests(MatchmakingCase):
         self.join(self.ann, **CITY)
         self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
 
-    def test_the_log_says_why_there_is_no_game_server(self) -> None:
+    def test_the_log_has_the_reason_for_a_failed_launch(self) -> None:
         self.deploy.answer = Reply(500, {"error": "no_game_server"})
         with capturedLogs() as events:
             self.join(self.ann, **CITY)
@@ -241,7 +241,7 @@ class QueueTests(MatchmakingCase):
         self.assertEqual(expected, [[self.ann.id, self.bob.id], [self.bob.id]])
 
     @proves("POST /candidate/join")
-    def test_a_queue_that_is_launching_takes_nobody_more(self) -> None:
+    def test_a_launching_queue_takes_no_more_players(self) -> None:
         self.deploy.hold = True
         self.join(self.ann, **HUNT)
         self.game.clock.advance(21)
@@ -310,7 +310,7 @@ class SmallRouteTests(MatchmakingCase):
         "POST /candidate/player/register",
         "POST /key/generate",
     )
-    def test_they_say_what_the_client_wants(self) -> None:
+    def test_the_small_routes_answer_as_the_client_expects(self) -> None:
         ask = self.game.browse
         token = self.ann.token
         self.assertEqual(ask("POST", "/candidate/player/register", json={}, token=token).json, {})
@@ -385,7 +385,7 @@ class DrainTests(MatchmakingCase):
         self.drain(on=False)
         self.assertEqual(self.join(self.ann, **HUNT).status, 200)
 
-    def test_who_waits_is_told_that_it_failed_and_no_server_starts(self) -> None:
+    def test_waiting_players_fail_and_no_server_starts(self) -> None:
         for player in (self.ann, self.bob):
             self.join(player, **HUNT)
         self.drain()
@@ -461,11 +461,11 @@ def entry(party: str | None = None) -> MatchEntry:
 
 
 class ReplyTests(SynchronousTestCase):
-    def test_a_wish_is_checked_before_anybody_asks_for_a_server(self) -> None:
+    def test_a_valid_request_becomes_a_launch_request(self) -> None:
         request = wire.CandidateWish(ISLAND, "", "7").checked()
         self.assertEqual((request.game_mode, request.hunt_id), (ISLAND, "7"))
 
-    def test_a_join_says_matching_and_nothing_of_a_server(self) -> None:
+    def test_a_join_is_matching_and_has_no_server(self) -> None:
         self.assertEqual(
             wire.show_joined(entry()),
             {
@@ -477,7 +477,7 @@ class ReplyTests(SynchronousTestCase):
             },
         )
 
-    def test_alone_one_sees_oneself_and_the_island(self) -> None:
+    def test_a_single_player_sees_only_itself_and_the_island(self) -> None:
         reply = wire.show_standing("ann", entry(), MatchState.MATCHING, "123")
         self.assertEqual(
             reply,
@@ -493,7 +493,7 @@ class ReplyTests(SynchronousTestCase):
             },
         )
 
-    def test_in_a_party_one_sees_all_and_the_server_once_it_is_there(self) -> None:
+    def test_a_party_member_sees_all_members_and_the_server(self) -> None:
         reply = wire.show_standing("ann", entry("p"), MatchState.IN_PROGRESS, "123")
         self.assertEqual(
             (reply["gameMode"], reply["playerStates"]), ("Hunt", {"ann": {}, "bob": {}})

@@ -57,7 +57,7 @@ class PartyTests(Case):
         self.assertRaises(Malformed, self.join, "bob", 600.0)
         self.assertIsNot(self.join("ann", 600.0), match)
 
-    def test_a_leader_back_from_the_city_wants_the_same_hunt_anew(self) -> None:
+    def test_a_leader_back_from_the_city_gets_a_new_match(self) -> None:
         first = self.join("ann")
         self.send("ann", "bob", "cat")
         for player in ("bob", "cat"):
@@ -181,7 +181,7 @@ class PartyTests(Case):
         self.send("ann", now=90.0)  # knew it already
         self.assertEqual((match.sent_at, match.told), (20.0, {"ann", "bob"}))
 
-    def test_nobody_is_sent_to_a_server_that_is_not_there(self) -> None:
+    def test_no_player_is_sent_without_a_server(self) -> None:
         self.alone("ann")
         self.matches.sent("ann", 0.0)
         self.assertIsNone(self.matches.last_sent("ann"))
@@ -275,7 +275,7 @@ class MemoryTests(Case):
         self.matches.live.now = 7300.0
         self.assertIsNone(self.matches.last_sent("ann"))
 
-    def test_a_match_that_is_gone_takes_nobody_along(self) -> None:
+    def test_an_expired_match_takes_no_player_along(self) -> None:
         match = self.join("ann")
         self.matches.live.do(lambda transaction: transaction.drop(store.MATCHES, match.id))
         self.assertIsNone(self.matches.entry("ann", 1.0))

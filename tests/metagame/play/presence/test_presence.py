@@ -106,7 +106,7 @@ class OnlineTests(SynchronousTestCase):
 
     @proves("limit: heartbeat period; online window")
     @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 50))))
-    def test_exactly_those_heard_within_ninety_seconds_are_online(
+    def test_players_seen_within_ninety_seconds_are_online(
         self, beats: list[tuple[str, float]]
     ) -> None:
         live, last = TestBoard(), {}
