@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import pwd
 import random
@@ -16,10 +15,11 @@ from attrs import frozen
 
 from bench.chat_client import Login, Place
 from bench.client import connect, request
+from bench.players import Player
 from bench.servers import free_port, metagame, running
-from svcserver.players import requests
 
 PLAYERS = 1_000
+AT_ONCE = 25  # players who register, or enter a room
 FAST = "1000,1000"  # room messages a second for each client: the fan-out is not to be throttled
 USUAL = "8,1"
 NOBODY = "nobody"
@@ -122,22 +122,22 @@ def ours(folder: Path, rate: str = FAST, count: int = PLAYERS) -> Iterator[Serve
     """The metagame with its chat; logins are players with tokens it signed."""
     chat = free_port()
     with metagame(folder, CHAT="1", CHAT_PORT=str(chat), CHAT_MESSAGE_RATE=rate) as (port, pid):
-        logins = asyncio.run(_players(port, count))
+        logins = register_players(port, count)
         yield Server("ours", pid, Place(chat, "//", "svc.local"), logins, port)
 
 
-async def _players(port: int, count: int) -> list[Login]:
-    wire, logins = await connect(port), []
-    dice = random.Random(1)
-    for _ in range(count):
-        name = f"b{dice.getrandbits(40):010x}"
-        _, reply = await wire.send(request(*requests.register(name)))
-        status, reply = await wire.send(request(*requests.log_in(json.loads(reply)["UUK"])))
-        assert status == 200, reply
-        login = json.loads(reply)
-        logins.append(Login(login["account_id"], login["access_token"], name))
-    wire.close()
-    return logins
+def register_players(port: int, count: int) -> list[Login]:
+    """Register players of a metagame, some at once."""
+
+    async def register() -> list[Login]:
+        cast = [Player(port, random.Random(n)) for n in range(count)]
+        for first in range(0, count, AT_ONCE):
+            await asyncio.gather(*(player.arrive() for player in cast[first : first + AT_ONCE]))
+            for player in cast[first : first + AT_ONCE]:
+                player.leave()
+        return [Login(player.account, player.token, player.name) for player in cast]
+
+    return asyncio.run(register())
 
 
 def strangers() -> list[Login]:

@@ -213,8 +213,8 @@ PLANTS = (
         "a server that is ready is not told",
         "lost wake-up",
         M + "play.matchmaking.rules",
-        "        match.asking_until, match.server, match.state = 0.0, server, State.IN_PROGRESS",
-        "        match.asking_until, match.server = match.asking_until + 1e6, server",
+        "match.server, match.state = 0.0, server, MatchState.IN_PROGRESS",
+        "match.server = match.asking_until + 1e6, server",
     ),
     Plant(
         "a friendship that was accepted stays a request",

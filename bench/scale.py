@@ -28,10 +28,10 @@ from twisted.internet.defer import Deferred
 from bench.acts import ACCOUNTS, Crowd, Stretch, on_the_reactor, together
 from bench.acts import workers as crowds
 from bench.board import parties_of_four, timed
-from bench.chat_servers import ours
+from bench.chat_servers import ours, register_players
 from bench.meters import cpu_s
 from bench.players import PERIODS_S, SESSION_S, START_OF_SESSION
-from bench.scale_runs import CALM_RATE, gateway_us, logins, mixed, of, talk_in_a_room, workers
+from bench.scale_runs import CALM_RATE, gateway_us, mixed, of, talk_in_a_room, workers
 from bench.servers import CORES, LOAD_CORE, all_cores, on_the_generators_core
 from svcserver.board.address import Address
 from svcserver.board.board import Board
@@ -234,7 +234,7 @@ def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     """Four processes against one, in a room of a hundred."""
     full, calm = dict[str, list[Any]](), dict[str, list[Any]]()
     with ours(folder, count=ROOM) as alone, workers(folder, 4) as some:
-        known, pid = logins(some.ports[0], ROOM), some.engine_pid
+        known, pid = register_players(some.ports[0], ROOM), some.engine_pid
         kinds = {"one process in memory": [alone], "four processes": of(some, known, 4)}
         for _ in range(arguments.rounds):
             for name, servers in kinds.items():
@@ -257,7 +257,7 @@ def hall(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     """The same in a room of a thousand, which only processes on an engine have."""
     full = dict[str, list[Any]]()
     with workers(folder, 4) as some:
-        known, pid = logins(some.ports[0], HALL), some.engine_pid
+        known, pid = register_players(some.ports[0], HALL), some.engine_pid
         for _ in range(arguments.rounds):
             for name, count in (("one process", 1), ("four processes", 4)):
                 servers = of(some, known, count)

@@ -16,7 +16,7 @@ from attrs import frozen
 from bench import edge_servers
 from bench.chat_client import Chatter, Login, Place
 from bench.chat_runs import Talk, arrivals, departure, percentile
-from bench.chat_servers import FAST, Server
+from bench.chat_servers import AT_ONCE, FAST, Server
 from bench.heads import varied
 from bench.meters import cpu_s, wrk
 from bench.players import Player
@@ -27,7 +27,6 @@ from bench.servers import SERVER_CORE, free_port, metagame
 from svcserver.ctl.keys import new_signing_keys
 from tests.support.valkey import Instance
 
-AT_ONCE = 25  # who register, or enter a room
 ROOM = "City-1"
 CALM_RATE = 30.0  # lines a second
 PLAYERS = 16  # of a worker: what they ask at once shares round trips and commits
@@ -132,20 +131,6 @@ class RoomRun:
     p99_ms: float
     missing: int  # deliveries that never came
     lines: int
-
-
-def logins(port: int, count: int) -> list[Login]:
-    """So many players of a metagame, registered some at once."""
-
-    async def all_of_them() -> list[Login]:
-        cast = [Player(port, random.Random(n)) for n in range(count)]
-        for first in range(0, count, AT_ONCE):
-            await asyncio.gather(*(response.arrive() for response in cast[first : first + AT_ONCE]))
-            for response in cast[first : first + AT_ONCE]:
-                response.leave()
-        return [Login(entry.account, entry.token, entry.name) for entry in cast]
-
-    return asyncio.run(all_of_them())
 
 
 def of(some: Workers, known: list[Login], count: int) -> list[Server]:

@@ -362,12 +362,10 @@ Skipping = Annotated[tuple[T, ...], SkippingMark()]
 """A list; entries that do not fit are left out."""
 OrEmpty = Annotated[T, OrEmptyMark()]
 """A row's body that may be anything: other values count as an empty object."""
-AsSent = Annotated[
-    Json, Opaque("What the game client sent; kept and given back, never looked into.")
-]
+AsSent = Annotated[Json, Opaque("The client's data, stored and returned without a check.")]
 """A value that only the game client understands. A contract test finds parts of bodies that may be
 anything without a reason: this one and ``Opaque`` are the only means."""
-Ignored = Annotated[Json, Opaque("What the game client says here changes nothing.")]
+Ignored = Annotated[Json, Opaque("A value of the client, which changes nothing.")]
 Itself = Annotated[dict[str, Any], ItselfMark()]
 """The object as sent with every key of it; only as the last member of a shape."""
 

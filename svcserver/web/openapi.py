@@ -223,7 +223,7 @@ def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any])
         return responses
     if reply is Redirect:
         shown = {"Location": {"schema": {"type": "string"}}}
-        return {"302": {"description": "Go there.", "headers": shown}}
+        return {"302": {"description": "A redirect.", "headers": shown}}
     if reply is None:
         return responses | {"200": _NO_BODY}
     if isinstance(reply, Media):
@@ -256,7 +256,7 @@ def shared_responses() -> dict[str, Schema]:
     """Return the refusals that rows of every feature may have."""
     return {
         BARE.name: {
-            "description": "Nothing but the status; where a request body is not JSON, or the path"
+            "description": "The status alone; where a request body is not JSON, or the path"
             " is not UTF-8, 400 with a page of HTML."
         },
         _TOO_LARGE: {"description": "The body is too large: a page of HTML.", "content": PAGE},
@@ -270,8 +270,8 @@ def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]
         return {}
     usual = _refusal(wording.shape, schemas)
     description = (
-        f"As `{wording.name}`, or nothing but the status. A generated client cannot parse a body"
-        " that may be empty and gives none here: what came is in its raw response."
+        f"As `{wording.name}`, or the status alone. A generated client cannot parse a body"
+        " that may be empty, and returns none here; the body is in its raw response."
     )
     responses = {wording.name: usual, f"{wording.name}OrBare": {"description": description}}
     if has_page(row):

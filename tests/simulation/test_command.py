@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import Mock
 
 from click.testing import CliRunner
 from click.testing import Result as Ran
@@ -21,13 +22,6 @@ from simulation import ledger, run, wiring
 from simulation.clock import World
 from simulation.run import Result, Scenario, Turn
 from simulation.shrink import command
-
-
-class _NoLogging:
-    """A replacement for the log beginner, which the test runner has used already."""
-
-    def beginLoggingTo(self, *_: Any, **__: Any) -> None:
-        """Begin nothing."""
 
 
 class StopTests(SynchronousTestCase):
@@ -74,7 +68,7 @@ class StopTests(SynchronousTestCase):
         self.assertEqual(turned, [False])
 
     def test_the_summary_and_exit_status_show_an_early_end(self) -> None:
-        self.patch(program, "globalLogBeginner", _NoLogging())
+        self.patch(program, "globalLogBeginner", Mock())
         self.patch(
             program,
             "simulate",
@@ -89,7 +83,7 @@ class RoomTests(SynchronousTestCase):
     """The database of a long run is in a file of this machine, which may have no room."""
 
     def setUp(self) -> None:
-        self.patch(program, "globalLogBeginner", _NoLogging())
+        self.patch(program, "globalLogBeginner", Mock())
         folder = TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
@@ -144,7 +138,7 @@ class RoomTests(SynchronousTestCase):
 class ReplayTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.scenarios: list[Scenario] = []
-        self.patch(program, "globalLogBeginner", _NoLogging())
+        self.patch(program, "globalLogBeginner", Mock())
 
         def recorded(scenario: Scenario, *, quiet: bool) -> Result:
             self.scenarios.append(scenario)

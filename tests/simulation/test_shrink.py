@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import Mock
 
 from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
@@ -31,13 +32,6 @@ class ShrinkTests(SynchronousTestCase):
         self.assertEqual(fewest(steps, lambda some: True, lambda: False), steps)
 
 
-class _NoLogging:
-    """A replacement for the log beginner, which the test runner has used already."""
-
-    def beginLoggingTo(self, *_: Any, **__: Any) -> None:
-        """Begin nothing."""
-
-
 class FailureTests(SynchronousTestCase):
     """A bug planted in the rules of parties, from the failure to its repetition."""
 
@@ -53,7 +47,7 @@ class FailureTests(SynchronousTestCase):
     # slow: ten simulations of four minutes
     def test_a_printed_failure_can_be_repeated(self) -> None:
         self.patch(rules, "MAX_MEMBERS", rules.MAX_MEMBERS + 1)
-        self.patch(program, "globalLogBeginner", _NoLogging())
+        self.patch(program, "globalLogBeginner", Mock())
         result = simulate(Scenario(5, 6, 240.0))
         rule = result.violations[0].rule
         self.assertEqual(rule, "seats within limits")
@@ -70,9 +64,7 @@ class FailureTests(SynchronousTestCase):
         self.assertEqual((whole["hash"], whole["wrong"][0]["rule"]), (result.hash, rule))
 
         words, file = alone.rsplit(" ", 1)
-        folder = TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        saved = Path(folder.name) / "kept.steps"
+        saved = Path(self.enterContext(TemporaryDirectory())) / "kept.steps"
         saved.write_text("".join(f"{step.line()}\n" for step in steps))
         self.assertEqual(file, "seed-5.steps")
         short = self.replayed(f"{words} {saved}")

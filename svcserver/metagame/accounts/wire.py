@@ -65,7 +65,7 @@ def read_offset(text: str | None) -> int:
     return offset
 
 
-Noted = Annotated[Json, Opaque("What the recorded act says of it.")]
+Noted = Annotated[Json, Opaque("A value of the recorded act.")]
 
 
 class AuditRow(TypedDict):

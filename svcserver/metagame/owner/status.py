@@ -88,7 +88,7 @@ class Schedule(TypedDict):
 
 
 class HuntPassLimits(TypedDict):
-    """How the experience of a hunt is counted."""
+    """The factors and the maximum of a hunt's experience."""
 
     DifficultyBias: float
     GlobalMultiplier: float
@@ -96,7 +96,7 @@ class HuntPassLimits(TypedDict):
 
 
 class HuntPass(TypedDict):
-    """How much experience a hunt gives the hunt pass; no event changes it."""
+    """The experience that a hunt gives the hunt pass; no event changes it."""
 
     EventConfigs: list[Empty]
     GlobalConfig: HuntPassLimits

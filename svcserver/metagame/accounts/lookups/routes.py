@@ -130,7 +130,7 @@ class LookupRoutes:
         body_log=True,
     )
     async def public_info(self, call: Call[wire.PublicInfoWish]) -> Answer:
-        """Any logged-in player may look up any account, by id or by name."""
+        """Look up any account by id or name, as any logged-in player."""
         wanted, account = call.body, None
         if wanted.account_id:
             account = await self.directory.account_of_id(wanted.account_id)

@@ -103,7 +103,7 @@ class BountyRules(TypedDict):
     delete_claimed_bounties: bool
 
 
-@further_members("All that the game client sent of the bounty comes back as it was.")
+@further_members("The client's members of the bounty, returned as they were sent.")
 class StoredBounty(TypedDict):
     """A bounty as it was sent, with the time of its arrival if it had none of drafting."""
 

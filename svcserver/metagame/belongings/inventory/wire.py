@@ -186,7 +186,7 @@ def instance_of(
 
 @further_members(AS_SENT)
 class StackedItem(TypedDict):
-    """How many of one kind are held."""
+    """A stack: a kind of item, and the number of it."""
 
     catalogId: str
     quantity: int
@@ -211,7 +211,7 @@ class RemovedItem(TypedDict):
 
 
 class InventoryReply(TypedDict):
-    """All that a character holds."""
+    """All items of a character."""
 
     characterId: str
     instancedItems: list[InstancedItem]

@@ -1,1 +1,1 @@
-"""How busy the server is at the moment, for the owner."""
+"""The current load of the server, for the owner."""

@@ -65,7 +65,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """PartyInvitation into the caller's own party, whatever party is named."""
+        """Invite a player into the caller's own party, whatever party is named."""
         if not is_account_shaped(target) or await self.directory.account_of_id(target) is None:
             raise Missing("no such account")
         blocked = bool(await self.blocks.blocked(me, [target]))

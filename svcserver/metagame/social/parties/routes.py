@@ -64,7 +64,7 @@ class PartyRoutes:
 
     @routes.row("PUT", "/party/invite", body=OrEmpty[wire.PartyInviteWish])
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
-        """PartyInvitation a player into the caller's own party, whatever party the body names."""
+        """Invite a player into the caller's own party, whatever party the body names."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
         await self.acts.invite(call.player, to, party_id, attempt=call.attempt)
@@ -173,7 +173,7 @@ class PartyManagementRoutes:
         again=Again.NEVER,
     )
     async def invite_by_name(self, call: Call[BehalfWish]) -> Answer:
-        """PartyInvitation to a party by user name, checked as in the game."""
+        """Invite to a party by user name, checked as in the game."""
         pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)

@@ -171,7 +171,7 @@ class Parties:
         *,
         blocked: bool = False,
     ) -> Party:
-        """PartyInvitation an existing account into the sender's party, or refuse."""
+        """Invite an existing account into the sender's party, or refuse."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:

@@ -118,7 +118,7 @@ class SlayerLinkRoutes:
         again=Again.NATURAL,
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
-        """Which of up to 50 players could be invited to a slayer link, in the order sent."""
+        """Return which of up to 50 players could be invited to a slayer link, in the order sent."""
         availability = await self.acts.available(call.player, call.body.account_ids)
         return enveloped(wire.show_availability(availability))
 

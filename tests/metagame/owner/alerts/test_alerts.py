@@ -24,9 +24,7 @@ PHONE = AlertChannel(
 
 class AlertTests(SynchronousTestCase):
     def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.game = Game(self)
         self.olga = self.game.player("Olga", admin=True)
         self.acts = self.game.parts.desk.alerts

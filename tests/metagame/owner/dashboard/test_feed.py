@@ -166,9 +166,8 @@ class LivePageTests(SynchronousTestCase):
 
     @proves("svcctl backup: a damaged one is noticed")
     def test_the_overview_shows_the_last_proven_backup_and_faults(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        folder, now = Path(scratch.name), self.game.clock.seconds()
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        now = self.game.clock.seconds()
         self.pages = evolve(self.pages, folder=folder)
         none = self.shown("overview")["backup"]
         self.assertEqual(none, {"madeAt": None, "provenAt": None, "wrong": None})
@@ -189,12 +188,11 @@ class LivePageTests(SynchronousTestCase):
 
     @proves("a service that is frozen is down")
     def test_the_overview_names_services_that_are_down(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.pages = evolve(self.pages, folder=Path(scratch.name))
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.pages = evolve(self.pages, folder=folder)
         self.assertEqual(self.shown("overview")["down"], [])
         now = self.game.clock.seconds()
-        services_down.write(Path(scratch.name), {"gateway": now - 60}, now)
+        services_down.write(folder, {"gateway": now - 60}, now)
         [down] = self.shown("overview")["down"]
         self.assertEqual(down["name"], "gateway")
 

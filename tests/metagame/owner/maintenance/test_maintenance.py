@@ -72,9 +72,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.game = Game(self, http=self.deploy)
         self.olga = self.game.player("Olga", admin=True)
         self.made = self.game.parts.desk.maintenance
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.made.folder = self.folder = Path(scratch.name)
+        self.made.folder = self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.clock = Clock()
         self.watch = maintenance_watch(self.made, self.clock)
         self.watch.startService()
@@ -366,9 +364,7 @@ def here_of(game: Game) -> tuple[Any, Any, Any]:
 
 class WishTests(SynchronousTestCase):
     def setUp(self) -> None:
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.folder = Path(scratch.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def test_a_stack_request_is_taken_once_unless_old_or_invalid(self) -> None:
         stack_wish.wish(self.folder, "restart", 1000.0)

@@ -7,6 +7,7 @@ from typing import Any
 from attrs import define, evolve, field
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing, Refusal
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
@@ -14,7 +15,7 @@ from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Sanction, SanctionKind
 from svcserver.metagame.owner.moderation import rules
 from svcserver.metagame.owner.moderation.rules import SanctionOrder
-from svcserver.metagame.owner.moderation.wire import read_query
+from svcserver.metagame.owner.moderation.wire import PersonWish, read_query
 
 ANN = Account("UID-a", "Ann")
 MONA, OLGA = Staff("Mona", Role.MODERATOR), Staff("Olga", Role.OWNER)
@@ -110,3 +111,12 @@ class ModerationRuleTests(SynchronousTestCase):
     def test_query_texts_are_cut_to_the_longest_name_and_id(self) -> None:
         query = read_query(0.0, "a" * 500, "t" * 500, None, None)
         self.assertEqual((len(query.actor), len(query.target)), (96, 128))
+
+
+class WhoTests(SynchronousTestCase):
+    def test_an_account_is_named_by_one_to_64_characters(self) -> None:
+        read = reader(PersonWish)
+        for name in ("a", "a" * 64):
+            self.assertEqual(read({"Account": name, "Reason": "x"}).account, name)
+        for name in ("", "a" * 65):
+            self.assertRaises(Malformed, read, {"Account": name, "Reason": "x"})

@@ -99,9 +99,8 @@ class Once:
 
 class SqliteTests(Once, SynchronousTestCase):
     def make(self) -> Engine:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        return make_engine(database_url(f"sqlite:///{folder.name}/svc.db"))
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        return make_engine(database_url(f"sqlite:///{folder}/svc.db"))
 
 
 @pytest.mark.live

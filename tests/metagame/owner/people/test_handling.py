@@ -186,9 +186,7 @@ class LargeAccountCase(SynchronousTestCase):
 
 class SqliteLargeAccountTests(LargeAccountCase):
     def test_the_newest_saves_are_exported_and_all_are_deleted(self) -> None:
-        scratch = TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.holds(f"sqlite:///{scratch.name}/svc.db")
+        self.holds(f"sqlite:///{self.enterContext(TemporaryDirectory())}/svc.db")
 
 
 @pytest.mark.live

@@ -6,7 +6,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.status import StatusBanner
+from svcserver.metagame.owner.status import WELCOME, StatusBanner
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -47,6 +47,16 @@ class BannerTests(SynchronousTestCase):
         )
         self.assertEqual((page.json["name"], page.json["commit"]), ("Game Server", "unknown"))
         self.assertNotEqual(page.json["version"], "é")
+
+    def test_the_banner_shows_these_members(self) -> None:
+        self.assertEqual(sorted(StatusBanner.__required_keys__), sorted(["show-status", *WELCOME]))
+        self.assertEqual(
+            sorted(StatusBanner.__optional_keys__),
+            ["commit", "name", "sourceUrl", "version"],
+        )
+        self.assertEqual([*WELCOME], ["en", "fr", "it", "es", "de", "pt", "ru", "ja"])
+        for text in WELCOME.values():
+            self.assertEqual(text.count("{name}"), 1)
 
 
 FIXED: list[tuple[str, str, bool, int, Any]] = [

@@ -107,7 +107,7 @@ class PlainParties:
     def invite(
         self, sender: AccountId, recipient: AccountId, now: float, *, blocked: bool = False
     ) -> Party:
-        """PartyInvitation an existing account into the sender's party, or refuse."""
+        """Invite an existing account into the sender's party, or refuse."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
