@@ -29,7 +29,7 @@ class Ports:
     high: int
 
     @classmethod
-    def read(cls, text: str) -> Ports:
+    def parse(cls, text: str) -> Ports:
         """Parse ``low-high`` or one port."""
         match = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", text, re.ASCII)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
@@ -72,7 +72,7 @@ class NftSet:
     name: str
 
     @classmethod
-    def read(cls, text: str) -> NftSet:
+    def parse(cls, text: str) -> NftSet:
         """Parse ``family table set``."""
         words = text.split()
         good = len(words) == 3 and words[0] in _NFT_FAMILIES

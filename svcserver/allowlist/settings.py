@@ -44,7 +44,7 @@ class Settings:
     bind_host: str = env("ALLOWLIST_BIND", one_of("127.0.0.1", "::1"), default="127.0.0.1")
     port: int = env("ALLOWLIST_PORT", port_number, default=61005)
     secret: Secret = env("ALLOWLIST_SECRET", strong_secret)
-    ports: Ports = env("ALLOWLIST_PORTS", Ports.read, default=Ports(8770, 8777))
+    ports: Ports = env("ALLOWLIST_PORTS", Ports.parse, default=Ports(8770, 8777))
     ttl_s: int = env("ALLOWLIST_TTL_SECONDS", whole(1, 86400), default=600)
     min_interval_ms: int = env("ALLOWLIST_MIN_INTERVAL_MS", whole(50, 600000), default=3000)
     max_entries: int = env("ALLOWLIST_MAX_ENTRIES", whole(1, 1000), default=256)
@@ -56,7 +56,7 @@ class Settings:
     iptables: str | None = env("ALLOWLIST_IPTABLES", absolute, default=None)
     ipset: str | None = env("ALLOWLIST_IPSET", absolute, default=None)
     powershell: str | None = env("ALLOWLIST_POWERSHELL", absolute, default=None)
-    nft_set: NftSet | None = env("ALLOWLIST_NFT_SET", NftSet.read, default=None)
+    nft_set: NftSet | None = env("ALLOWLIST_NFT_SET", NftSet.parse, default=None)
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 

@@ -39,13 +39,13 @@ def encoded(*arguments: Argument) -> bytes:
     return packed
 
 
-class Wire(Protocol):
+class EngineWire(Protocol):
     """A connection. ``pushed`` receives the channel and bytes of each published message."""
 
     def __init__(
         self,
         clock: IReactorTime,
-        disconnected: Callable[[Wire], None],
+        disconnected: Callable[[EngineWire], None],
         pushed: Callable[[bytes, bytes], None] | None = None,
     ) -> None:
         self._clock, self._disconnected, self._pushed = clock, disconnected, pushed

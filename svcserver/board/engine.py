@@ -18,7 +18,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from svcserver.board.address import Address, authorities
-from svcserver.board.connection import Argument, ConnectionEnded, EngineError, Wire
+from svcserver.board.connection import Argument, ConnectionEnded, EngineError, EngineWire
 from svcserver.board.scripts import COMMIT, SCRIPTS, Script
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.every import Every
@@ -110,7 +110,7 @@ class Engine(Service):
         if wire is not None:
             Deferred.fromCoroutine(self._subscribe(wire, channel))
 
-    async def _subscribe(self, wire: Wire, channel: bytes) -> None:
+    async def _subscribe(self, wire: EngineWire, channel: bytes) -> None:
         try:
             await wire.ask("SUBSCRIBE", channel)
         except (ConnectionEnded, EngineError):
@@ -159,14 +159,14 @@ class Engine(Service):
                 _cut(self._listening)
         raise BoardAway from failure.value
 
-    async def _ready(self, wire: Wire) -> None:
+    async def _ready(self, wire: EngineWire) -> None:
         for script in SCRIPTS:
             await wire.ask("SCRIPT", "LOAD", script.text)
         while self._preparations:
             await self._preparations[0](wire.ask)
             del self._preparations[0]
 
-    async def _listens(self, wire: Wire) -> None:
+    async def _listens(self, wire: EngineWire) -> None:
         if buggify("engine: we listen again late"):
             await self.pause(LISTENS_LATE_S)
         for channel in self._channels:
@@ -193,16 +193,16 @@ class Connection:
 
     reactor: Any
     address: Address
-    prepare: Callable[[Wire], Any]
+    prepare: Callable[[EngineWire], Any]
     pushed: Pushed | None = None
     left: Callable[[], None] | None = field(default=None, init=False)
     first: Callable[[], None] | None = field(default=None, init=False)  # after the first attempt
     tried: bool = field(default=False, init=False)
-    wire: Wire | None = field(default=None, init=False)
+    wire: EngineWire | None = field(default=None, init=False)
     _later: Any = field(default=None, init=False)  # the next attempt
     _beats: Every = field(init=False)
     _trying: Deferred[Any] | None = field(default=None, init=False)
-    _made: Wire | None = field(default=None, init=False)
+    _made: EngineWire | None = field(default=None, init=False)
     _running: bool = field(default=False, init=False)
     _lost_at: float | None = field(default=None, init=False)
     _warned: Throttle = field(factory=Throttle, init=False)
@@ -243,7 +243,7 @@ class Connection:
         if address.tls:
             endpoint = wrapClientTLS(_trust(address), endpoint)
         connecting = endpoint.connect(_Wires(self._build))
-        wire: Wire = await connecting.addTimeout(NAME_S + CONNECT_S, self.reactor)
+        wire: EngineWire = await connecting.addTimeout(NAME_S + CONNECT_S, self.reactor)
         self._made = wire
         if address.password:
             user = (address.user,) if address.user else ()
@@ -259,8 +259,8 @@ class Connection:
             log.info("the engine of LIVE_URL is connected again after {gone:.1f} s", gone=gone)
         self._beats.startService()
 
-    def _build(self, _: Any) -> Wire:
-        return Wire(self.reactor, self._lost, self.pushed)
+    def _build(self, _: Any) -> EngineWire:
+        return EngineWire(self.reactor, self._lost, self.pushed)
 
     def _failed(self, failure: Any) -> None:
         if not self._running:
@@ -276,7 +276,7 @@ class Connection:
             self._made.cut()
         self._again()
 
-    def _lost(self, wire: Wire) -> None:
+    def _lost(self, wire: EngineWire) -> None:
         if wire is not self.wire:
             return  # it was not ready yet: ``_failed`` handles it
         self.wire = None

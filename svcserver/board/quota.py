@@ -26,7 +26,7 @@ class Quota:
     limit: int
 
     @classmethod
-    def of(cls, name: str, limit: int, window_s: float) -> Quota:
+    def named(cls, name: str, limit: int, window_s: float) -> Quota:
         """Return a quota with its own kind, called ``name``."""
         shape = tuple[float, ...]
         # not sealed: whoever could forge a count could also empty it, and a forged one only refuses

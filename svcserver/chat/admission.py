@@ -29,8 +29,8 @@ from svcserver.kernel.throttle import LogSampler
 WINDOW_S = 600.0
 LOCKOUT_S = 600.0
 WAIT_S = 60.0
-FAILURES = Quota.of("chat_failures", 10, WINDOW_S)
-NEVER_BOUND = Quota.of("chat_never_bound", 3, WINDOW_S)
+FAILURES = Quota.named("chat_failures", 10, WINDOW_S)
+NEVER_BOUND = Quota.named("chat_never_bound", 3, WINDOW_S)
 LOCKED = Kind("chat_locked", float, lives_s=LOCKOUT_S, most=MOST)
 WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 

@@ -158,13 +158,13 @@ class Seats:
         """Return the number of accounts with a seat."""
         return len(self._those)
 
-    def of(self, account: str) -> list[tuple[str, Seat]]:
+    def of_account(self, account: str) -> list[tuple[str, Seat]]:
         return list(self._those.get(account.lower(), ()))
 
     def has(self, worker: str, seat: Seat) -> bool:
         return any(
             (where, taken.session) == (worker, seat.session)
-            for where, taken in self.of(seat.account)
+            for where, taken in self.of_account(seat.account)
         )
 
     def take(self, worker: str, seat: Seat) -> None:
@@ -173,7 +173,11 @@ class Seats:
 
     def free(self, worker: str, number: int, account: AccountId) -> None:
         key = account.lower()
-        left = [taken for taken in self.of(key) if (taken[0], taken[1].session) != (worker, number)]
+        left = [
+            taken
+            for taken in self.of_account(key)
+            if (taken[0], taken[1].session) != (worker, number)
+        ]
         if left:
             self._those[key] = left
         else:

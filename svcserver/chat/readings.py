@@ -49,7 +49,7 @@ class Readings:
             )
         return Failure(Unavailable("the game does not answer"))
 
-    def read(self, person: Person) -> Deferred[None]:
+    def reread(self, person: Person) -> Deferred[None]:
         """Read the person again; never fails, and without an answer keeps the old data."""
         version, number = person.version, person.readings + 1
         person.readings = number
@@ -80,7 +80,7 @@ class Readings:
         if person is None:
             return
         if anew or self.clock.seconds() - person.read_at >= FRESH_S:
-            pause(session, self.read(person), lambda _: act())
+            pause(session, self.reread(person), lambda _: act())
         else:
             act()
 

@@ -234,7 +234,7 @@ class ChatServer:
             self._reread(person)
 
     def _reread(self, person: Person) -> None:
-        self.readings.read(person).addCallback(lambda _: self.room_access.evict(person))
+        self.readings.reread(person).addCallback(lambda _: self.room_access.evict(person))
 
     def reread_all(self) -> None:
         """Read everybody online again, a few at each tick, since changes may have been missed."""

@@ -181,7 +181,7 @@ class Workers:
         return self._pending.say(line, self._publish, self.seconds())
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
-        return self._seats.of(account)
+        return self._seats.of_account(account)
 
     def whisper(
         self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str
@@ -285,7 +285,7 @@ class Workers:
         self._seats.free(
             news.worker, seat.session, seat.account
         )  # a seat taken while nothing was published
-        earlier = self._seats.of(seat.account)
+        earlier = self._seats.of_account(seat.account)
         for earlier_seat in [place for place in earlier if place[1].resource == seat.resource]:
             self._end(*earlier_seat)
         self._sit(news.worker, seat)
@@ -299,7 +299,7 @@ class Workers:
         if worker != self.name:
             self._ghosts.come(worker, seat)
         self._seats.take(worker, seat)
-        for worker_of, oldest in self._seats.of(seat.account)[:-MAX_BOUND]:
+        for worker_of, oldest in self._seats.of_account(seat.account)[:-MAX_BOUND]:
             self._end(worker_of, oldest)
 
     def _end(self, worker: str, seat: Seat) -> None:

@@ -60,7 +60,7 @@ class LauncherFiles:
     files: Mapping[str, LauncherFile] = field(factory=dict)
 
     @classmethod
-    def of(cls, folder: Path | None) -> LauncherFiles:
+    def from_folder(cls, folder: Path | None) -> LauncherFiles:
         """Read ``folder``; an unreadable file is ignored with a warning."""
         files: dict[str, LauncherFile] = {}
         for path in sorted(folder.iterdir()) if folder is not None else ():

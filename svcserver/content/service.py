@@ -109,7 +109,7 @@ def make_handler(
     keys = KeyCheck(http, clock, settings.metagame_url, accepted_s, counters or Counters())
     slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
     branding, news = Branding(settings.branding_dir), News(settings.news_file)
-    launcher = LauncherFiles.of(settings.launcher_dir)
+    launcher = LauncherFiles.from_folder(settings.launcher_dir)
     secret, program = settings.gateway_secret, _program(settings, game_files)
     return ContentHandler(game_files, keys, slots, branding, news, clock, secret, launcher, program)
 

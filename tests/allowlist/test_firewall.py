@@ -43,7 +43,7 @@ class ScriptTests(SynchronousTestCase):
     @settings(max_examples=200, deadline=None)
     def test_no_text_becomes_ports_unless_it_is_digits(self, text: str) -> None:
         try:
-            ports = Ports.read(text)
+            ports = Ports.parse(text)
         except ValueError:
             return
         self.assertRegex(str(ports), r"\A[0-9]+(-[0-9]+)?\Z")
@@ -54,7 +54,7 @@ class ScriptTests(SynchronousTestCase):
     @settings(max_examples=100, deadline=None)
     def test_no_text_becomes_a_set_unless_it_is_three_names(self, text: str) -> None:
         try:
-            result = NftSet.read(text)
+            result = NftSet.parse(text)
         except ValueError:
             return
         self.assertRegex(str(result), r"\A[a-z0-9]+ [A-Za-z0-9_-]+ [A-Za-z0-9_-]+\Z")

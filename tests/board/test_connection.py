@@ -12,14 +12,14 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board import connection
-from svcserver.board.connection import DEADLINE_S, LOOK_S, ConnectionEnded, EngineError, Wire
+from svcserver.board.connection import DEADLINE_S, LOOK_S, ConnectionEnded, EngineError, EngineWire
 
 
 class WireTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.disconnected, self.pushed = Clock(), [], []
         self.transport = StringTransport()
-        self.wire = Wire(
+        self.wire = EngineWire(
             self.clock, self.disconnected.append, lambda *message: self.pushed.append(message)
         )
         self.wire.makeConnection(self.transport)

@@ -20,7 +20,7 @@ class QuotaTests(SynchronousTestCase):
         self.live.do(lambda transaction: quota.give_back(transaction, key, at))
 
     def test_no_more_than_the_limit_in_any_window(self) -> None:
-        quota = Quota.of("two", 2, 10.0)
+        quota = Quota.named("two", 2, 10.0)
         self.assertEqual([self.take(quota, "ann", at) for at in (0, 5, 9.9)], [True, True, False])
         self.assertTrue(self.take(quota, "bob", 9.9), "keys do not share")
         self.assertEqual(
@@ -28,7 +28,7 @@ class QuotaTests(SynchronousTestCase):
         )
 
     def test_a_full_quota_returns_the_time_to_wait(self) -> None:
-        quota = Quota.of("two", 2, 10.0)
+        quota = Quota.named("two", 2, 10.0)
         for at, wait, full in ((0, 0.0, False), (4, 0.0, True), (6, 4.0, True), (10, 0.0, True)):
             wait_s = self.live.do(lambda transaction: quota.take_or_wait(transaction, "ann"), at)
             self.assertEqual(wait_s, wait)
@@ -37,7 +37,7 @@ class QuotaTests(SynchronousTestCase):
             )
 
     def test_a_place_given_back_can_be_taken_again(self) -> None:
-        quota = Quota.of("one", 1, 10.0)
+        quota = Quota.named("one", 1, 10.0)
         self.assertTrue(self.take(quota, "ann", 1.0))
         self.give_back(quota, "ann", 1.0)
         self.assertEqual(self.live.board.held(quota.kind), 0)
@@ -47,13 +47,13 @@ class QuotaTests(SynchronousTestCase):
         self.give_back(quota, "nobody", 1.0)
 
     def test_giving_one_place_back_leaves_the_others_taken(self) -> None:
-        quota = Quota.of("two", 2, 10.0)
+        quota = Quota.named("two", 2, 10.0)
         self.assertTrue(self.take(quota, "ann", 1.0) and self.take(quota, "ann", 2.0))
         self.give_back(quota, "ann", 1.0)
         self.assertEqual([self.take(quota, "ann", 3.0) for _ in range(2)], [True, False])
 
     def test_a_place_is_given_back_unless_it_is_used(self) -> None:
-        quota = Quota.of("one", 1, 10.0)
+        quota = Quota.named("one", 1, 10.0)
 
         async def act(places: list[bool], *, use: bool = False, fail: bool = False) -> None:
             async with quota.place(self.live.board, "ann") as place:
@@ -77,7 +77,7 @@ class QuotaTests(SynchronousTestCase):
 
     def test_a_closed_coroutine_does_not_give_its_place_back(self) -> None:
         """Python forbids it to wait; what it took comes back when its time is over."""
-        quota = Quota.of("one", 1, 10.0)
+        quota = Quota.named("one", 1, 10.0)
 
         async def act() -> None:
             async with quota.place(self.live.board, "ann"):

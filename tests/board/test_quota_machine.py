@@ -26,7 +26,7 @@ STEPS = st.lists(
 
 def follow(case: SynchronousTestCase, live: Any, steps: list[tuple[str, str, float]]) -> None:
     """Do the steps on the board and on a list of times; both say the same."""
-    quota, now = Quota.of("two", LIMIT, WINDOW_S), 0.0
+    quota, now = Quota.named("two", LIMIT, WINDOW_S), 0.0
     model: defaultdict[str, list[float]] = defaultdict(list)
     for step, who, passed in steps:
         now += passed

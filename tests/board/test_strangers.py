@@ -31,7 +31,7 @@ RIGHTS = Kind("rights", Right, lives_s=60.0)
 OPEN = Kind("open_values", Right, lives_s=60.0, sealed=False)
 BEATS = Kind("beats_there", float, lives_s=60.0, compared=False, listed=True, sealed=False)
 LASTING = Kind("lasting", Right, lives_s=60.0, kept_by_reading=True, sealed=False)
-COUNT = Quota.of("counted_there", 2, 60.0)
+COUNT = Quota.named("counted_there", 2, 60.0)
 LIST = f"{PREFIX}{BEATS.name}"
 
 

@@ -85,7 +85,7 @@ class OtherProcessTests(OnEngine):
         self.assertEqual(len(received["here"]), 7)
 
     def test_processes_share_a_quota(self) -> None:
-        quota = Quota.of("asked", 20, 60.0)
+        quota = Quota.named("asked", 20, 60.0)
         taken = 0
         for number in range(40):
             do = self.do if number % 2 else self.there

@@ -45,7 +45,7 @@ class PeopleTests(SynchronousTestCase):
         assert person is not None
         town.game.silent = True
         for _ in range(2):
-            town.server.readings.read(person)
+            town.server.readings.reread(person)
         (first, _), (second, _) = town.game.waiting
         second.callback(About("Later"))
         first.callback(About("Earlier"))

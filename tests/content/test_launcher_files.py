@@ -69,4 +69,4 @@ class NoLauncherTests(DeskCase):
 
 class FolderTests(SynchronousTestCase):
     def test_none_is_an_empty_list(self) -> None:
-        self.assertEqual(LauncherFiles.of(None).files, {})
+        self.assertEqual(LauncherFiles.from_folder(None).files, {})

@@ -20,7 +20,7 @@ log = Logger()
 
 TRIES = 300  # many, since the contract is 401 and 403; a key has 192 random bits
 TRIES_S = 60.0
-WRONG_KEYS = Quota.of("wrong_admin_keys", TRIES, TRIES_S)
+WRONG_KEYS = Quota.named("wrong_admin_keys", TRIES, TRIES_S)
 
 
 @define

@@ -9,8 +9,8 @@ from svcserver.board.quota import Quota
 from svcserver.kernel.refusals import TooMany
 
 READS, READS_S = 120, 60.0
-COSTLY_READS = Quota.of("costly_reads", READS, READS_S)
-DASHBOARD_READS = Quota.of("dashboard_reads", READS, READS_S)
+COSTLY_READS = Quota.named("costly_reads", READS, READS_S)
+DASHBOARD_READS = Quota.named("dashboard_reads", READS, READS_S)
 
 
 @frozen

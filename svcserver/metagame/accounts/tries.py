@@ -19,8 +19,8 @@ from svcserver.metagame.accounts.audit import Audit, AuditEntry
 
 log = Logger()
 
-NAMED = Quota.of("refused_tries", 60, 60.0)  # rows of an account
-NAMELESS = Quota.of("strangers_tries", 60, 3_600.0)  # rows of all whom no key names, together
+NAMED = Quota.named("refused_tries", 60, 60.0)  # rows of an account
+NAMELESS = Quota.named("strangers_tries", 60, 3_600.0)  # rows of all whom no key names, together
 EVERY_S = 60.0
 OURS = "the metagame"  # who counts
 

@@ -25,7 +25,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 log = Logger()
 
 PAUSE_S = 600  # what who has guessed too often is asked to wait; places come back one by one
-GUESSES = Quota.of("name_guesses", 15, 3600.0)
+GUESSES = Quota.named("name_guesses", 15, 3600.0)
 """What strangers may ask about names; registering allows an address 17 tries in an hour."""
 
 Also = Callable[[Connection, AccountId, str], None]

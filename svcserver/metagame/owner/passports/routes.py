@@ -20,9 +20,9 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer, Feature
 
 # a launcher reads once a minute; a passport may be megabytes
-HUNTER_READS = Quota.of("hunter_reads", 30, 60.0)
-NEW_KEYS = Quota.of("new_keys", 6, 3600.0)
-PASSPORT_READS = Quota.of("passport_reads", 6, 60.0)
+HUNTER_READS = Quota.named("hunter_reads", 30, 60.0)
+NEW_KEYS = Quota.named("new_keys", 6, 3600.0)
+PASSPORT_READS = Quota.named("passport_reads", 6, 60.0)
 
 
 @frozen

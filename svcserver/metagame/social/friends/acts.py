@@ -20,7 +20,7 @@ from svcserver.metagame.social.friends import rules
 from svcserver.metagame.social.friends.rules import ACCEPTED, Friendship, RequestResult
 from svcserver.metagame.social.friends.store import Also, SqlFriends
 
-ASKED = Quota.of("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_REQUESTS_S)
+ASKED = Quota.named("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_REQUESTS_S)
 
 
 @define

@@ -343,8 +343,8 @@ class CheckedName:
 
 CHECKED = Kind("guild_names_checked", tuple[CheckedName, ...], lives_s=VALID_S, most=MOST)
 ACTIVE = Kind("guild_founders_heard", float, lives_s=ACTIVE_S, most=MOST, compared=False)
-FOUNDED = Quota.of("guilds_founded", 1, rules.CREATE_PAUSE_S)
-SENT = Quota.of("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
+FOUNDED = Quota.named("guilds_founded", 1, rules.CREATE_PAUSE_S)
+SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 
 @frozen

@@ -38,7 +38,7 @@ PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
 HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False, sealed=False)
 RECEIVED = Kind("party_invites_to", tuple[PartyInvitation, ...], lives_s=INVITE_S)
 PENDING = Kind("party_invites_of", tuple[PartyInvitation, ...], lives_s=INVITE_S)
-SENT = Quota.of("party_invites_sent", MAX_SENT, SENT_S)
+SENT = Quota.named("party_invites_sent", MAX_SENT, SENT_S)
 DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=MOST)
 RESULTS = results("party_results", PartyState)
 

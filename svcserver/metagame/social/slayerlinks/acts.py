@@ -28,7 +28,7 @@ from svcserver.metagame.social.slayerlinks.store import SqlSlayerLinks
 
 T = TypeVar("T")
 
-ASKED = Quota.of("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW_INVITES_S)
+ASKED = Quota.named("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW_INVITES_S)
 
 
 # -- operations in an open transaction -------------------------------------------
