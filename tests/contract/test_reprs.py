@@ -21,6 +21,7 @@ SECRET = re.compile(r"token|secret|passw|bearer|credential|uuk|jwt|_key$|^key$|p
 HARMLESS = {
     ("Settings", "signing_public_key"),
     ("Purchase", "token_hash"),
+    ("QuotaPlace", "key"),  # of the board: an account
     ("Room", "key"),  # of a chat room: its address
     ("Row", "secret_path"),  # names of parameters
 }
