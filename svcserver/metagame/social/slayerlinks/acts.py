@@ -116,7 +116,8 @@ def available(
     wanted, friends = list(dict.fromkeys(account_ids)), links.friends(me)
     tied = {link.partner for link in links.running(me, at)}
     tied |= {invite.partner_of(me) for invite in waiting(links, me, at)}
-    taken = links.taken_slots([me, *(friends.intersection(wanted))], at)
+    candidates = [account_id for account_id in wanted if account_id in friends]
+    taken = links.taken_slots([me, *candidates], at)
     return rules.available(me, wanted, friends, tied, taken)
 
 
