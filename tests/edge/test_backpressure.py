@@ -42,7 +42,7 @@ class SlowReaderTests(SynchronousTestCase):
         wire.producer.resumeProducing()
         self.assertEqual(wire.take().count(REFUSED), 3)
 
-    def test_what_it_sends_meanwhile_waits_outside(self) -> None:
+    def test_requests_of_a_slow_reader_wait_outside(self) -> None:
         edge = gateway()
         wire = edge.connect()
         wire.producer.pauseProducing()
@@ -54,14 +54,14 @@ class SlowReaderTests(SynchronousTestCase):
         self.assertFalse(wire.paused)
         self.assertEqual(wire.take().count(REFUSED), 3_000)
 
-    def test_it_is_not_waited_for_for_ever(self) -> None:
+    def test_a_slow_reader_is_cut_in_the_end(self) -> None:
         edge, wire = sent(gateway(), GET)
         wire.producer.pauseProducing()
         edge.upstream.say(OK)
         run(edge.clock, 67)
         self.assertTrue(wire.ended)
 
-    def test_it_gets_all_its_answers_after_a_half_close(self) -> None:
+    def test_a_slow_reader_gets_all_answers_after_a_half_close(self) -> None:
         wire = relay().connect()
         wire.producer.pauseProducing()
         wire.protocol.dataReceived(b"GET /x HTTP/1.1\r\nHost: evil.example\r\n\r\n" * 2)
@@ -107,7 +107,7 @@ class TurnTests(SynchronousTestCase):
         self.assertEqual(wire.take().count(REFUSED), 2 * IN_A_ROW)
         self.assertTrue(wire.over)
 
-    def test_who_leaves_takes_its_turn_along(self) -> None:
+    def test_a_client_that_leaves_loses_its_turn(self) -> None:
         edge, wire = sent(gateway(), CLOSED * (2 * IN_A_ROW))
         wire.abortConnection()
         self.successResultOf(edge.factory.stop(0))

@@ -29,7 +29,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 class MakingTests(SynchronousTestCase):
     @proves("gateway: certificate made and checked at start")
-    def test_it_is_what_is_documented(self) -> None:
+    def test_a_certificate_has_the_documented_properties(self) -> None:
         pair = make_pair(["play.example", "203.0.113.10"], now=NOW)
         made = x509.load_pem_x509_certificate(pair.certificate)
         names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -52,7 +52,7 @@ class ParkingTests(SynchronousTestCase):
         self.assertIn(b"Retry-After: 2\r\n", reply)
         self.assertIn(b'{"error":"upstream_restarting"}', reply)
 
-    def test_one_that_never_was_up_or_stays_away_is_502_at_once(self) -> None:
+    def test_an_upstream_that_was_never_up_or_stays_down_is_502_at_once(self) -> None:
         edge = gateway()
         edge.upstream.parks()
         edge.upstream.down = True
@@ -79,7 +79,7 @@ class ParkingTests(SynchronousTestCase):
         edge.clock.pump([0.1] * 3)
         self.assertEqual(len(edge.upstream.seen()), 1)
 
-    def test_what_was_under_way_at_the_end_is_sent_again(self) -> None:
+    def test_a_request_under_way_when_the_upstream_ends_is_sent_again(self) -> None:
         edge = running()
         asking, telling = edge.connect(), edge.connect()
         asking.protocol.dataReceived(GET)
@@ -128,7 +128,7 @@ class ParkingTests(SynchronousTestCase):
             self.assertEqual(self.failureResultOf(waiting).value.status, 503)
         self.assertEqual(clock.getDelayedCalls(), [])
 
-    def test_who_takes_most_of_the_room_gives_way_to_others(self) -> None:
+    def test_the_network_with_the_most_waiting_requests_gives_way(self) -> None:
         parking = Parking(Clock(), "it", Deferred, most=20, most_bytes=640)
         parking.reached()
         refused: dict[str, int] = {}

@@ -91,7 +91,7 @@ class EitherTests(SynchronousTestCase):
         leaving.server.dataReceived(leaving.records())
         self.assertTrue(forged.wire.disconnecting and leaving.wire.disconnecting)
 
-    def test_what_is_said_to_a_lost_connection_is_dropped(self) -> None:
+    def test_a_write_to_a_lost_connection_is_dropped(self) -> None:
         for size in (1, 100_000):
             session = self.session()
             session.server.connectionLost(Failure(ConnectionDone()))

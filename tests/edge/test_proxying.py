@@ -142,7 +142,7 @@ class FramingTests(SynchronousTestCase):
                 self.assertEqual(status(wire.take()), 502)
                 self.assertTrue(edge.upstream.wires[-1].ended)
 
-    def test_what_follows_an_answer_unasked_ends_that_upstream(self) -> None:
+    def test_bytes_after_an_answer_close_the_upstream_connection(self) -> None:
         edge, wire = sent(gateway(), GET)
         edge.upstream.say(OK + OK)
         self.assertEqual(wire.take().count(b"200 OK"), 1)

@@ -105,7 +105,7 @@ class Count:
 class HeadTests(SynchronousTestCase):
     @settings(max_examples=300, deadline=None)
     @given(damaged())
-    def test_what_is_taken_llhttp_takes_too(self, data: bytes) -> None:
+    def test_every_accepted_head_is_accepted_by_llhttp(self, data: bytes) -> None:
         try:
             end = find_end(data)
             if end < 0:
@@ -157,7 +157,7 @@ class HeadTests(SynchronousTestCase):
 
     @settings(max_examples=300, deadline=None)
     @given(st.lists(st.text("\r\nax", min_size=1, max_size=6), max_size=16))
-    def test_what_was_searched_need_not_be_searched_again(self, texts: list[str]) -> None:
+    def test_searched_bytes_are_not_searched_again(self, texts: list[str]) -> None:
         pieces = [b"GET / ", *(text.encode() for text in texts)]
         self.assertEqual(outcome(pieces, resumed=True), outcome(pieces, resumed=False))
 
@@ -187,7 +187,7 @@ class PeerTests(SynchronousTestCase):
         ):
             self.assertEqual(peer_of(IPv6Address("TCP", host, 1)), peer)
 
-    def test_who_has_no_address_is_nobody_local(self) -> None:
+    def test_a_peer_without_an_address_is_not_local(self) -> None:
         self.assertEqual(peer_of(UNIXAddress(b"/run/x")), "")
 
 

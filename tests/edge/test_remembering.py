@@ -78,7 +78,7 @@ class BoundTests(SynchronousTestCase):
             self.assertNotIn(b"-7: a", request_head(head, forward(), Dropping()))
         self.assertEqual(wording._cached_removed.cache_info().currsize, before)
 
-    def test_what_a_head_counts_is_what_it_takes_of_memory(self) -> None:
+    def test_the_weight_of_a_head_is_its_memory(self) -> None:
         self.patch(heads, "_BLOCKS", HeadCache(most=1))
         for name, some in (("few", fields(12)), ("many", fields(251)), ("named", fields(230, 0))):
             self.assert_counted(name, some)
@@ -88,7 +88,7 @@ class BoundTests(SynchronousTestCase):
         self.assert_counted("a long value", [b"A: " + b"y" * 1_900 + b"\r\n"])
         self.assert_counted("a long name", [connection(b"%x" + b"y" * 1_900, 1)])
 
-    def test_what_a_line_counts_is_what_it_takes_of_memory(self) -> None:
+    def test_the_weight_of_a_line_is_its_memory(self) -> None:
         uid = b"/UID-%08x-0000-4000-8000-000000000000"
         for target in (b"/%d", b"/party" + uid, b"/a?" + b"b" * 1_900 + b"%d"):
             book: HeadCache[object] = HeadCache(1 << 40, each=heads.EACH_LINE)
@@ -118,14 +118,14 @@ class BoundTests(SynchronousTestCase):
             self.assertEqual(len(book), len(raws), name)
             self.assertLess(used, counted * 1.05, (name, read))
 
-    def test_what_is_kept_has_a_bound(self) -> None:
+    def test_the_cache_of_heads_is_bounded(self) -> None:
         book: HeadCache[int] = HeadCache(most=1_000_000)
         for number in range(2_000):
             book.keep(b"%d" % number + b"x" * 1_000, number)
         self.assertLess(len(book) * book.weight(b"x" * 1_000), 1_000_001)
         self.assertGreater(len(book), 100)
 
-    def test_what_is_asked_for_again_stays(self) -> None:
+    def test_a_head_that_is_used_stays_cached(self) -> None:
         book: HeadCache[int] = HeadCache(most=20_000)
         book.keep(b"often", 1)
         for number in range(1_000):
@@ -166,7 +166,7 @@ class RememberingTests(SynchronousTestCase):
         for _ in range(2):
             self.assertRaises(Fault, read_request, b"GET / HTTP/1.1\r\n\r\n")
 
-    def test_what_one_service_drops_another_still_passes_on(self) -> None:
+    def test_a_field_that_one_service_drops_another_passes_on(self) -> None:
         head, answer = read_request(ASKED), read_response(ANSWERED, b"GET")
         strict: Any = Dropping(frozenset([b"cookie"]), frozenset([b"x-powered-by"]))
         mild: Any = Dropping()
@@ -176,7 +176,7 @@ class RememberingTests(SynchronousTestCase):
             self.assertNotIn(b"X-Powered-By", _said(answer, strict))
             self.assertIn(b"X-Powered-By: y\r\n", _said(answer, mild))
 
-    def test_what_is_added_belongs_to_one_request(self) -> None:
+    def test_added_fields_belong_to_one_request(self) -> None:
         head = read_request(ASKED)
         policy: Any = Dropping()
         for peer in (b"X-Forwarded-For: 1.1.1.1\r\n", b"X-Forwarded-For: 2.2.2.2\r\n"):

@@ -52,7 +52,7 @@ def ids(edge: Edge) -> list[list[bytes]]:
 
 
 class RepeatsTests(SynchronousTestCase):
-    def test_what_may_change_goes_again_with_body_id_and_number(self) -> None:
+    def test_a_changing_request_is_repeated_with_body_id_and_number(self) -> None:
         for method, path, body in (
             (b"POST", b"/any/new/route", b"{}"),
             (b"PATCH", b"/any/new/route", b"{}"),
@@ -138,7 +138,7 @@ class RepeatsTests(SynchronousTestCase):
             for result in (attempts(edge), ids(edge)):
                 self.assertEqual(result[3:], [[], []], more)  # what only reads needs none
 
-    def test_nor_after_a_body(self) -> None:
+    def test_no_client_can_set_a_number_in_a_trailer(self) -> None:
         edge = running()
         wire = edge.connect()
         chunked = line(b"PUT", b"/party/invite", None, b"Transfer-Encoding: chunked\r\n")
@@ -147,7 +147,7 @@ class RepeatsTests(SynchronousTestCase):
         self.assertEqual(attempts(edge), [[], []])
         self.assertNotIn(b"ttempt", b"".join(wire.take() for wire in edge.upstream.wires))
 
-    def test_what_may_be_done_is_never_said_to_be_worth_asking_again(self) -> None:
+    def test_a_request_that_may_be_done_gets_no_retry_after(self) -> None:
         """Sent again by the client it would have another id, and be done twice."""
         for said_first, stays, code in (
             (line(b"PUT", b"/character", 2) + b"{}", 502, b"bad_gateway"),
@@ -163,7 +163,7 @@ class RepeatsTests(SynchronousTestCase):
             self.assertIn(b'{"error":"%b"}' % code, reply)
             self.assertEqual(b"Retry-After" in reply, stays == 503)
 
-    def test_nor_where_the_metagame_itself_refuses_the_second(self) -> None:
+    def test_a_refused_second_attempt_of_a_change_has_no_retry_after(self) -> None:
         for said_first, stays in (
             (line(b"PUT", b"/character", 2) + b"{}", False),
             (line(b"GET", b"/balance"), True),
@@ -179,7 +179,7 @@ class RepeatsTests(SynchronousTestCase):
             self.assertEqual(status(reply), 503)
             self.assertEqual(b"Retry-After" in reply, stays)
 
-    def test_and_what_never_was_sent_is(self) -> None:
+    def test_a_request_that_was_never_sent_gets_retry_after(self) -> None:
         edge = running()
         edge.upstream.end()
         wire = edge.send(line(b"PUT", b"/character", 2) + b"{}")
@@ -228,11 +228,11 @@ def ended_by(edge: Edge, several: list[Upstream], request: bytes) -> tuple[bytes
 
 
 class FatalTests(SynchronousTestCase):
-    def test_what_may_end_a_process_ends_two_at_most(self) -> None:
+    def test_a_fatal_request_ends_two_processes_at_most(self) -> None:
         request, ended = ended_by(*workers(), line(b"DELETE", b"/party/member"))
         self.assertEqual((status(request), ended), (502, 2))
 
-    def test_what_only_reads_is_asked_of_a_third(self) -> None:
+    def test_a_get_is_tried_on_a_third_process(self) -> None:
         edge, several = workers()
         request, ended = ended_by(edge, several, line(b"GET", b"/balance"))
         self.assertEqual((status(request), ended), (502, 3))
@@ -276,7 +276,7 @@ class FigureTests(SynchronousTestCase):
             counted = edge.policy.counters.by_reason(Counted.REPEATED)
             self.assertEqual(counted, {f"metagame:{fate}": 1})
 
-    def test_what_was_sent_once_as_the_metagame_stayed_away_is_no_repeat(self) -> None:
+    def test_a_request_sent_once_to_a_lost_metagame_is_no_repeat(self) -> None:
         edge = running()
         wire = edge.connect()
         with capturedLogs() as events:
@@ -302,7 +302,7 @@ class FigureTests(SynchronousTestCase):
         requests = ["answered", "DELETE", "/party/member?a=b", "metagame", 2, 200]
         self.assertEqual(shown, requests)
 
-    def test_what_is_sent_once_is_neither_counted_nor_said(self) -> None:
+    def test_a_request_that_is_sent_once_is_not_counted_or_logged(self) -> None:
         edge = running()
         with capturedLogs() as events:
             edge.ask(line(b"DELETE", b"/party/member"))

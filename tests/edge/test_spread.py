@@ -95,7 +95,7 @@ class SpreadTests(SynchronousTestCase):
         self.assertEqual(len(values), 2)
         self.assertIn(home, values)
 
-    def test_one_that_hangs_is_left_out_until_it_answers(self) -> None:
+    def test_a_worker_that_hangs_is_left_out_until_it_answers(self) -> None:
         checkup = Checkup(self.clock, self.spread)
         checkup.startService()
         home = self.of(self.take(b"Bearer x"))
@@ -141,7 +141,7 @@ class SentinelTests(SynchronousTestCase):
         idle.makeConnection(self.wires[-1])
         return succeed(idle)
 
-    def test_it_tells_of_an_end_and_of_the_return(self) -> None:
+    def test_a_sentinel_reports_an_end_and_a_return(self) -> None:
         self.up = False
         self.wires[0].abortConnection()
         self.assertEqual(self.reported, ["found", "lost"])

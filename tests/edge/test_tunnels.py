@@ -59,7 +59,7 @@ class TunnelTests(SynchronousTestCase):
             self.assertEqual(status(client.take()), 426)
             self.assertTrue(client.over)
 
-    def test_either_end_ends_the_other(self) -> None:
+    def test_a_close_of_either_side_closes_the_other(self) -> None:
         client, chat = self.open(gateway())
         client.abortConnection()
         self.assertTrue(chat.ended)

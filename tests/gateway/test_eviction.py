@@ -52,12 +52,12 @@ class EvictionTests(SynchronousTestCase):
             (3, 3),
         )
 
-    def test_who_has_many_connections_loses_one_first(self) -> None:
+    def test_a_client_with_many_connections_loses_one_first(self) -> None:
         player, older, second = self.come("a"), self.come("b"), self.come("b")
         self.come("c")
         self.assertEqual([player.ended, older.ended, second.ended], ["", "cut", ""])
 
-    def test_who_waits_for_us_and_who_chats_is_left_alone(self) -> None:
+    def test_waiting_clients_and_tunnels_are_not_evicted(self) -> None:
         requests, uploads, chats = (self.come(peer) for peer in ("a", "b", "c"))
         requests.protocol.dataReceived(GET)
         uploads.protocol.dataReceived(POST)
@@ -70,7 +70,7 @@ class EvictionTests(SynchronousTestCase):
         self.assertIsNone(self.arrive("e"))
         self.assertEqual(self.edge.policy.counts.total, 3)
 
-    def test_one_that_woke_up_since_the_look_is_not_taken(self) -> None:
+    def test_a_candidate_that_became_active_is_not_evicted(self) -> None:
         first, second, third = (self.come(peer) for peer in ("a", "b", "c"))
         self.come("d")  # one look finds them all
         second.protocol.dataReceived(GET)

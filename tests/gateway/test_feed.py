@@ -84,7 +84,7 @@ class FeedTests(SynchronousTestCase):
         self.assertEqual(self.helper.reported, [])
 
     @proves("a ban or a kick shuts the game ports")
-    def test_who_was_sent_off_and_signs_in_again_is_reported_again(self) -> None:
+    def test_a_kicked_player_who_signs_in_again_is_reported_again(self) -> None:
         edge = gateway(self.clock, feed=self.feed)
         for status, reports in ((b"200 OK", 1), (b"200 OK", 1), (b"401 No", 1), (b"200 OK", 2)):
             edge.upstream.always = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
@@ -233,7 +233,7 @@ class FeedTests(SynchronousTestCase):
         self.feed.stop()
         self.http.flush()
 
-    def test_of_one_network_the_newest_are_remembered(self) -> None:
+    def test_the_newest_addresses_of_a_network_are_cached(self) -> None:
         for number in range(NETWORK_TOLD + 1):
             self.heard(f"2001:db8::{number:x}")
         count = len(self.helper.reported)

@@ -25,7 +25,7 @@ class JoinPageTests(SynchronousTestCase):
         self.edge = gateway()
         self.edge.policy.page = join_page(launcher=True)
 
-    def test_it_is_answered_by_the_gateway_itself(self) -> None:
+    def test_the_page_is_answered_by_the_gateway_itself(self) -> None:
         for path in ("/join", "/join/", "/Join", "/join?x=1"):
             status, head, body = ask(self.edge, path=path)
             self.assertEqual(status, 200, path)
@@ -49,7 +49,7 @@ class JoinPageTests(SynchronousTestCase):
         ask(edge)
         self.assertEqual(len(edge.upstream.seen()), 1)
 
-    def test_it_loads_nothing_and_its_style_is_the_one_that_is_allowed(self) -> None:
+    def test_the_page_loads_nothing_but_its_own_style(self) -> None:
         _, head, body = ask(self.edge)
         self.assertIsNone(re.search(rb"<script|src=|https?://|style=|<form|@import|url\(", body))
         [style] = re.findall(rb"<style>(.*?)</style>", body, re.DOTALL)
@@ -57,7 +57,7 @@ class JoinPageTests(SynchronousTestCase):
         self.assertIn(b"default-src 'none'; style-src 'sha256-" + digest + b"'", head)
         self.assertNotIn(b"Set-Cookie", head)
 
-    def test_it_leads_to_a_launcher_only_where_there_is_one(self) -> None:
+    def test_the_page_links_to_a_launcher_only_if_there_is_one(self) -> None:
         for has in (True, False):
             content = join_page(launcher=has).content
             self.assertEqual(content.count(b"/content/v1/launcher"), 2 if has else 0)

@@ -59,7 +59,7 @@ class LineTests(SynchronousTestCase):
         return event
 
     @proves("gateway: log lines and redaction")
-    def test_what_goes_wrong_behind_has_its_word(self) -> None:
+    def test_an_upstream_failure_is_logged_with_its_reason(self) -> None:
         ask = b"GET /x HTTP/1.1\r\n" + H + b"\r\n"
         for how, status, reason in (
             (lambda edge, wire: None, 504, "upstream_timeout"),

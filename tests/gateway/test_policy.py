@@ -233,7 +233,7 @@ class RowTests(SynchronousTestCase):
         self.assertEqual(refused("GET", "/svc/api/InviteCodes", "websocket"), (403, "forbidden"))
 
     @proves("gateway: 403 forbidden")
-    def test_what_only_looks_like_management_passes(self) -> None:
+    def test_a_path_that_resembles_management_passes(self) -> None:
         for path in ("/svc-status", "/svcx", "/x/svc/api/InviteCodes", "/%2573vc/api"):
             self.assertIsNone(refused("GET", path))
 
@@ -313,7 +313,7 @@ class RowTests(SynchronousTestCase):
         "limit: Gateway token buckets per IPv4 address or IPv6 /64",
         "limit: Register through the gateway",
     )
-    def test_who_pays(self) -> None:
+    def test_each_request_is_charged_to_its_bucket(self) -> None:
         for method, path, upgrade, bucket in (
             ("GET", "/svc/api/REGISTER/", "", Bucket.REGISTER),
             ("POST", "//svc/api/%72egister", "", Bucket.REGISTER),
@@ -335,7 +335,7 @@ class RowTests(SynchronousTestCase):
         self.assertIs(ask("POST", "/account/api/oauth/to%e2%84%aaen").bucket, Bucket.TOKEN)
 
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
-    def test_who_earns_open_ports(self) -> None:
+    def test_log_ins_and_heartbeats_open_ports(self) -> None:
         for method, path, values, earned in (
             ("POST", "/heartbeat", [b"Bearer x"], True),
             ("POST", "/Heartbeat/", [b"bearer x"], True),

@@ -231,7 +231,7 @@ class StartTests(SynchronousTestCase):
         return top
 
     @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
-    def test_it_listens_where_it_is_told_and_stops(self) -> None:
+    def test_the_gateway_listens_on_its_settings_address_and_stops(self) -> None:
         reactor = MemoryReactorClock()
         top = self.start(reactor, GATEWAY_BIND="127.0.0.1", GATEWAY_PORT="8443")
         [(port, *_, host)] = reactor.tcpServers

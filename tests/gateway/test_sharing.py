@@ -42,7 +42,7 @@ class SharingTests(SynchronousTestCase):
         now = self.clock.seconds()
         return sum(gateway.take(Bucket.REGISTER, peer, now) == 0 for _ in range(tries))
 
-    def test_what_one_gave_the_other_does_not_give_again(self) -> None:
+    def test_tokens_given_by_one_gateway_are_owed_by_the_other(self) -> None:
         self.assertEqual(self.taken(self.first), 5)
         self.clock.advance(GAP_S)
         self.assertEqual(self.taken(self.second), 0)
@@ -50,7 +50,7 @@ class SharingTests(SynchronousTestCase):
         self.clock.advance(GAP_S)
         self.assertEqual(self.taken(self.first, OTHER), 0)
 
-    def test_what_one_gave_and_the_other_heard_are_figures(self) -> None:
+    def test_shared_and_received_tokens_are_metrics(self) -> None:
         def shown(sharing: Sharing) -> list[float]:
             return [figure.read() for figure in sharing.figures().values()]
 
@@ -66,7 +66,7 @@ class SharingTests(SynchronousTestCase):
         self.clock.advance(0)
         self.assertEqual(self.taken(self.second), 4)
 
-    def test_who_asks_both_at_once_owes_it_afterwards(self) -> None:
+    def test_a_client_of_both_gateways_at_once_owes_tokens_later(self) -> None:
         self.assertEqual((self.taken(self.first), self.taken(self.second)), (5, 5))
         self.clock.advance(5 * 300)  # five more, where one gateway gave them
         self.assertEqual((self.taken(self.first), self.taken(self.second)), (0, 0))

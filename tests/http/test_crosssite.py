@@ -74,7 +74,7 @@ class OwnTests(SynchronousTestCase):
             self.assertEqual(seen(host=host), "host", host)
         self.assertEqual(foreign("GET", "::1", hosts=[b"a", b"a"], origins=(), sites=()), "host")
 
-    def test_whoever_has_another_address_may_call_us_what_he_wants(self) -> None:
+    def test_a_remote_caller_may_use_any_host_name(self) -> None:
         """In private mode: nothing is given for being on loopback."""
         self.assertEqual(seen(peer="100.64.0.9", host="games.example:61000"), "")
         page = {"host": "games.example:61000", "peer": "100.64.0.9"}
@@ -125,7 +125,7 @@ class OwnTests(SynchronousTestCase):
 
 
 class LoopbackTests(SynchronousTestCase):
-    def test_who_is_on_this_machine(self) -> None:
+    def test_loopback_addresses_are_on_this_machine(self) -> None:
         for peer in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "::1%lo"):
             self.assertTrue(is_loopback(peer), peer)
         for peer in ("10.0.0.1", "::2", "", "localhost", "127.0.0.1.evil", "::ffff:10.0.0.1"):
@@ -145,7 +145,7 @@ class LoopbackTests(SynchronousTestCase):
         blocking = "127.0.0.1 localhost blocked.example\n"
         self.assertEqual(crosssite.aliases("localhost", blocking), frozenset())
 
-    def test_what_the_hosts_file_says_passes(self) -> None:
+    def test_aliases_in_the_hosts_file_pass(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         hosts = folder / "hosts"
         hosts.write_bytes(b"127.0.1.1 my-host.example.org my-host \xff\n127.0.0.1 evil.example\n")

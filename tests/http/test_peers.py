@@ -17,7 +17,7 @@ class ForwardedTests(SynchronousTestCase):
             self.assertEqual(forwarded_for(peer, sent), "203.0.113.7")
         self.assertEqual(forwarded_for("192.0.2.1", sent), "")
 
-    def test_what_is_no_address_is_nobodys(self) -> None:
+    def test_text_that_is_no_address_is_not_a_peer(self) -> None:
         for sent in ([], [""], ["203.0.113.7,"], ["unknown"], ["203.0.113.7:80"]):
             self.assertEqual(forwarded_for("127.0.0.1", sent), "", sent)
         self.assertEqual(forwarded_for("127.0.0.1", ["2001:DB8::0:1"]), "2001:db8::1")

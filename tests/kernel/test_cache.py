@@ -37,7 +37,7 @@ class CacheTests(SynchronousTestCase):
                 self.assertIn(used_key, {**cache._young, **cache._old})
             self.assertLessEqual(len(cache), MOST)
 
-    def test_what_entries_count_is_bounded(self) -> None:
+    def test_the_weight_of_entries_is_bounded(self) -> None:
         cache = Weighed(20)
         for key in (4, 5, 3, 9, 2, 6):
             cache.put(key, "x")

@@ -21,6 +21,6 @@ class DescriptorTests(SynchronousTestCase):
         self.assertEqual(raise_file_limit(), wanted)
         self.assertEqual(resource.getrlimit(resource.RLIMIT_NOFILE), (wanted, hard))
 
-    def test_what_is_enough_stays(self) -> None:
+    def test_a_sufficient_limit_stays(self) -> None:
         first = raise_file_limit()
         self.assertEqual(raise_file_limit(), first)

@@ -85,7 +85,7 @@ class EveryTests(SynchronousTestCase):
         )
         self.assertEqual(self.flushLoggedErrors(), [])
 
-    def test_it_waits_for_a_round_that_takes_long(self) -> None:
+    def test_the_next_round_waits_for_a_long_one(self) -> None:
         waiting: list[Deferred[None]] = []
 
         def work() -> Deferred[None]:

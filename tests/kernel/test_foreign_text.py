@@ -68,7 +68,7 @@ class PlainTests(SynchronousTestCase):
         ):
             self.assertTrue(is_plain(text), ascii(text))
 
-    def test_what_steers_a_terminal_or_turns_a_line_is_refused(self) -> None:
+    def test_control_and_direction_characters_are_refused(self) -> None:
         for (
             char
         ) in "\0\n\r\t\x1b\x7f\x85\x9b\u200b\u200e\u2028\u2029\u202e\u2066\ufeff\ud800\U000e0041":

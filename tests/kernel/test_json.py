@@ -20,14 +20,14 @@ def nested(levels: int) -> str:
 
 
 class DepthTests(SynchronousTestCase):
-    def test_what_is_read_can_be_written_again_wrapped_in_a_reply(self) -> None:
+    def test_parsed_json_can_be_written_inside_a_reply(self) -> None:
         for levels in (1, 2, 199, 200):
             value = json.parse(nested(levels))
             wrapped = {"code": None, "payload": {"list": [[value]]}}
             self.assertIn(nested(levels).encode(), json.dump(wrapped))
 
     @proves("convention 4: unparseable JSON, HTML pages")
-    def test_what_nests_deeper_is_not_json(self) -> None:
+    def test_json_that_nests_deeper_is_refused(self) -> None:
         for levels in (201, 254, 255, 1024, 1025, 100_000):
             self.assertRaises(json.BadJson, json.parse, nested(levels))
             self.assertRaises(json.BadJson, json.parse, f'{{"beside": [], "a": {nested(levels)}}}')

@@ -25,12 +25,12 @@ def opened(
 
 
 class MachineTests(SynchronousTestCase):
-    def test_it_names_who_acts(self) -> None:
+    def test_a_ticket_names_its_actor(self) -> None:
         for actor in ("svcctl:ada", "svc-stack", "svcctl:Ünal x\n", "", "a:b:c"):
             self.assertEqual(opened(ticket(actor)), actor)
             self.assertTrue(ticket(actor).isascii() and ticket(actor).isprintable())
 
-    def test_it_opens_one_request_and_is_soon_over(self) -> None:
+    def test_a_ticket_opens_one_request_and_expires(self) -> None:
         made = ticket()
         for second in (
             opened(made, method="POST"),
@@ -43,7 +43,7 @@ class MachineTests(SynchronousTestCase):
             self.assertIsNone(second)
         self.assertEqual(opened(made, at=NOW + LIVES_S), "svcctl:ada")
 
-    def test_what_is_none(self) -> None:
+    def test_a_malformed_ticket_is_refused(self) -> None:
         at, actor, mark = ticket().split(":")
         for odd in (
             "",

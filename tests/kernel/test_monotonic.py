@@ -26,7 +26,7 @@ class Machine:
 
 
 class MonotonicTests(SynchronousTestCase):
-    def test_it_is_the_time_of_day(self) -> None:
+    def test_the_clock_gives_the_time_of_day(self) -> None:
         machine = Machine()
         time = machine.time()
         machine.passes(90)
@@ -71,7 +71,7 @@ class MonotonicTests(SynchronousTestCase):
 
     @settings(max_examples=50, deadline=None)
     @given(st.lists(st.tuples(st.floats(0, 1000), st.floats(-1e6, 1e6)), max_size=20))
-    def test_it_never_goes_back(self, changes: list[tuple[float, float]]) -> None:
+    def test_the_clock_never_goes_back(self, changes: list[tuple[float, float]]) -> None:
         machine = Machine()
         time = machine.time()
         last = time.read()

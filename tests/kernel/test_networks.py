@@ -19,5 +19,5 @@ class NetworkTests(SynchronousTestCase):
         self.assertEqual(network_of("2001:db8:1:2::9", 48), "2001:db8:1::/48")
         self.assertEqual(network_of("fe80::1%eth0"), network_of("fe80::2%eth1"))
 
-    def test_what_is_no_address_is_its_own_name(self) -> None:
+    def test_text_that_is_no_address_is_unchanged(self) -> None:
         self.assertEqual([network_of(""), network_of("unix")], ["", "unix"])

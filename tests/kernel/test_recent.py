@@ -32,7 +32,7 @@ class RecentTests(SynchronousTestCase):
         self.assertEqual(self.out.getvalue().count("\n"), 3)
         self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
 
-    def test_it_has_a_bound_and_a_reader_follows_into_the_next(self) -> None:
+    def test_the_file_is_bounded_and_a_reader_follows_into_the_next(self) -> None:
         self.recent.file.most = 100
         reader, values = Follower(self.file), []
         for number in range(50):

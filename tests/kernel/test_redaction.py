@@ -62,14 +62,14 @@ class RedactionTests(SynchronousTestCase):
     def test_long_ones_are_cut(self) -> None:
         self.assertEqual(redact_bytes(b"/" + b"a/" * 9_999), ("/" + "a/" * 200)[:LONGEST] + "...")
 
-    def test_what_was_read_to_its_end_has_no_dots(self) -> None:
+    def test_a_text_that_is_not_cut_has_no_dots(self) -> None:
         whole = b"/?token=" + b"x" * 1_592
         self.assertEqual(redact_bytes(whole), "/?token=<redacted>")
         self.assertEqual(redact_bytes(whole + b"x"), "/?token=<redacted>...")
 
     @settings(max_examples=300, deadline=None)
     @given(st.lists(st.sampled_from(WORDS), max_size=4))
-    def test_what_is_shown_the_short_way_is_the_same_the_long_way(self, words: list[bytes]) -> None:
+    def test_the_fast_path_gives_the_same_as_the_slow_one(self, words: list[bytes]) -> None:
         path = b"/" + b"".join(words)
         self.assertEqual(redact_bytes(path), redaction._shown(path))
 

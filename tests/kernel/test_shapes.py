@@ -148,7 +148,7 @@ class ShapeTests(SynchronousTestCase):
         self.refused(Stack | Kept, {}, "catalogId must be")
         self.assertIs(reader(str | None)(None), None)
 
-    def test_what_is_lenient_counts_as_missing(self) -> None:
+    def test_a_lenient_value_that_does_not_fit_counts_as_missing(self) -> None:
         good = {"UserId": "a", "Colour": "red"}
         unfit: tuple[Any, ...] = (7, None, [], "a\0")
         for sent in unfit:
@@ -170,7 +170,7 @@ class ShapeTests(SynchronousTestCase):
         self.assertIs(reader(Kept)(sent).sent, sent)
         self.assertEqual(reader(OrEmpty[AllOptional])([]), AllOptional("none"))
 
-    def test_what_is_late_is_refused_when_it_is_read(self) -> None:
+    def test_a_late_value_is_refused_when_it_is_read(self) -> None:
         result = reader(Save)({"version": "3", "data": "text"})
         self.assertEqual((result.version, result.data.read(), result.more), (3, "text", None))
         for sent in ({"version": 3}, {"version": 3, "data": 5}):
@@ -304,7 +304,7 @@ class EdgeTests(SynchronousTestCase):
         stored = reader(OrEmpty[AllOptional])
         self.assertEqual(stored({"note": "mine"}), AllOptional("mine"))
 
-    def test_what_is_late_is_in_no_repr(self) -> None:
+    def test_a_late_value_is_in_no_repr(self) -> None:
         late = reader(Save)({"version": 3, "data": "secret"}).data
         self.assertEqual(repr(late), "Late(name='data')")
 
@@ -327,7 +327,7 @@ class EdgeTests(SynchronousTestCase):
         read = reader(Annotated[Ours, As(lambda value, _: ours, {})])
         self.assertIs(read("x"), ours)
 
-    def test_what_one_wants_or_nothing_is_refused_in_its_words(self) -> None:
+    def test_an_optional_value_is_refused_in_its_own_words(self) -> None:
         self.unfit(int | None, "a whole number", "x")
         self.unfit(Stack | None, "an object", "x")
 

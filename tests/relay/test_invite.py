@@ -158,7 +158,7 @@ class DecodingTests(SynchronousTestCase):
         st.integers(1, 65535),
         st.from_regex(r"\A[A-Za-z0-9-]{4,64}\Z"),
     )
-    def test_what_is_encoded_is_decoded(self, name: str, port: int, code: str) -> None:
+    def test_an_encoded_invite_is_decoded(self, name: str, port: int, code: str) -> None:
         invite = evolve(GOOD, name=name.strip(), port=port, code=code)
         self.assertEqual(decode(encode(invite)), invite)
 
@@ -167,7 +167,7 @@ class DecodingTests(SynchronousTestCase):
     def test_noise_is_a_bad_invite_and_nothing_else(self, noise: str) -> None:
         self.assertNotEqual(fault(noise), "")
 
-    def test_what_cannot_be_decoded_is_not_encoded(self) -> None:
+    def test_an_invite_that_cannot_be_decoded_is_not_encoded(self) -> None:
         for bad in (evolve(GOOD, host="a b"), evolve(GOOD, code="x"), evolve(GOOD, port=0)):
             with self.assertRaises(BadInvite):
                 encode(bad)

@@ -96,7 +96,7 @@ class StartTests(SynchronousTestCase):
         return load(Settings, environ)[0]
 
     @proves("relay: listens on 127.0.0.1:61000, SVC_RELAY_PORT for tests")
-    def test_it_listens_on_its_fixed_address(self) -> None:
+    def test_the_relay_listens_on_its_fixed_address(self) -> None:
         reactor = MemoryReactorClock()
         service = RelayService(reactor, TARGET, DEFAULT_PORT)
         service.startService()

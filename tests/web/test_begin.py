@@ -26,7 +26,7 @@ class BeginTests(SynchronousTestCase):
     def test_without_a_wait_the_result_is_there_at_once(self) -> None:
         self.assertEqual(start_coroutine(add(succeed(1), succeed(2))), 3)
 
-    def test_what_is_raised_before_the_first_wait_is_raised(self) -> None:
+    def test_an_error_before_the_first_wait_is_raised(self) -> None:
         async def fail() -> None:
             raise KeyError("now")
 
@@ -44,7 +44,7 @@ class BeginTests(SynchronousTestCase):
         wait.errback(ValueError("late"))
         self.failureResultOf(work, ValueError)
 
-    def test_so_is_an_exit_after_a_wait(self) -> None:
+    def test_an_exit_after_a_wait_is_raised(self) -> None:
         async def leave() -> None:
             await wait
             raise SystemExit(1)
@@ -62,7 +62,7 @@ class BeginTests(SynchronousTestCase):
         self.failureResultOf(work, CancelledError)
         self.assertTrue(waits[1].called)
 
-    def test_one_that_goes_on_when_cancelled_ends_unheard(self) -> None:
+    def test_a_coroutine_that_ignores_a_cancel_ends_silently(self) -> None:
         wait: Deferred[None] = Deferred()
 
         async def stubborn(fails: bool) -> None:

@@ -95,7 +95,7 @@ class ChannelTests(SynchronousTestCase):
         self.assertTrue(reply.endswith(b"\r\n\r\n"))
 
     @proves("convention 3: bodies and their limits", "limit: JSON body, form body")
-    def test_who_sends_on_what_is_refused_is_heard_out_and_not_reset(self) -> None:
+    def test_a_refused_client_that_keeps_sending_is_not_reset(self) -> None:
         self.send(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 53477376\r\n\r\n")
         for _ in range(51):
             self.channel.dataReceived(b"x" * 1024 * 1024)
@@ -258,7 +258,7 @@ class ChannelTests(SynchronousTestCase):
             self.setUp()
             self.assertTrue(self.send(head).startswith(b"HTTP/1.1 200 "), head)
 
-    def test_but_not_http_1_1_without_a_host_nor_a_target_that_is_no_path(self) -> None:
+    def test_http_1_1_needs_a_host_and_a_target_needs_a_path(self) -> None:
         for head in (
             b"GET /svc-status HTTP/1.1\r\n\r\n",
             b"GET /svc-status HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
@@ -378,7 +378,7 @@ class WaitingTests(SynchronousTestCase):
         self.factory.stopFactory()
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_but_long_work_for_it_is_cancelled(self) -> None:
+    def test_long_work_for_a_half_closed_client_is_cancelled(self) -> None:
         self.channel.readConnectionLost()
         self.reactor.advance(HALF_CLOSED_S)
         self.assertEqual((self.front.cancelled, self.wire.ended), (1, "cut"))

@@ -50,7 +50,7 @@ class MemoryTests(SynchronousTestCase):
         _, third = self.upload(FAIR)
         self.assertEqual(third.value(), b"")
 
-    def test_what_is_answered_refused_or_gone_is_held_no_longer(self) -> None:
+    def test_finished_requests_release_their_memory(self) -> None:
         channel, wire = self.upload(100)
         wire.abortConnection()
         self.assertEqual(self.factory.held, 0)
@@ -71,7 +71,7 @@ class MemoryTests(SynchronousTestCase):
         front.work[-1].callback(Answer(200, b"x" * size))
         return front, channel, wire
 
-    def test_of_answers_that_nobody_reads_the_longest_is_cut(self) -> None:
+    def test_the_longest_waiting_unread_answer_is_cut(self) -> None:
         self.factory.unread.most = 3 * FAIR
         _, little, small = self.unread(FAIR // 2)
         _, _, first = self.unread(2 * FAIR)
@@ -101,7 +101,7 @@ class MemoryTests(SynchronousTestCase):
         _, _, small = self.unread(PROMPT)
         self.assertEqual((large.ended, small.ended), ("cut", ""))
 
-    def test_what_is_no_request_leaves_one_line_a_minute(self) -> None:
+    def test_garbage_leaves_one_log_line_a_minute(self) -> None:
         with capturedLogs() as events:
             for _ in range(3):
                 channel, _ = self.connect()

@@ -54,7 +54,7 @@ class EventStreamTests(SynchronousTestCase):
             rest = rest[length + 2 :]
         return b"".join(pieces)
 
-    def test_it_has_a_type_and_no_length(self) -> None:
+    def test_a_stream_has_a_type_and_no_length(self) -> None:
         self.assertIn(b"Content-Type: text/event-stream", self.head)
         self.assertIn(b"Transfer-Encoding: chunked", self.head)
         self.assertNotIn(b"Content-Length", self.head)
@@ -99,7 +99,7 @@ class EventStreamTests(SynchronousTestCase):
         self.clock.advance(STALLED_S)
         self.assertTrue(self.out.aborted)
 
-    def test_one_that_reads_again_hears_the_newest(self) -> None:
+    def test_a_reader_that_resumes_gets_the_newest_line(self) -> None:
         self.stream.begin(self.out)
         self.sent()
         self.stream.pauseProducing()

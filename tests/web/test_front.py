@@ -137,7 +137,7 @@ class ConventionTests(SynchronousTestCase):
             self.assertEqual((page.status, page.json["code"]), (400, "400"))
         self.assertEqual(browse("POST", "/late/gone", data=b"{").status, 400)
 
-    def test_what_the_rows_of_a_feature_share(self) -> None:
+    def test_rows_of_a_feature_share_marks(self) -> None:
         door = FrontDoor(Open(), {"on": False}).mount(Switched())
         self.assertEqual([row.name for row in door.rows], ["GET /always"])
         late, always = Switched.routes.rows
@@ -259,7 +259,7 @@ class ConventionTests(SynchronousTestCase):
         )
         return None if length_line is None else length_line.status
 
-    def test_what_is_refused_before_its_body_is_read_is_observed_too(self) -> None:
+    def test_a_refusal_before_the_body_is_observed_too(self) -> None:
         too_long = self.door.max_json + 1
         self.assertEqual(self.early("POST", b"/shaped", too_long), 413)
         self.assertEqual(self.early("POST", b"/nope", too_long), 404)

@@ -60,7 +60,7 @@ class LineTests(SynchronousTestCase):
 
     @given(st.text(st.characters(), max_size=80))
     @settings(max_examples=40, deadline=None)
-    def test_nor_in_the_lines_around_the_edge_nor_in_a_failure(self, text: str) -> None:
+    def test_foreign_text_is_escaped_in_small_services_and_failures(self, text: str) -> None:
         out, err = io.StringIO(), io.StringIO()
         log = JsonLines(out, err=err)
         log(event(log_format="{text}", text=text, huge=2**70, none=None))
@@ -100,7 +100,7 @@ class LineTests(SynchronousTestCase):
 
 
 class LibraryTests(SynchronousTestCase):
-    def test_what_a_library_says_is_a_line_of_ours(self) -> None:
+    def test_a_library_warning_becomes_a_log_line(self) -> None:
         handler = LibraryLogs()
         record = logging.LogRecord("sqlalchemy.pool", logging.WARNING, "", 1, "a %s", ("b",), None)
         with capturedLogs() as events:
@@ -116,7 +116,7 @@ class LibraryTests(SynchronousTestCase):
         self.assertIn("OSError: x", "\n".join(lines(*events)))
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
 
-    def test_it_is_heard_once_a_process(self) -> None:
+    def test_the_library_handler_is_installed_once(self) -> None:
         root = logging.getLogger()
         self.patch(root, "handlers", [])
         LibraryLogs.install(), LibraryLogs.install()

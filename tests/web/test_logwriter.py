@@ -40,7 +40,7 @@ class BacklogTests(SynchronousTestCase):
         self.assertEqual(backlog.take().dropped, 0)
         self.assertEqual(backlog.dropped, 2)
 
-    def test_of_one_large_piece_the_last_lines_are_kept(self) -> None:
+    def test_the_last_lines_of_a_large_piece_are_kept(self) -> None:
         backlog = Backlog(most=8)
         backlog.put(b"first\nabc\ndef\n")
         batch = backlog.take()
@@ -49,7 +49,7 @@ class BacklogTests(SynchronousTestCase):
         backlog.put(b"no end" * 9)
         self.assertEqual((len(backlog), backlog.dropped), (0, 2))
 
-    def test_what_failed_is_told_with_what_was_dropped_before(self) -> None:
+    def test_failed_lines_are_reported_with_those_dropped_before(self) -> None:
         backlog = Backlog(most=4)
         backlog.put(b"a\n\n\n\n")
         backlog.put(b"b\nc\n")
@@ -59,9 +59,7 @@ class BacklogTests(SynchronousTestCase):
         self.assertEqual((batch.dropped, batch.data), (6, b"d\n"))
 
     @given(st.lists(st.integers(0, 40), max_size=40), st.integers(1, 60))
-    def test_it_never_holds_more_than_its_bound_and_loses_no_count(
-        self, sizes: list[int], most: int
-    ) -> None:
+    def test_the_backlog_is_bounded_and_loses_no_count(self, sizes: list[int], most: int) -> None:
         backlog, written = Backlog(most), 0
         for size in sizes:
             backlog.put(b"x" * size + b"\n")
@@ -70,7 +68,7 @@ class BacklogTests(SynchronousTestCase):
         self.assertLessEqual(written, most)
         self.assertEqual(written + backlog.dropped, len(sizes))
 
-    def test_it_is_taken_in_pieces(self) -> None:
+    def test_the_backlog_is_taken_in_pieces(self) -> None:
         backlog = Backlog()
         for _ in range(5):
             backlog.put(b"x" * (PIECE // 2) + b"\n")
@@ -149,7 +147,7 @@ class WriterTests(SynchronousTestCase):
 
 
 class FullDiskTests(SynchronousTestCase):
-    def test_what_a_full_disk_does_not_take_is_told_when_there_is_room(self) -> None:
+    def test_lines_lost_on_a_full_disk_are_reported_later(self) -> None:
         disk: list[bytes] = []
         full = [True]
 

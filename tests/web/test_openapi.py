@@ -141,7 +141,7 @@ class DocumentTests(SynchronousTestCase):
             [parameter["name"] for parameter in revoke["parameters"]], ["code", "Reason"]
         )
 
-    def test_what_is_not_known_may_be_anything(self) -> None:
+    def test_an_unknown_type_may_be_anything(self) -> None:
         self.assertEqual(schema(object, {}), {})
         self.assertEqual(schema(str | None, {}), {"anyOf": [{"type": "string"}, {"type": "null"}]})
 
@@ -185,7 +185,7 @@ class DocumentTests(SynchronousTestCase):
                 for media in (kind for side in sides for kind in side.get("content", {}).values()):
                     self.assertNotIn("properties", media["schema"], f"{method} {path}")
 
-    def test_it_is_valid_openapi(self) -> None:
+    def test_the_document_is_valid_openapi(self) -> None:
         validate(json.loads(json.dumps(self.document)))
 
     def test_no_two_paths_differ_in_the_names_of_parameters_alone(self) -> None:
@@ -252,7 +252,7 @@ class DocumentTests(SynchronousTestCase):
                     without.add(f"{row.name} {which}")
         self.assertEqual(without, {"GET /svc/api/DashboardOpenApi answered"}, RECORD_AGAIN)
 
-    def test_what_the_game_sends_to_others_of_its_players_is_described(self) -> None:
+    def test_requests_about_other_players_are_described(self) -> None:
         social = ("/party", "/guild", "/slayerlink/", "/candidate/", "/heartbeat", "/svc/api/")
         bodies = [row for row in self.rows if row.body is not None and row.path.startswith(social)]
         self.assertGreater(len(bodies), 20)
@@ -397,7 +397,7 @@ class RefusalTests(SynchronousTestCase):
         both = {name for name in result if "200" in self.operations[name]["responses"]}
         self.assertEqual(both, {"GET /guild"})
 
-    def test_what_is_always_refused_has_no_success(self) -> None:
+    def test_a_row_that_always_refuses_has_no_success(self) -> None:
         closed = Game(self, STORE="off", GUILDS="0").door.rows
         self.operations |= {row.name: operation(row, {}, Credentials()) for row in closed}
         wanted = {"GET /vivox/login", "POST /key/generate", "GET /product/skus/public"}

@@ -102,7 +102,7 @@ class RequestLogTests(SynchronousTestCase):
         self.assertTrue(line.startswith("GET /eventstats/ gs=1 "))
 
     @proves("convention 2: empty 404, logged as unstubbed")
-    def test_it_can_be_turned_off_but_for_unstubbed_routes(self) -> None:
+    def test_the_request_log_off_still_shows_unstubbed_routes(self) -> None:
         game = Game(self, observers=[self.log(on=False)])
         self.assertEqual(self.lines("GET", "/svc-status", game), [])
         self.assertEqual(self.lines("GET", "/Nope/x", game), ["unstubbed GET /Nope/x"])
@@ -141,7 +141,7 @@ class RequestLogTests(SynchronousTestCase):
         self.assertEqual(words, ["unstubbed", "unanswered"] * 3 * EACH.burst)
         self.assertEqual(len(self.out.getvalue().splitlines()), 3 * EACH.burst)
 
-    def test_what_came_through_a_proxy_on_this_machine_is_sampled(self) -> None:
+    def test_refusals_through_a_local_proxy_are_sampled(self) -> None:
         log = self.log()
         done: list[FinishedRequest] = []
         game = Game(self, observers=[done.append])

@@ -41,7 +41,7 @@ class Part(Service):
 
 
 class CollectorTests(SynchronousTestCase):
-    def test_what_a_service_holds_once_it_has_started_is_no_garbage(self) -> None:
+    def test_objects_of_a_started_service_are_frozen(self) -> None:
         # each look for cycles would else go through all that stays
         collector = self.enterContext(mock.patch.object(serving, "gc"))
         self.enterContext(mock.patch.object(serving, "raise_file_limit"))
@@ -78,7 +78,7 @@ class InTurnTests(SynchronousTestCase):
             self.parts[3 - len(reported)].stopped.callback(None)
         self.successResultOf(gone)
 
-    def test_one_that_fails_is_logged_and_keeps_nobody(self) -> None:
+    def test_a_part_that_fails_to_stop_is_logged_and_skipped(self) -> None:
         gone = self.top.stopService()
         self.parts[2].stopped.errback(OSError("no"))
         for part in self.parts[1::-1]:
@@ -131,7 +131,7 @@ class ListeningTests(SynchronousTestCase):
         self.successResultOf(gone)
         self.assertTrue(wire.value().startswith(b"HTTP/1.1 200 "))
 
-    def test_but_nobody_waits_for_it_for_ever(self) -> None:
+    def test_a_stop_does_not_wait_for_ever(self) -> None:
         start(self.part)
         self.factory.doStart()
         self.ask()

@@ -35,7 +35,7 @@ class TailTests(SynchronousTestCase):
         self.assertEqual(stored[-1], "x" * LONGEST)
 
     @proves("GET DashboardEvents")
-    def test_what_looks_like_a_secret_is_replaced(self) -> None:
+    def test_a_text_that_looks_like_a_secret_is_replaced(self) -> None:
         tail = LogTail()
         tail.write("key UUK_" + "ab" * 24 + " and ABCD-EFGH-JKMN\n")
         self.assertEqual(tail.after(0), ["key <key> and <redacted>"])
