@@ -37,7 +37,7 @@ class Store(Resource):
         Resource.__init__(self)
 
     def render_POST(self, request: Any) -> int:
-        """One write."""
+        """Hand a write to the writer; it answers later."""
         how = save if request.path == b"/character" else loot
         player = str(request.transport.getPeer().port)
         self.requests.put((how, player, orjson.loads(request.content.read()), request))

@@ -24,7 +24,7 @@ class Small(Resource):
 
 
 class BufferedSite(Site):
-    """With its request log in a plain file: the stock one flushes each line and rotates."""
+    """A site with its request log in a plain file: the stock one flushes each line and rotates."""
 
     def _openLogFile(self, path: Any) -> Any:
         return open(path, "a", encoding="ascii")

@@ -84,7 +84,7 @@ async def measure(instance: Instance) -> None:
 
 
 async def other_client(instance: Instance, keys: list[bytes], pid: int) -> None:
-    """The same call through Twisted's own client."""
+    """Measure the same call through Twisted's own client."""
     try:
         import txredisapi
     except ImportError:

@@ -36,13 +36,13 @@ def has_wrk() -> bool:
 
 
 def yardstick(server: tuple[int, int], connections: int, seconds: float) -> Run:
-    """One small answer; ``server`` is its port and pid."""
+    """Measure one small answer; ``server`` is its port and pid."""
     port, pid = server
     return _run(wrk(pid, f"http://127.0.0.1:{port}/svc-status", connections, seconds))
 
 
 async def heartbeat_script(port: int, players: int, folder: Path) -> Path:
-    """A script by which wrk sends the heartbeats of new players in turn."""
+    """Write a script by which wrk sends the heartbeats of new players in turn."""
     cast = [Player(port, random.Random(n)) for n in range(players)]
     for player in cast:
         await player.arrive()
@@ -53,7 +53,7 @@ async def heartbeat_script(port: int, players: int, folder: Path) -> Path:
 
 
 def heartbeats(server: tuple[int, int], connections: int, seconds: float, script: Path) -> Run:
-    """Those of ``heartbeat_script``, over as many connections."""
+    """Send the heartbeats of ``heartbeat_script``, over as many connections."""
     port, pid = server
     return _run(wrk(pid, f"http://127.0.0.1:{port}/heartbeat", connections, seconds, script=script))
 

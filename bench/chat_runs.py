@@ -87,7 +87,7 @@ async def arrivals(
 
 
 async def departure(clients: list[Chatter]) -> None:
-    """Everyone leaves; until the server has let them go."""
+    """Let all clients leave, and wait until the server has noticed."""
     for client in clients:
         client.leave()
     await _within(5.0, asyncio.gather(*(client.left.wait() for client in clients)))
@@ -247,7 +247,7 @@ class Flood:
 
 
 async def flood(server: Server, rounds: int) -> Flood:
-    """One client sends 20,000 room messages at once while others ping and ask for the status."""
+    """Let a client send 20,000 lines at once while others ping and ask for the status."""
     noticed = Flood()
     room = await arrivals(server, 0, LISTENERS, lambda _: ROOM)
     for listener in room:

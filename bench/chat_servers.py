@@ -141,7 +141,7 @@ def register_players(port: int, count: int) -> list[Login]:
 
 
 def strangers() -> list[Login]:
-    """The accounts of the other servers."""
+    """Return the accounts of the other servers."""
     return [Login(f"u{n}", f"pw-u{n}", f"Player{n}") for n in range(PLAYERS)]
 
 
@@ -209,7 +209,7 @@ CONTESTANTS = {"ours": ours, "prosody": prosody, "ejabberd": ejabberd}
 
 
 def contestant(name: str, folder: Path) -> AbstractContextManager[Server]:
-    """One of them, up while the context lasts, with a folder of its own in ``folder``."""
+    """Run a contestant while the context lasts, with a folder of its own in ``folder``."""
     home = Path(tempfile.mkdtemp(dir=folder))
     home.chmod(0o711)  # not everyone runs as we do
     return CONTESTANTS[name](home)

@@ -190,7 +190,7 @@ def upstream(folder: Path, fingerprint: str) -> Iterator[Behind]:
 
 
 def gateway(name: str, folder: Path, behind: Behind) -> AbstractContextManager[Server]:
-    """One of ours, nginx, haproxy, caddy as the gateway."""
+    """Run ours, nginx, haproxy or caddy as the gateway."""
     port = free_port()
     words = {
         "folder": str(folder),
@@ -245,7 +245,7 @@ def relay(folder: Path, behind: Behind) -> AbstractContextManager[Server]:
 
 
 def content(name: str, folder: Path, behind: Behind) -> AbstractContextManager[Server]:
-    """One of ours and nginx as the content server, without TLS."""
+    """Run ours or nginx as the content server, without TLS."""
     port = free_port()
     if name == "nginx":
         servers = CONTENT_NGINX.format(folder=folder, port=port)

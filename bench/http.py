@@ -56,7 +56,7 @@ Server = tuple[int, int]  # port and pid
 
 
 async def yardstick(server: Server, players: int, seconds: float) -> Run:
-    """One small answer, under the same load."""
+    """Measure one small answer, under the same load."""
     wires = [await connect(server[0]) for _ in range(players)]
     ask = request("GET", "/svc-status")
 
@@ -74,7 +74,7 @@ async def yardstick(server: Server, players: int, seconds: float) -> Run:
 
 
 async def bare_writes(name: str, server: Server, players: int, seconds: float) -> Run:
-    """The same bodies as in ``scenario``, to a server that only stores them."""
+    """Send the same bodies as ``scenario`` to a server that only stores them."""
     cast = [Player(server[0], random.Random(n)) for n in range(players)]
     for player in cast:
         await player.sit_down()
@@ -85,7 +85,7 @@ async def bare_writes(name: str, server: Server, players: int, seconds: float) -
 
 
 async def scenario(name: str, server: Server, players: int, seconds: float) -> Run:
-    """The metagame under one scenario, with everything acknowledged read back."""
+    """Run one scenario against the metagame, and read back everything acknowledged."""
     cast = [Player(server[0], random.Random(n)) for n in range(players)]
     for player in cast:
         await player.arrive()
@@ -102,7 +102,7 @@ async def scenario(name: str, server: Server, players: int, seconds: float) -> R
 
 
 def by_itself(name: str, folder: Path, seconds: float) -> Run:
-    """A yardstick without HTTP: how many a second."""
+    """Measure a yardstick without HTTP, in operations a second."""
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         command = [sys.executable, "-m", "bench.bare_writer", name, fresh, str(seconds)]
         done = subprocess.run(
@@ -183,7 +183,7 @@ def _add_by_wrk(
 
 
 def _change(names: list[str], folder: Path, arguments: argparse.Namespace) -> int:
-    """The same scenarios on a fresh database and on one that has been in use."""
+    """Compare the scenarios on a fresh database and on one that has been in use."""
     populate(folder / "used.db", arguments.accounts)
     fresh, used = Runs(), Runs()
     with ExitStack() as stack:

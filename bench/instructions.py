@@ -108,7 +108,7 @@ def metagame(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Coun
 
 
 async def send(cast: list[Player], row: str, count: int) -> None:
-    """So many operations in all, each player's one after the other."""
+    """Play so many operations in all, each player's one after the other."""
     left = iter(range(count))
 
     async def play(player: Player) -> None:

@@ -53,13 +53,13 @@ class WrkRun:
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds the process has computed, with its threads."""
+    """Return the CPU seconds of the process, with its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> int:
-    """Resident bytes of the process that are not shared files."""
+    """Return the resident bytes of the process, without shared files."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * KIB
@@ -109,7 +109,7 @@ def _parsed(output: str, cpu: float) -> WrkRun:
 
 
 def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> WrkRun:
-    """The same request at about half of ``full`` a second, at random moments."""
+    """Send the request about half of ``full`` times a second, at random moments."""
     connections = 20  # their own handshakes, at the start, are load too
     script = folder / "pause.lua"
     script.write_text(PAUSE.format(most=max(1, round(2000 * connections / (full / 2)))))
@@ -137,7 +137,7 @@ def _ask(port: int, path: str, tls: bool, headers: str) -> socket.socket:
 def growth(
     pid: int, port: int, path: str, warm: str, clients: int, headers: str = "", tls: bool = False
 ) -> float:
-    """Bytes the server grew by for each client that asked, read one piece and then stopped.
+    """Return the bytes the server grew by for each client that read one piece and stopped.
 
     Only a fresh server shows it: one that was under load has room left from then.
     """

@@ -65,7 +65,7 @@ SESSION_S = 300
 
 
 def timeline(rng: random.Random) -> list[tuple[float, str]]:
-    """Five minutes of play: when, in seconds from the log-in, and what."""
+    """Return five minutes of play: seconds from the log-in, and the request's name."""
     later = [
         (rng.random() * period + turn * period, name)
         for name, period in PERIODS_S.items()
@@ -75,7 +75,7 @@ def timeline(rng: random.Random) -> list[tuple[float, str]]:
 
 
 def session(rng: random.Random) -> list[str]:
-    """The same as a list of steps, to be played as fast as they are answered."""
+    """Return the names of ``timeline`` alone, to be played as fast as they are answered."""
     return [name for _, name in timeline(rng)]
 
 
@@ -189,7 +189,7 @@ class Player:
         return status == 200
 
     async def missing(self) -> int:
-        """How many acknowledged things the server does not hold: 0, or it is a defect."""
+        """Return the number of acknowledged things the server does not have; above 0 is a bug."""
         count = 0
         if self._saved:
             [character] = await self._ask("GET", "/character")

@@ -70,7 +70,7 @@ class Engine:
 
 @contextmanager
 def engine() -> Iterator[Engine]:
-    """A PostgreSQL of our own, as its packages set it up: every commit is on disk."""
+    """Start a PostgreSQL with its packages' settings: every commit is on disk."""
     instance = Instance.make()
     instance.start()
     try:

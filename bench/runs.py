@@ -49,7 +49,7 @@ class Runs:
         return statistics.median(run.per_second / theirs.per_second for run, theirs in pairs)
 
     def ratio_by_cpu(self, name: str, yardstick: str) -> float | None:
-        """The same by the CPU a request costs; None where the yardstick is no server."""
+        """The ratio by the CPU of a request; None where the yardstick is no server."""
         pairs = list(zip(self.of[name], self.of[yardstick], strict=True))
         if any(not theirs.server_us for _, theirs in pairs):
             return None
@@ -90,7 +90,7 @@ class _Watch:
 
 
 async def measure(operations: Sequence[Operation], pids: tuple[int, ...], seconds: float) -> Run:
-    """Every player in a closed loop for ``seconds``; ``pids`` are the server's."""
+    """Run every player in a closed loop for ``seconds``; ``pids`` are the server's."""
     watch = _Watch(pids)
 
     async def play(operation: Operation) -> None:
@@ -106,7 +106,7 @@ async def measure(operations: Sequence[Operation], pids: tuple[int, ...], second
 
 
 async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
-    """Every player at a client's own pace, somewhere in its session; late counts as slow."""
+    """Run every player at a client's pace, somewhere in its session; late counts as slow."""
     watch = _Watch((pid,))
 
     async def play(player: Player) -> None:

@@ -181,7 +181,7 @@ def driven(
 
 
 def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Two workers against one."""
+    """Compare two workers with one."""
     with workers(folder, 2) as some:
         single, two = [], []
         for number in range(arguments.rounds):
@@ -211,7 +211,7 @@ def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def by_the_clock(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """The same where each process has a core: the rate, and no CPU, is compared."""
+    """Compare the rates, and no CPU, where each process has a core."""
     spare = sorted(CORES - {LOAD_CORE})
     with ExitStack() as stack:
         with all_cores():  # PostgreSQL and the engine, too
@@ -231,7 +231,7 @@ def median(runs: list[Any], name: str) -> float:
 
 
 def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Four processes against one, in a room of a hundred."""
+    """Compare four processes with one, in a room of a hundred."""
     full, calm = dict[str, list[Any]](), dict[str, list[Any]]()
     with ours(folder, count=ROOM) as alone, workers(folder, 4) as some:
         known, pid = register_players(some.ports[0], ROOM), some.engine_pid
@@ -254,7 +254,7 @@ def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def hall(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """The same in a room of a thousand, which only processes on an engine have."""
+    """Compare in a room of a thousand, which only processes on an engine have."""
     full = dict[str, list[Any]]()
     with workers(folder, 4) as some:
         known, pid = register_players(some.ports[0], HALL), some.engine_pid

@@ -52,7 +52,7 @@ class Workers:
 
 @contextmanager
 def workers(folder: Path, count: int, cores: Sequence[int] = (SERVER_CORE,)) -> Iterator[Workers]:
-    """So many, with a chat each, in turn on these cores."""
+    """Start ``count`` workers, with a chat each, in turn on these cores."""
     keys, engine = new_signing_keys(), Instance.make()
     engine.start()
     with ExitStack() as stack:
@@ -98,7 +98,7 @@ class Mixed:
 
 
 def mixed(some: Workers, count: int, seconds: float) -> Mixed:
-    """Players of the first ``count`` workers, in a closed loop."""
+    """Run players of the first ``count`` workers, in a closed loop."""
     ports, pids = some.ports[:count], tuple(some.pids[:count])
     engine = cpu_s(some.engine_pid)
     name = f"{count} workers"
@@ -144,7 +144,7 @@ def of(some: Workers, known: list[Login], count: int) -> list[Server]:
 async def talk_in_a_room(
     servers: list[Server], listeners: int, seconds: float, rate: float = 0.0, engine: int = 0
 ) -> RoomRun:
-    """A room of so many over these processes: in a closed loop, or at ``rate`` lines a second."""
+    """Talk in a room over these processes: in a closed loop, or at ``rate`` lines a second."""
     each, clients = listeners // len(servers), list[Chatter]()
     for number, server in enumerate(servers):
         clients += await arrivals(server, number * each, each)

@@ -40,7 +40,7 @@ def all_cores() -> Iterator[None]:
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on now."""
+    """Return a TCP port that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -56,7 +56,7 @@ def running(
     core: int = SERVER_CORE,
     start_s: float = START_S,
 ) -> Iterator[int]:
-    """Start a server pinned to its core; its pid once it listens; end it afterwards."""
+    """Start a server pinned to its core, yield its pid once it listens, and end it afterwards."""
     with log.open("wb") as out:
         process = subprocess.Popen(
             pinned(core, command),
