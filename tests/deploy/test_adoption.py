@@ -1,4 +1,4 @@
-"""What an earlier run left: game servers that are adopted, and processes that are killed."""
+"""Leftovers of an earlier run: game servers to adopt, and processes to kill."""
 
 from __future__ import annotations
 
