@@ -108,9 +108,9 @@ def test_what_a_player_would_open_is_shown_and_leads_into_the_host(tmp_path: Pat
         assert arguments == link
         player = Player(tmp_path / "player", (program, arguments))
         try:
-            player.hears("Are these the owner's words? Type agree.")
+            player.hears("Type agree to continue.")
             player.say("agree")
-            player.hears("choose your name")
+            player.hears("choose a name")
             player.say("name Passer_by")
             player.hears("must be downloaded. Type get.")
             player.say("quit")

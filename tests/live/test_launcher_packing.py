@@ -184,9 +184,9 @@ def by_wheel(wheel: Path, folder: Path) -> str:
 def play_in_the_terminal(player: Player, join: str, name: str) -> None:
     """From the invite to the game and back, in the words that the help names."""
     player.say(join)
-    player.hears("Are these the owner's words? Type agree.")
+    player.hears("Type agree to continue.")
     player.say("agree")
-    player.hears("choose your name")
+    player.hears("choose a name")
     player.say("name no good")
     player.hears("A name has 3 to 16 letters")
     player.say(f"name {name}")
