@@ -18,18 +18,31 @@ PAGE = PACKAGE.parents[1] / "docs" / "contributors" / "transactions.md"
 TESTS = PACKAGE.parents[1] / "tests"
 PASSES_ON = {"accounts/data.py", "accounts/eventlog.py"}  # each is the way of one account
 WHY = "docs/contributors/transactions.md"
+SHARED_WRITER = "_write"  # the method through which some classes write
 OF_ONE_ACCOUNT = {"data", "events", "log"}
 
 
 def writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """Each call that hands over writing work, with the outermost function that makes it."""
+    """Yield each call that hands over writing work, with the outermost function that makes it."""
     holders = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     for holder in [tree, *holders]:
-        for function in ast.iter_child_nodes(holder):
-            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                for call in ast.walk(function):
-                    if isinstance(call, ast.Call) and ledger_of(call):
-                        yield function.name, call
+        functions = [
+            node
+            for node in ast.iter_child_nodes(holder)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        by_name = {function.name: handed_over(function) for function in functions}
+        shared = by_name.pop(SHARED_WRITER, [])  # counts for each function that calls it
+        for function in functions:
+            for call in by_name.get(function.name, []):
+                yield function.name, call
+            if function.name in by_name and f"self.{SHARED_WRITER}(" in ast.unparse(function):
+                yield from ((function.name, call) for call in shared)
+
+
+def handed_over(function: ast.AST) -> list[ast.Call]:
+    """Return the calls in a function that hand over writing work."""
+    return [node for node in ast.walk(function) if isinstance(node, ast.Call) and ledger_of(node)]
 
 
 def ledger_of(call: ast.Call) -> str:
