@@ -41,7 +41,7 @@ class Gate(Protocol[R]):
     """Access control: turns a row's access label and a request into a caller, or refuses."""
 
     def exists(self, row: R, parameters: Parameters) -> bool:
-        """Return False where the row does not exist for the account in the path."""
+        """Return False if the row does not exist for the caller in the path."""
 
     async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> Caller:
         """Return the proven caller; raises a refusal for an insufficient credential."""
