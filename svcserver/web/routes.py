@@ -110,7 +110,7 @@ class Row:
 
     @property
     def hides(self) -> bool:
-        """True if it may not exist for the account in the path, which the gate decides."""
+        """True if it may not exist for the caller in the path, which the gate decides."""
         return False
 
     @property
