@@ -83,6 +83,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.contract.coverage
 	$(BIN)/codespell bench docs packaging simulation svcserver tests twisted *.md
+	@$(BIN)/python -m tests.language
 	@$(BIN)/python -m tests.commits
 
 bench: $(VENV)/dev.stamp

@@ -15,6 +15,7 @@ from pathlib import Path
 
 CODE = ("bench", "docs", "packaging", "simulation", "svcserver", "tests", "twisted")
 PAGES = ("docs", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+GENERATED = frozenset({"_build", "reference"})  # folders below docs/
 EXCEPTIONS = Path("tests/language.txt")  # a line each: "name: reason"
 FIRST_WORDS = frozenset(
     {"As", "By", "From what", "Of", "That", "What", "Whether", "Where", "Who", "Whose"}
@@ -136,7 +137,7 @@ def faults(roots: list[str]) -> Iterator[tuple[Path, Fault]]:
     """Yield every fault below the given paths."""
     for root in map(Path, roots):
         for path in [root] if root.is_file() else sorted(root.rglob("*")):
-            if "_build" in path.parts or "node_modules" in path.parts:
+            if GENERATED.intersection(path.parts):
                 continue
             check = {".py": code_faults, ".md": page_faults}.get(path.suffix)
             for fault in check(path) if check else ():

@@ -80,7 +80,7 @@ class NoteWish(TypedDict):
 
 
 class NoteReply(TypedDict):
-    kept: int
+    stored: int
 
 
 async def _handler() -> Answer:
@@ -102,18 +102,18 @@ class DescribedTests(SynchronousTestCase):
         return observer.faults
 
     def test_what_fits_is_no_fault(self) -> None:
-        self.assertEqual(self.faults(b'{"text": "a"}', {"kept": 1}), [])
+        self.assertEqual(self.faults(b'{"text": "a"}', {"stored": 1}), [])
 
     def test_another_body_either_way_is_one(self) -> None:
-        [fault] = self.faults(b'{"text": 7}', {"kept": 1})
+        [fault] = self.faults(b'{"text": 7}', {"stored": 1})
         self.assertIn("what is sent to POST /note: 7 is not of type", fault)
-        [fault] = self.faults(b'{"text": "a"}', {"kept": "one"})
+        [fault] = self.faults(b'{"text": "a"}', {"stored": "one"})
         self.assertIn("what POST /note answers: 'one' is not of type", fault)
 
     def test_a_member_that_the_shape_of_the_reply_does_not_name_is_one(self) -> None:
-        [fault] = self.faults(b"", {"kept": 1, "more": 2})
+        [fault] = self.faults(b"", {"stored": 1, "more": 2})
         self.assertIn("'more' was unexpected", fault)
-        self.assertEqual(self.faults(b'{"text": "a", "more": 2}', {"kept": 1}), [])
+        self.assertEqual(self.faults(b'{"text": "a", "more": 2}', {"stored": 1}), [])
 
     def test_a_game_fails_the_test_that_saw_one(self) -> None:
         class Failing(SynchronousTestCase):
