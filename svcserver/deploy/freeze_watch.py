@@ -27,7 +27,7 @@ LOCALHOST = "127.0.0.1"
 ENDED = "{kind} {id} on port {port} has read nothing for {grace:.0f} s: it is ended"
 SPARED = (
     "{kind} {id} on port {port} has read nothing for {grace:.0f} s, but its players still send "
-    "heartbeats: it is ended when they stop"
+    "heartbeats: it is left running until they stop"
 )
 
 # Returns the inodes of a game server's sockets; None where the kernel hides them.

@@ -26,9 +26,9 @@ def joins(home: Path, join: str, name: str) -> Invite:
     player = Player(home)
     try:
         player.say(join)
-        player.hears("Are these the owner's words? Type agree.")
+        player.hears("Type agree to continue.")
         player.say("agree")
-        player.hears("choose your name")
+        player.hears("choose a name")
         player.say(f"name {name}")
         player.hears("Type get.")
         player.say("get")
