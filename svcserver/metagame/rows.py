@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, ClassVar, Generic
 
@@ -57,6 +58,9 @@ class Caller(web.Caller):
 NOBODY = Caller()
 
 
+READS = ("GET", "HEAD")  # the gateway gives these no id
+
+
 @define(eq=False)  # not frozen: one is made for every request
 class Call(web.Call[B, Caller], Generic[B]):
     """A handler's argument: the proven caller, the request, and its body in the row's shape."""
@@ -85,12 +89,10 @@ class Row(web.Row):
     signs_in: bool = False  # a key without its second factor is enough: the route asks for it
     role: Role = Role.OWNER  # of an admin key: the least that is enough
     owners: tuple[tuple[str, str], ...] = ()  # arguments with values that need an owner's key
-    again: Again | None = (
-        None  # the effect of a second attempt; needed unless the method only reads
-    )
+    again: Again | None = None  # the effect of a second attempt; None if the method only reads
 
     def __attrs_post_init__(self) -> None:
-        if self.again is None and self.method not in ("GET", "HEAD"):
+        if self.again is None and self.method not in READS:
             raise TypeError(f"{self.name} does not declare the effect of a second attempt (again=)")
 
     def least(self, request: HttpRequest) -> Role:
@@ -114,3 +116,9 @@ class Routes(web.Routes[Row]):
     """The rows of one feature of the game."""
 
     make: ClassVar[type[web.Row]] = Row
+
+    def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
+        """Register the decorated method; an ``again`` that rows share is for writes alone."""
+        if method in READS:
+            marks.setdefault("again", None)
+        return super().row(method, path, **marks)
