@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.http.bodies import Body, body_of
-from svcserver.http.connection import CONTINUE, IDLE, Connection, Deadlines
+from svcserver.http.connection import ANSWERING, CONTINUE, IDLE, Connection, Deadlines
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
 from svcserver.kernel.counters import Counted, Counters
@@ -143,7 +143,7 @@ class Channel(Connection):
         elif upload.size > FAIR and self.factory.held > MAX_HELD:
             self._refuse(Answer(503, headers={"Retry-After": "1"}))
         elif upload.body.done:
-            self._upload = None
+            self._upload, self.stage = None, ANSWERING
             self._ask(upload.head, upload.request)
 
     def on_fault(self, fault: Fault) -> None:

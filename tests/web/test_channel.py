@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from unittest import mock
 
 from attrs import define, field
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.http import connection
 from svcserver.http.connection import LINGER_S, SWEEP_S
 from svcserver.http.heads import find_end
-from svcserver.web.channel import HALF_CLOSED_S, IDLE_S, RECEIVE_S, YOUNG_S
+from svcserver.web.channel import HALF_CLOSED_S, IDLE_S, PROMPT, RECEIVE_S, YOUNG_S
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import response_head
 from svcserver.web.routes import Answer
@@ -345,6 +346,18 @@ class WaitingTests(SynchronousTestCase):
         self.channel.dataReceived(GET)
         self.assertEqual((len(self.front.work), self.wire.value()), (1, b""))
         self.say(Answer(204))
+        self.assertEqual(len(self.front.work), 2)
+
+    def test_a_large_answer_to_an_upload_holds_back_the_next_request(self) -> None:
+        self.say(Answer(204))
+        self.channel.dataReceived(POST[:-1])
+        with mock.patch.object(Slow, "answer", lambda *_: Answer(200, b"x" * (PROMPT + 1))):
+            self.wire.producer.pauseProducing()
+            self.channel.dataReceived(POST[-1:] + GET)
+        self.channel.readConnectionLost()
+        self.assertEqual((len(self.front.work), self.wire.ended), (1, ""))
+        self.wire.producer.resumeProducing()
+        self.assertIn(b"x" * (PROMPT + 1), self.wire.take())
         self.assertEqual(len(self.front.work), 2)
 
     def test_a_body_that_comes_with_its_head_is_judged_once(self) -> None:
