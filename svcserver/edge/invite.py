@@ -20,6 +20,7 @@ from attrs import field, frozen
 from svcserver.kernel.foreign_text import is_plain
 
 SCHEME = "svc"
+_START = f"{SCHEME}://join"
 LONGEST = 2048  # characters of an invite string
 OVERLAY_DOMAINS = (".ts.net",)  # names inside the usual private overlay network
 OVERLAY_SHARE = ("login.tailscale.com",)  # hosts of its share links
@@ -35,21 +36,22 @@ _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 class BadInvite(ValueError):
     """An unusable invite; ``code`` is the machine word, ``str()`` is for the player."""
 
-    def __init__(self, code: str) -> None:
-        super().__init__(_WORDS[code])
+    def __init__(self, code: str, *, is_cut: bool = False) -> None:
+        super().__init__(_INCOMPLETE if is_cut else _WORDS[code])
         self.code = code
 
 
+_INCOMPLETE = "this invite is incomplete. Copy the whole line"
 _WORDS = {
     "empty": "the invite is empty",
     "too_long": f"the invite is longer than {LONGEST} characters",
-    "not_invite": f"this is not an invite; it must begin with {SCHEME}://join",
-    "params": "the invite is damaged; copy it again as a whole",
+    "not_invite": f"this is not an invite; it must begin with {_START}",
+    "params": _INCOMPLETE,
     "version": "the invite is of a version this program does not know",
     "mode": "the invite's mode does not fit its version",
     "host": "the invite names no usable host",
     "port": "the invite's port must be from 1 to 65535",
-    "fp": "the invite's fingerprint must be 64 lower-case hex characters",
+    "fp": _INCOMPLETE,
     "code": "the invite code must be 4 to 64 letters, digits or hyphens",
     "name": "the server's name must be 1 to 64 plain characters",
     "share": "the invite's share link must be an https link of the overlay network",
@@ -92,7 +94,7 @@ def encode(invite: Invite) -> str:
     pairs += [("code", invite.code), ("name", invite.name)]
     if invite.share:
         pairs.append(("share", invite.share))
-    text = f"{SCHEME}://join?" + "&".join(f"{key}={quote(value, safe='')}" for key, value in pairs)
+    text = f"{_START}?" + "&".join(f"{key}={quote(value, safe='')}" for key, value in pairs)
     decode(text)
     return text
 
@@ -105,11 +107,18 @@ def decode(text: str) -> Invite:
     if len(text) > LONGEST:
         raise BadInvite("too_long")
     head, question, query = text.partition("?")
-    if head.lower().removesuffix("/") != f"{SCHEME}://join":
-        raise BadInvite("not_invite")
+    head = head.lower()
+    if head.removesuffix("/") != _START:
+        raise BadInvite("not_invite", is_cut=len(head) > len(SCHEME) and _START.startswith(head))
     if not question:
         raise BadInvite("params")
-    return _checked(_parameters(query))
+    try:
+        return _checked(_parameters(query))
+    except BadInvite as error:
+        # the name is the last field of every version that this program knows
+        if error.code == "version" or "&name=" in query:
+            raise
+        raise BadInvite(error.code, is_cut=True) from None
 
 
 def _parameters(query: str) -> dict[str, str]:

@@ -77,7 +77,9 @@ class KeysTests(DoctorCase):
     def test_the_doctor_says_when_to_restart_and_when_the_old_key_may_go(self) -> None:
         self.start(hours_ago=100)
         self.ctl("keys", "rotate")
-        self.assertIn("it still signs with the old key of svcctl keys rotate; restart it", self.notes())
+        self.assertIn(
+            "it still signs with the old key of svcctl keys rotate; restart it", self.notes()
+        )
         self.start(hours_ago=23)
         self.assertNotIn("svcctl keys", self.notes())
         later = Quiet(at=time.time() + 2 * 3600)

@@ -43,6 +43,11 @@ class JoiningTests(LauncherCase):
             with self.assertRaises(CannotJoin):
                 self.launcher.join(text)
 
+    def test_cut_invite_asks_for_the_whole_line(self) -> None:
+        with self.assertRaises(CannotJoin) as refused:
+            self.launcher.join(invite_text()[:90])
+        self.assertEqual(str(refused.exception), "This invite is incomplete. Copy the whole line.")
+
     def test_registration_saves_key_and_name_but_no_code(self) -> None:
         member = self.registered(FILES)
         self.assertEqual(self.remote.requests[-1][1], "/content/v1/manifest")

@@ -134,6 +134,14 @@ class DecodingTests(SynchronousTestCase):
             with self.subTest(text=given_[:90]):
                 self.assertEqual(fault(given_), code)
 
+    def test_cut_invite_is_reported_as_incomplete(self) -> None:
+        for whole in (text(fp2="0b" * 32), text(name="%C3%A9%C3%A9"), private(port="61000")):
+            for end in range(len("svc:"), len(whole)):
+                try:
+                    self.assertTrue(decode(whole[:end]).name)  # cut inside the name
+                except BadInvite as error:
+                    self.assertEqual(str(error), "this invite is incomplete. Copy the whole line")
+
     @proves("relay: invite string")
     def test_checks_come_in_the_documented_order(self) -> None:
         wrong = {"v": "9", "mode": "x", "host": "::", "port": "0", "fp": "x", "code": "!"}
