@@ -15,8 +15,9 @@ from attrs import field, frozen
 
 from svcserver.content.paths import is_clean
 from svcserver.kernel import json
+from svcserver.kernel.game_paths import LONGEST_LIST
 
-MAX_BYTES = 64 * 1024 * 1024  # of the manifest file itself
+MAX_BYTES = LONGEST_LIST - 8192  # of the manifest file; the served list names the program, too
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 

@@ -25,6 +25,7 @@ from svcserver.content import manifest as manifests
 from svcserver.content.manifest import BadManifest, Manifest, ManifestEntry
 from svcserver.content.paths import is_clean
 from svcserver.kernel import json
+from svcserver.kernel.game_paths import MOST_FILES, is_safe, same_place
 
 CHUNK = 1 << 20  # bytes read at a time
 SAVE_EVERY = 256 * 1024 * 1024  # bytes hashed between two saves of the partial file
@@ -33,7 +34,7 @@ _NOTES = (  # as the notes of this version and of 0.1.0 begin; a README.txt of t
     b"This host has no game files yet.",
     b"Put the game's files here, then run: svcctl content manifest",
 )
-DONT_HIDE = "move it out of the game folder or rename it"
+MOVE_OUT = "move it out of the game folder or rename it"
 
 
 @frozen
@@ -110,6 +111,10 @@ def build_manifest(
     files = [file for file in files if not _is_note(folder, file)] or files
     if not files:
         raise BuildFailed(f"{folder} holds no files; name the game's folder")
+    if len(files) > MOST_FILES:
+        raise BuildFailed(f"{folder} holds more than {MOST_FILES:,} files; name the game's folder")
+    if path := same_place(file.path for file in files):
+        raise BuildFailed(f"two files need the name {path!r} on Windows; rename one of them")
     finished = _load_partial(_partial(output), build)
     done = {file.path: finished[file] for file in files if file in finished}
     work = _Work(folder, files, done, progress, stop or Event())
@@ -123,7 +128,10 @@ def build_manifest(
         made = manifests.make(build, entries)
     except BadManifest as why:
         raise BuildFailed(f"the manifest {why}") from None
-    _replace(output, made.dump())
+    text = made.dump()
+    if len(text) > manifests.MAX_BYTES:
+        raise BuildFailed(f"the manifest is larger than {manifests.MAX_BYTES} bytes")
+    _replace(output, text)
     _partial(output).unlink(missing_ok=True)
     return made
 
@@ -190,8 +198,8 @@ def _walk(folder: Path, prefix: str) -> Iterator[FoundFile]:
         if entry.name.startswith(".") or entry.is_symlink():
             continue
         path = prefix + entry.name
-        if not is_clean(path):
-            raise BuildFailed(f"{path!r} has a name the launcher refuses; {DONT_HIDE}")
+        if not is_clean(path) or not is_safe(path):
+            raise BuildFailed(f"{path!r} has a name that Windows or a launcher refuses; {MOVE_OUT}")
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), path + "/")
         elif entry.is_file(follow_symlinks=False):

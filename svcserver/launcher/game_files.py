@@ -8,13 +8,14 @@ from typing import Any
 from attrs import define, field
 from twisted.internet.defer import Deferred
 
+from svcserver.kernel.game_paths import LONGEST_LIST
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.accounts import general, lost
 from svcserver.launcher.downloads import Download, DownloadFailed, ListingChanged, Rate
 from svcserver.launcher.game_folder import Comparison, GameFolder, Progress
 from svcserver.launcher.host_client import HostClient, NoReply
-from svcserver.launcher.listing import LONGEST_LIST, BadListing, Listing, read_listing
+from svcserver.launcher.listing import BadListing, Listing, read_listing
 
 MANIFEST = "/content/v1/manifest"
 MOST_CHANGES = 3  # of the host's files during one download

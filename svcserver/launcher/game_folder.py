@@ -16,7 +16,8 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from svcserver.kernel import json
-from svcserver.launcher.listing import OWN_FOLDER, GameFile
+from svcserver.kernel.game_paths import OWN_FOLDER
+from svcserver.launcher.listing import GameFile
 
 PIECE = 1024 * 1024  # bytes read or written at once
 SPARE = 64 * 1024 * 1024  # bytes that stay free on the disk

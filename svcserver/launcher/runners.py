@@ -10,8 +10,8 @@ from shutil import which
 
 from attrs import frozen
 
+from svcserver.kernel.game_paths import OWN_FOLDER
 from svcserver.launcher.command import BadCommand, split
-from svcserver.launcher.listing import OWN_FOLDER
 
 NONE = "none"  # the player's setting for no runner
 MOST = 200  # Protons in a folder

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -24,6 +24,7 @@ from svcserver.content.manifest_builder import (
     verify_manifest,
 )
 from svcserver.ctl import host_creation
+from svcserver.launcher.listing import read_listing
 from tests.support.proves import proves
 
 HASH = "a" * 64
@@ -181,6 +182,59 @@ class BuilderTests(SynchronousTestCase):
         self.assertIn("a:b", str(caught.exception))
         with self.assertRaises(BuildFailed):
             build_manifest(self.root / "nothing", "x", self.output)
+
+    def test_name_that_windows_cannot_hold_is_refused_by_name(self) -> None:
+        for name in ("aux.txt", "COM1", "foo.", "end ", "data/nul", "PROGRA~1.DLL", "a\u202eb"):
+            with self.subTest(name=name):
+                self.write(name, b"x")
+                with self.assertRaises(BuildFailed) as caught:
+                    self.build()
+                self.assertIn(repr(name), str(caught.exception))
+                (self.folder / name).unlink()
+                self.assertTrue(self.build())
+
+    def test_file_with_the_name_of_a_folder_is_refused_by_name(self) -> None:
+        self.write("a", b"x")
+        with self.assertRaises(BuildFailed) as caught:
+            self.build()
+        self.assertIn("'a'", str(caught.exception))
+
+    @given(
+        st.lists(
+            st.lists(
+                st.one_of(
+                    st.sampled_from(["aux.txt", "COM1", "a", "A", "A.", "é", "%41", "B~1.TXT"]),
+                    st.text(
+                        st.characters(exclude_characters="/\0", exclude_categories=["Cs"]),
+                        min_size=1,
+                        max_size=8,
+                    ).filter(lambda name: name.strip(".")),
+                ),
+                min_size=1,
+                max_size=3,
+            ),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    @settings(max_examples=200, deadline=None)
+    def test_launcher_accepts_whatever_the_builder_accepts(self, paths: list[list[str]]) -> None:
+        with tempfile.TemporaryDirectory() as root:
+            for parts in paths:
+                place = Path(root, "game", *parts)
+                try:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(b"x")
+                except OSError:
+                    assume(False)
+            try:
+                made = build_manifest(Path(root, "game"), "1", Path(root, "manifest.json"))
+            except BuildFailed:
+                return
+            self.assertEqual(
+                [file.path for file in read_listing(made.dump("game.exe")).files],
+                list(made.files),
+            )
 
     def test_two_names_that_differ_in_case_end_it(self) -> None:
         self.write("C.TXT", b"x")

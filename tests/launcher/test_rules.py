@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
+from svcserver.kernel.game_paths import is_safe
 from svcserver.launcher.command import DOCUMENTED, HIDDEN, BadCommand, StartValues, split
-from svcserver.launcher.listing import LONGEST_BUILD, BadListing, is_safe, read_listing
+from svcserver.launcher.listing import LONGEST_BUILD, BadListing, read_listing
 from svcserver.launcher.main import relay_port
 from svcserver.launcher.places import downloads_here, downloads_of, places_of
 from tests.launcher.any_json import ANY_JSON

@@ -1,0 +1,50 @@
+"""The limits of a list of game files, which its builder and every launcher share.
+
+A path that Windows would interpret differently is refused on every system, so that a list means
+the same everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+from svcserver.kernel.foreign_text import is_plain
+
+MOST_FILES = 200_000
+LONGEST_LIST = 64 * 1024 * 1024  # bytes
+LARGEST = 2**50  # bytes of a file
+OWN_FOLDER = ".svc-launcher"  # the launcher's folder inside the game's
+_UNSAFE = re.compile(r'[:*?"<>|\\]')
+_DEVICE = re.compile(  # "nul .txt" is the device, too
+    r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|\Z)", re.IGNORECASE
+)
+_SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' other name of a longer one
+
+
+def is_safe(path: str) -> bool:
+    """Return whether a path stays inside its folder, on every system, and outside ours."""
+    parts = path.split("/")
+    return (
+        0 < len(path) <= 1024
+        and not _UNSAFE.search(path)
+        and is_plain(path)
+        and all(part.strip(" .") and not _DEVICE.match(part) for part in parts)
+        and all(part[-1] not in " ." and not _SHORT.match(part) for part in parts)
+        and parts[0].lower() != OWN_FOLDER
+    )
+
+
+def same_place(paths: Iterable[str]) -> str:
+    """Return a file's path, in lower case, that another file needs for itself or its folder.
+
+    Empty if there is none. Sorted with the separator before every other character, a folder's
+    content directly follows a file with the folder's name. A set of all folders could take
+    gigabytes: paths may be deep.
+    """
+    places = sorted(path.lower().replace("/", "\0") for path in paths)
+    for before, after in pairwise(places):
+        if before == after or after.startswith(before + "\0"):
+            return before.replace("\0", "/")
+    return ""
