@@ -113,6 +113,8 @@ class Metagame(Parts):
             deploy=self.deploy,
             about=self.about,
         )
+        attempts, staff = WrongAdminKeys(board, counters), self.desk.staff
+        self.gate = Gate.of(settings, self.tokens, self.directory, attempts, staff, self.tries)
         self._join()
 
     def _join(self) -> None:
@@ -168,7 +170,7 @@ class Metagame(Parts):
         yield from presence(self, self.online, ports.note_request if ports is not None else None)
         yield from matchmaking(self, self.matches, self.parties, self.deploy)
         yield from status(self, self.about, self.announcements.current)
-        yield from self.desk.features()
+        yield from self.desk.features(self.gate.admit)
         yield from passports(self)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
@@ -178,9 +180,7 @@ class Metagame(Parts):
             observers = (*observers, Counting(self.health.requests, self.wall_clock))
         if settings.log_bodies:
             observers = (*observers, BodyLog.of(settings, self.wall_clock).check())
-        attempts, desk = WrongAdminKeys(self.board, self.counters), self.desk
-        gate = Gate.of(settings, self.tokens, self.directory, attempts, desk.staff, self.tries)
-        door = guarded(gate, observers)
+        door = guarded(self.gate, observers)
         with needed_by(NAME):
             features = list(self.features())
         return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))

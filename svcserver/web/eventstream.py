@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.kernel.every import Every
-from svcserver.kernel.refusals import Unavailable
+from svcserver.kernel.refusals import Refusal, Unavailable
 from svcserver.web.response import Stream
 from svcserver.web.routes import Answer
 
@@ -19,9 +19,10 @@ log = Logger()
 
 EVERY_S = 1.0  # between two calls of ``read_line``
 BEAT_S = 5.0  # after so long without a line, send a heartbeat
-LIVES_S = 30.0  # then the reader reconnects, and has to show its credentials again
+LIVES_S = 30.0  # then the reader reconnects
 STALLED_S = 30.0  # a reader that takes nothing for so long is cut off
-MOST = 32  # streams at once
+MOST = 32  # streams at once, without those of owners
+SHARE = 8  # streams of one account at once
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -33,12 +34,25 @@ Look = Callable[[], Awaitable[bytes | None]]
 """Returns the current line; None where nothing is new."""
 
 
+@frozen
+class Reader:
+    """The account that reads a stream; ``check`` raises a refusal once it may no longer."""
+
+    account: str
+    owner: bool
+    check: Callable[[], Awaitable[object]]
+
+
 @define(eq=False)
 class EventStream(Stream):
-    """Calls ``read_line`` every ``EVERY_S`` and sends a line that differs from the last."""
+    """Calls ``read_line`` every ``EVERY_S`` and sends a line that differs from the last.
+
+    Before anything is sent, the reader's right is checked.
+    """
 
     clock: IReactorTime
     read_line: Look
+    reader: Reader
     ended: Callable[[EventStream], object]
     _out: Any = field(default=None, init=False)
     _rounds: Every = field(init=False)
@@ -99,9 +113,13 @@ class EventStream(Stream):
     async def _show(self) -> None:
         try:
             line = await self.read_line()
+            fresh = line is not None and line != self._last
+            if not fresh and self.clock.seconds() - self._wrote < BEAT_S:
+                return
+            await self.reader.check()
         except CancelledError:  # the reader is away
             return
-        except Unavailable:
+        except Refusal:
             self.finish()
             return
         except Exception:
@@ -110,10 +128,10 @@ class EventStream(Stream):
             return
         if self._out is None:
             return
-        if line is not None and line != self._last:
+        if line is not None and fresh:
             self._last = line
             self._write(b"data: %b\n\n" % line)
-        elif self.clock.seconds() - self._wrote >= BEAT_S:
+        else:
             self._write(BEAT)
 
     def _write(self, text: bytes) -> None:
@@ -123,15 +141,22 @@ class EventStream(Stream):
 
 @define(eq=False)
 class EventStreams:
-    """All streams of a service; at most ``MOST``."""
+    """All streams of a service.
+
+    An account has at most ``SHARE``, and everybody but owners at most ``MOST`` together.
+    """
 
     clock: IReactorTime
     _open: set[EventStream] = field(factory=set, init=False)
 
-    def answer(self, read_line: Look) -> Answer:
-        """Return an answer that streams ``read_line``; raises Unavailable beyond ``MOST``."""
-        if len(self._open) >= MOST:
+    def answer(self, read_line: Look, reader: Reader) -> Answer:
+        """Return an answer that streams ``read_line``; raises Unavailable beyond the limits."""
+        readers = [stream.reader for stream in self._open]
+        own = sum(known.account == reader.account for known in readers)
+        if own >= SHARE:
+            raise Unavailable("your account has too many pages open: close some")
+        if not reader.owner and sum(not known.owner for known in readers) >= MOST:
             raise Unavailable("too many pages are open already")
-        stream = EventStream(self.clock, read_line, self._open.discard)
+        stream = EventStream(self.clock, read_line, reader, self._open.discard)
         self._open.add(stream)
         return Answer(200, stream, HEADERS)

@@ -9,8 +9,18 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.refusals import Unavailable
-from svcserver.web.eventstream import BEAT, BEAT_S, EVERY_S, LIVES_S, MOST, STALLED_S, EventStreams
+from svcserver.kernel.refusals import Unauthenticated, Unavailable
+from svcserver.web.eventstream import (
+    BEAT,
+    BEAT_S,
+    EVERY_S,
+    LIVES_S,
+    MOST,
+    SHARE,
+    STALLED_S,
+    EventStreams,
+    Reader,
+)
 from svcserver.web.response import response_head
 
 
@@ -35,10 +45,23 @@ class EventStreamTests(SynchronousTestCase):
         self.clock, self.now = Clock(), b"1"
         self.streams = EventStreams(self.clock)
         self.looks: list[Deferred[bytes | None]] | None = None
-        answer = self.streams.answer(self.look)
+        self.admitted = True
+        answer = self.streams.answer(self.look, self.reader("ann"))
         self.head = response_head(answer, b"", b"", close=False)
         self.stream: Any = answer.body
         self.out = Out()
+
+    def reader(self, account: str, *, owner: bool = False) -> Reader:
+        return Reader(account, owner, self.check)
+
+    async def check(self) -> None:
+        if not self.admitted:
+            raise Unauthenticated("signed out")
+
+    def fill(self) -> None:
+        """Open streams of several accounts until there are ``MOST``."""
+        for number in range(1, MOST):
+            self.streams.answer(self.look, self.reader(f"{number % (MOST // SHARE + 1)}"))
 
     async def look(self) -> bytes | None:
         return self.now
@@ -119,10 +142,33 @@ class EventStreamTests(SynchronousTestCase):
         self.stream.begin(self.out)
         self.stream.over()
         self.assertEqual(self.clock.getDelayedCalls(), [])
-        for _ in range(MOST):
-            self.streams.answer(self.look)
+        for _ in range(SHARE):
+            self.streams.answer(self.look, self.reader("ann"))
 
-    def test_there_is_a_bound(self) -> None:
-        for _ in range(MOST - 1):
-            self.streams.answer(self.look)
-        self.assertRaises(Unavailable, self.streams.answer, self.look)
+    def test_a_reader_without_its_right_gets_no_more_lines(self) -> None:
+        self.stream.begin(self.out)
+        self.sent()
+        self.admitted, self.now = False, b"2"
+        self.clock.advance(EVERY_S)
+        self.assertTrue(self.out.finished)
+        self.assertEqual(self.sent(), b"")
+
+    def test_an_idle_stream_ends_at_the_next_heartbeat_without_the_right(self) -> None:
+        self.stream.begin(self.out)
+        self.admitted = False
+        self.clock.pump([EVERY_S] * int(BEAT_S))
+        self.assertTrue(self.out.finished)
+
+    def test_an_account_has_a_share_of_the_streams(self) -> None:
+        for _ in range(SHARE - 1):
+            self.streams.answer(self.look, self.reader("ann"))
+        self.assertRaises(Unavailable, self.streams.answer, self.look, self.reader("ann"))
+        self.streams.answer(self.look, self.reader("bob"))
+
+    def test_an_owner_gets_in_where_all_streams_are_taken(self) -> None:
+        self.fill()
+        self.assertRaises(Unavailable, self.streams.answer, self.look, self.reader("bob"))
+        for _ in range(SHARE):
+            self.streams.answer(self.look, self.reader("olga", owner=True))
+        olga = self.reader("olga", owner=True)
+        self.assertRaises(Unavailable, self.streams.answer, self.look, olga)

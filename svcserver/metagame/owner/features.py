@@ -26,6 +26,7 @@ from svcserver.metagame.owner.dashboard.feed import Feed, Spots, feed_watch
 from svcserver.metagame.owner.dashboard.history import health_watch
 from svcserver.metagame.owner.dashboard.live import LivePages
 from svcserver.metagame.owner.dashboard.routes import (
+    Admit,
     DashboardPageRoutes,
     DashboardRoutes,
     LiveRoutes,
@@ -92,7 +93,7 @@ class Desk:
         self.people = PeopleActs(parts.ledger, online, parts.settings.city_map, clock)
         self.figures = Figures(parts.ledger, clock)
 
-    def features(self) -> Iterator[Feature]:
+    def features(self, admit: Admit) -> Iterator[Feature]:
         """Yield the dashboard's features: pages, streams and acts of staff; raises BadData."""
         reports, limit = self.reports(), ReadLimit(self.parts.board, DASHBOARD_READS)
         yield ServerStatusRoutes(reports)
@@ -105,7 +106,7 @@ class Desk:
         yield AlertRoutes(self.alerts)
         acts = DashboardActs(self.parts.ledger, self._granted)
         yield DashboardRoutes(self.dashboard, acts, limit)
-        yield LiveRoutes(self.pages(acts, reports), EventStreams(self.parts.clock))
+        yield LiveRoutes(self.pages(acts, reports), EventStreams(self.parts.clock), admit)
         yield FigureRoutes(self.figures, limit)
         yield PeopleRoutes(self.people, limit)
         yield HandlingRoutes(HandlingActs(self.parts.audit, self.parts.sessions))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import ClassVar
@@ -25,7 +25,9 @@ from svcserver.metagame.owner.dashboard.wire import ApiDocument
 from svcserver.metagame.owner.requestlog import page_of
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.web.eventstream import EventStreams
+from svcserver.metagame.rows import Row as GameRow
+from svcserver.web.eventstream import EventStreams, Reader
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NO_STORE, Answer, Media, Needed, Page, Redirect, Row, bare
 
 # The dashboard's files contain no secret: a key is typed into the page and sent once, for a
@@ -202,6 +204,10 @@ MOST = 64  # characters of a name or an id
 OWNERS = (("page", "log"), ("page", "invites"))  # pages for owners alone
 
 
+Admit = Callable[[GameRow, HttpRequest, Mapping[str, str]], Awaitable[object]]
+"""Raises a refusal if the request's credential does not open the row."""
+
+
 @frozen
 class LiveRoutes:
     """The event stream that updates the dashboard's pages."""
@@ -209,6 +215,7 @@ class LiveRoutes:
     routes: ClassVar[Routes] = Routes(worded)
     pages: LivePages
     streams: EventStreams
+    admit: Admit
 
     @routes.row(
         "GET",
@@ -231,7 +238,14 @@ class LiveRoutes:
         if look is None:
             raise Malformed("there is no such live page", code="bad_request")
         call.request.hopeless = True  # a stopping service does not wait for this request
-        return self.streams.answer(look)
+        [row] = self.routes.rows
+        caller = call.caller
+        reader = Reader(
+            caller.account or "",
+            caller.role is Role.OWNER,
+            lambda: self.admit(row, call.request, {}),
+        )
+        return self.streams.answer(look, reader)
 
 
 def _page_and_account(call: Call) -> tuple[str, str]:

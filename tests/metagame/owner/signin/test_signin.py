@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 from cryptography.hazmat.primitives.hashes import SHA1
@@ -20,6 +21,7 @@ from svcserver.metagame.accounts.dashboard_access import (
     SqlDashboardAccess,
 )
 from svcserver.metagame.owner.signin import FactorWish
+from svcserver.web.eventstream import BEAT_S, EVERY_S
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.proves import proves
@@ -85,6 +87,27 @@ class SessionTests(StaffCase):
         for role in ("helper", "moderator"):
             self.do(self.olga, "Role", "Mona", Role=role)
             self.assertEqual(self.ask(cookie).status, 401, role)
+
+    @proves("GET DashboardEvents")
+    def test_a_page_stream_ends_with_the_right_to_read_it(self) -> None:
+        ends: dict[str, Callable[[str], object]] = {
+            "sign-out": lambda cookie: self.ask(cookie, "DELETE"),
+            "role": lambda _: self.do(self.olga, "Role", "Mona", Role="helper"),
+            "ban": lambda _: self.do(self.olga, "Ban", "Mona", For="1s"),
+            "key": lambda _: self.do(self.olga, "NewKey", "Mona"),
+        }
+        for what, end in ends.items():
+            cookie = self.sign_in(self.mod.key)
+            sent = {"x-svc-dashboard": self.word, "Cookie": cookie, "Accept": "text/event-stream"}
+            stream = self.game.browse.ask("GET", "/svc/api/DashboardEvents?page=beat", headers=sent)
+            self.game.clock.pump([EVERY_S] * int(BEAT_S))
+            self.game.browse.flush()
+            self.assertNoResult(stream)
+            end(cookie)
+            self.game.clock.pump([EVERY_S] * int(BEAT_S))
+            self.game.browse.flush()
+            self.assertEqual(self.successResultOf(stream).status, 200, what)
+            self.assertEqual(self.ask(cookie).status, 401, what)
 
     def test_one_session_too_many_ends_the_oldest(self) -> None:
         first, word = self.sign_in(self.mod.key), self.word
