@@ -1,4 +1,4 @@
-"""The call that asks an allowlist helper to open or close the game ports for an address."""
+"""The HTTP call that tells an allowlist helper to open or close the game ports for an address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CACHED_S = 30  # less than a service keeps an idle connection; a POST at its end
 
 
 class Refused(ConnectionError):
-    """The helper answered with another status than 200."""
+    """The allowlist helper answered with a status other than 200."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"status {status}")
@@ -26,10 +26,10 @@ class Refused(ConnectionError):
 async def post(
     http: Any, clock: IReactorTime, url: str, secret: Secret, body: dict[str, str]
 ) -> None:
-    """Send an order to a helper with treq's client ``http``, and wait until it is done.
+    """Send an order to an allowlist helper with treq's client ``http``, and wait for its answer.
 
-    Raises Refused where its answer is no 200, ``TimeoutError`` of Twisted where there is
-    none in time, and whatever else happens to a connection.
+    Raises Refused if the answer's status is not 200, Twisted's ``TimeoutError`` if no answer
+    arrives in time, and any other error of the connection.
     """
     head = {"x-allowlist-secret": secret.reveal(), "content-type": "application/json"}
     reply = await http.post(url, data=json.dump(body), headers=head).addTimeout(TIMEOUT_S, clock)

@@ -1,8 +1,8 @@
-"""The gateway's certificate: made, kept in two files, checked before it is used.
+"""The functions that make, store and check the gateway's certificate.
 
 Players pin the fingerprint in their invite, so nothing here overwrites a certificate without
-``force``. It is renewed in two steps: the next one is made and kept beside it, so that invites name
-both; later it replaces the first. Spec: 2 §4 Gateway.
+``force``. A renewal has two steps. First the next certificate is made and stored beside the
+current one, so that invites name both. Later it replaces the current one. Spec: 2 §4 Gateway.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_NAME = 64  # of a common name
 
 
 class BadCertificate(Exception):
-    """The pair cannot be used; ``str()`` gives the fault and the cure."""
+    """The certificate or key cannot be used; ``str()`` gives the cause and the remedy."""
 
     def __init__(self, what: str, fault: str) -> None:
         super().__init__(fault)
@@ -38,7 +38,7 @@ class BadCertificate(Exception):
 
 @frozen
 class Pair:
-    """A certificate and its private key, both PEM."""
+    """A certificate and its private key, both in PEM format."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -49,10 +49,10 @@ class Pair:
 
 
 def make_pair(hosts: Sequence[str], *, now: datetime | None = None, years: int = 10) -> Pair:
-    """Make a self-signed pair (P-256, SHA-256) for host names and addresses.
+    """Make a self-signed pair (P-256, SHA-256) for these host names and addresses.
 
-    Valid from one day back, so that it is valid for a player whose clock is behind; each
-    host is a subject alternative name; server authentication only.
+    The certificate is valid from one day ago, because a player's clock may be slow. Each host
+    is a subject alternative name. The only extended key usage is server authentication.
     """
     if not hosts:
         raise BadCertificate("certificate", "names no host; give at least one host name or address")
@@ -99,14 +99,14 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, Path]:
-    """Write both files (the key with mode 0600); raises BadCertificate if they exist."""
+    """Write the certificate and the key (with mode 0600); raises BadCertificate if a file exists."""
     return write_pair_to(pair, (folder / CERT_FILE, folder / KEY_FILE), force=force)
 
 
 def write_pair_to(
     pair: Pair, paths: tuple[Path, Path], *, force: bool = False
 ) -> tuple[Path, Path]:
-    """Write certificate and key to these two files; raises BadCertificate if they exist."""
+    """Write certificate and key to these two files; raises BadCertificate if either exists."""
     for path in paths:
         if path.exists() and not force:
             raise BadCertificate(
@@ -126,15 +126,15 @@ def write_pair_to(
 
 
 def next_to(path: Path) -> Path:
-    """Return the file of the prepared next certificate or key, beside the one in use."""
+    """Return the path of the prepared next certificate or key, beside the current file."""
     return path.with_name(f"{path.stem}-next{path.suffix}")
 
 
 def switch_pair(paths: tuple[Path, Path]) -> Pair:
-    """Put the prepared pair in place of the current one, which is kept as ``...-previous``.
+    """Replace the current pair with the prepared one; the old files become ``...-previous``.
 
-    Run again after a crash in between, it finishes. Raises BadCertificate when none waits,
-    or when it is no pair.
+    After a crash in the middle, a second call finishes the switch. Raises BadCertificate if no
+    pair is prepared, or if the prepared files are not a valid pair.
     """
     waiting = [path for path in paths if next_to(path).exists()]
     if not waiting:
@@ -149,22 +149,22 @@ def switch_pair(paths: tuple[Path, Path]) -> Pair:
 
 
 def fingerprint(certificate: bytes) -> str:
-    """Return the SHA-256 of the DER of the first PEM certificate: 64 lower-case hex characters."""
+    """Return the SHA-256 of the first PEM certificate's DER form, as 64 lowercase hex digits."""
     return fingerprint_of_der(_parsed(certificate).public_bytes(serialization.Encoding.DER))
 
 
 def fingerprint_of_der(der: bytes) -> str:
-    """Return the same for the DER that a TLS peer presented."""
+    """Return the SHA-256 of a DER certificate that a TLS peer presented, as 64 hex digits."""
     return hashlib.sha256(der).hexdigest()
 
 
 def read_pair(certificate: Path, key: Path) -> Pair:
-    """Read both files; raises BadCertificate naming the one that cannot be read."""
+    """Read the certificate and the key; raises BadCertificate with the unreadable file's name."""
     return Pair(_read(certificate, "certificate"), _read(key, "key"))
 
 
 def check_pair(pair: Pair, now: datetime) -> list[str]:
-    """Return warnings; raises BadCertificate for a pair that no client would accept."""
+    """Return warnings about a pair; raises BadCertificate if no client would accept it."""
     certificate = _parsed(pair.certificate)
     private = _private(pair.key)
     spki = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)

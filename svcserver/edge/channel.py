@@ -1,4 +1,4 @@
-"""A client's connection at the edge: each request is judged, then passed on or refused."""
+"""A client's connection at the edge: each request is checked, then forwarded or refused."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MAX_DISCARD = 64 * 1024  # a refused body up to this size does not cost the conn
 
 @frozen
 class Idle:
-    """A connection's wait for its client; ``since`` in seconds of the reactor's clock."""
+    """The server's wait for a client; it began at ``since``, in seconds of the reactor's clock."""
 
     since: float
     in_request: bool  # the client sends a body, or reads an answer
 
     @property
     def waits_for(self) -> str:
-        """The label of the counters: ``slow`` within a request, else ``idle``."""
+        """The metrics label of the wait: ``slow`` during a request, ``idle`` between requests."""
         return "slow" if self.in_request else "idle"
 
 
 @implementer(IHandshakeListener)
 class Channel(Client):
-    """The server's end of one client connection."""
+    """The server side of one client connection."""
 
     def __init__(self, factory: Any, peer: str) -> None:
         super().__init__(factory, peer)
@@ -49,7 +49,7 @@ class Channel(Client):
     # -- beginnings ------------------------------------------------------------
 
     def connectionMade(self) -> None:
-        """Start the deadline of the handshake, or without TLS of the first head."""
+        """Start the deadline for the TLS handshake or, without TLS, for the first request head."""
         super().connectionMade()
         if self.secure:
             self.within(self.limits.handshake_s, self.cut)
@@ -57,12 +57,12 @@ class Channel(Client):
             self.handshakeCompleted()
 
     def handshakeCompleted(self) -> None:
-        """Start the deadline of the first head."""
+        """Start the deadline for the first request head."""
         self.within(self.limits.headers_s, self.on_late_head)
         self.began = self.since
 
     def dataReceived(self, data: bytes) -> None:
-        """Pass the bytes of a tunnel on at once: a chat message costs a fifth less this way."""
+        """Forward a tunnel's bytes directly: this makes a chat message a fifth cheaper."""
         if self.exchange is not None and self.exchange.tunnelling and not self.closing:
             self.exchange.client_received(data)
         else:
@@ -85,7 +85,7 @@ class Channel(Client):
         self.exchange.start()
 
     def take_body(self) -> None:
-        """Pass on the bytes of a body or a tunnel; discard those of a refused request's body."""
+        """Forward the bytes of a body or a tunnel; discard the body of a refused request."""
         data, self.waiting = self.waiting, b""
         if self.exchange is not None:
             self.waiting = self.exchange.client_received(data)
@@ -115,13 +115,13 @@ class Channel(Client):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """Stop reading from the upstream, and begin no further answer."""
+        """Stop reading from the upstream, and start no further answer."""
         super().pauseProducing()
         if self.exchange is not None:
             self.exchange.hold_upstream()
 
     def resumeProducing(self) -> None:
-        """Read from the upstream again."""
+        """Resume reading from the upstream."""
         if self.exchange is not None:
             self.exchange.release_upstream()
         super().resumeProducing()
@@ -194,7 +194,7 @@ class Channel(Client):
             self.exchange.sweep(now)
 
     def stop(self) -> None:
-        """End a tunnel or an idle connection; a running request may finish."""
+        """Close a tunnel or an idle connection; let a request in progress finish."""
         if self.closing or (self.exchange is not None and not self.exchange.tunnelling):
             return
         self.end()

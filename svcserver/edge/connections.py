@@ -1,4 +1,4 @@
-"""All client connections of an edge service; the idle ones are evicted when there are too many."""
+"""The client connections of an edge service; if there are too many, idle ones are closed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVICTED_AT_ONCE = 16  # at least so many are found by one look at all connection
 
 
 class ChannelFactory(Connections[Channel]):
-    """Serves ``policy`` on every connection; ``secure`` when TLS is underneath."""
+    """The factory that serves ``policy`` on each connection; ``secure`` means that TLS is used."""
 
     def __init__(self, clock: IReactorTime, policy: ProxyPolicy, *, secure: bool) -> None:
         super().__init__(clock)
@@ -36,16 +36,16 @@ class ChannelFactory(Connections[Channel]):
         return Channel(self, peer_of(addr))
 
     def remove(self, channel: Channel, reason: Failure) -> None:
-        """Forget a closed connection; an evicted one has been forgotten before."""
+        """Forget a closed connection; an evicted connection was already removed."""
         if channel in self.channels and self.on_lost is not None:
             self.on_lost(channel.peer, reason)
         super().remove(channel, reason)
 
     def evict(self, beside: Callable[[str], int]) -> str:
-        """Abort the connection that has been idle longest; return its label, or "" without one.
+        """Abort the connection that has been idle longest; return its label, or "" if none is idle.
 
-        Idle connections of the network with the most, by ``beside``, are evicted first: a network
-        that opens many loses many, and a player with a single connection keeps it.
+        ``beside`` counts a network's connections. Idle connections of the network that has most are
+        evicted first, so a network that opens many loses many, and a player with only one keeps it.
         """
         candidate = self._next_idle() or (self._find_idle(beside) and self._next_idle())
         if not candidate:
@@ -56,7 +56,7 @@ class ChannelFactory(Connections[Channel]):
         return idle.waits_for
 
     def _next_idle(self) -> tuple[Channel, Idle] | None:
-        """Return the next candidate that has not become active in the meantime."""
+        """Return the next candidate for eviction that has not become active in the meantime."""
         while self._next_out:
             channel, idle = self._next_out.pop()
             if channel in self.channels and channel.idle() == idle:
@@ -64,14 +64,14 @@ class ChannelFactory(Connections[Channel]):
         return None
 
     def _find_idle(self, beside: Callable[[str], int]) -> bool:
-        """Search all connections for several candidates, so that few evictions cost a search."""
+        """Search all connections for several candidates, so that most evictions need no search."""
         waits = [(channel, idle) for channel in self.channels if (idle := channel.idle())]
         waits.sort(key=lambda wait: (wait[1].in_request, -beside(wait[0].peer), wait[1].since))
         self._next_out = waits[: max(EVICTED_AT_ONCE, len(waits) // 32)][::-1]
         return bool(waits)
 
     def stop(self, grace_s: float) -> Deferred[None]:
-        """Fires when every connection is closed; those left after ``grace_s`` are aborted."""
+        """Return a Deferred that fires when all are closed; those left after ``grace_s`` are aborted."""
         self.stopping = True
         for channel in list(self.channels):
             channel.stop()
@@ -84,7 +84,7 @@ class ChannelFactory(Connections[Channel]):
         return self._empty
 
     def cut(self) -> None:
-        """Abort every connection of clients: the service stops."""
+        """Abort every client connection, because the service stops."""
         for channel in list(self.channels):
             channel.cut()
 

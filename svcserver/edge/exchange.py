@@ -1,7 +1,7 @@
-"""One request on its way to an upstream, and the answer on its way back.
+"""An exchange: one request that is forwarded to an upstream, and the upstream's answer.
 
-No body is buffered: when one side reads too slowly, the other is not read. Framing is written
-anew from the parsed message; the sender's own framing is never copied.
+No body is buffered: when one side reads too slowly, the other side is not read. The framing
+headers are written from the parsed message; the sender's own are never copied.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RETRY_AFTER = frozenset([b"retry-after"])
 
 
 class Client(Connection):
-    """A client's connection whose requests are exchanges."""
+    """A client connection whose requests become exchanges."""
 
     policy: ProxyPolicy
     limits: Limits
@@ -51,29 +51,29 @@ class Client(Connection):
 
     @abstractmethod
     def refuse(self, refuse: Refuse, record: Record) -> None:
-        """Answer with a refusal of our own in place of the upstream's answer."""
+        """Send the proxy's own error answer instead of the upstream's answer."""
 
 
 @implementer(IPushProducer)
 @define(eq=False, slots=False)
 class ClientProducer:
-    """The client as the producer of the upstream's transport, which pauses it."""
+    """The client in the role of a producer, which the upstream's transport pauses and resumes."""
 
     client: Client
 
     def pauseProducing(self) -> None:
-        """Read no more of the request: the upstream reads too slowly."""
+        """Stop reading the request, because the upstream reads too slowly."""
         self.client.hold("upstream")
 
     def resumeProducing(self) -> None:
         self.client.release("upstream")
 
     def stopProducing(self) -> None:
-        """Nothing to do: the upstream's own connection reports its loss."""
+        """Do nothing: the upstream connection itself reports that it is lost."""
 
 
 class Exchange:
-    """Couples a client's request with an upstream connection."""
+    """A client's request and the upstream connection that answers it."""
 
     def __init__(self, client: Client, head: RequestHead, forward: Forward, record: Record) -> None:
         # all stand here and none in the class, where Python looks for a default ten times as long
@@ -98,7 +98,7 @@ class Exchange:
     # -- towards the upstream --------------------------------------------------
 
     def start(self, *, fresh: bool = False) -> None:
-        """Find a connection and send the head."""
+        """Take an upstream connection and send the request head."""
         connection = self.forward.upstream.take(fresh=fresh)
         if isinstance(connection, UpstreamConnection):  # Deferred is slow to check
             self._connected(connection)
@@ -157,13 +157,13 @@ class Exchange:
         self.client.cut()
 
     def _continue(self) -> None:
-        """Send 100 Continue to a client that waits for it."""
+        """Send ``100 Continue`` to a client that waits for it."""
         if self.expects is not None:
             self.expects = None
             send(self.client.transport, CONTINUE)
 
     def client_received(self, data: bytes) -> bytes:
-        """Pass on bytes of the body or tunnel; return what follows the body. Raises Fault."""
+        """Forward bytes of the body or tunnel; return the bytes after the body. Raises Fault."""
         self.moved, self.expects = True, None
         if self.tunnelling:
             self.record.bytes_in += len(data)
@@ -189,7 +189,7 @@ class Exchange:
     # -- towards the client ----------------------------------------------------
 
     def upstream_received(self, data: bytes) -> None:
-        """Pass on bytes of the answer; its head is read and checked first."""
+        """Forward bytes of the answer, after the answer's head is read and checked."""
         self.moved = True
         if self.tunnelling:
             self.record.bytes_out += len(data)
@@ -293,7 +293,7 @@ class Exchange:
     # -- ends ------------------------------------------------------------------
 
     def upstream_lost(self) -> None:
-        """Try again, or end the exchange: the upstream's connection is lost."""
+        """Retry the request or end the exchange, because the upstream connection was lost."""
         connection, self.connection = self.connection, None
         if self.ended:
             return
@@ -315,7 +315,7 @@ class Exchange:
             self.fail("reset")
 
     def fail(self, cause: str) -> None:
-        """Answer, or cut, a client whose upstream is ``reset``, ``silent`` or ``broken``."""
+        """End the exchange: send an error if no answer has begun, else cut the client off."""
         status, code, reason = self.client.policy.lost(cause, self.answered)
         self.record.reason = reason
         if self.answered:
@@ -332,7 +332,7 @@ class Exchange:
         self.client.refuse(refuse, self.record)
 
     def abandon(self, *, aborted: bool) -> None:
-        """Drop the upstream's answer: the client is away, or gets another answer."""
+        """Discard the upstream's answer: the client has left, or gets a different answer."""
         connection = self.connection
         self._settle()
         self.record.aborted = aborted
@@ -361,7 +361,7 @@ class Exchange:
         self.client.release("upstream")
 
     def sweep(self, now: float) -> None:
-        """Give up an upstream that has sent nothing for too long; called once a second."""
+        """Give up on an upstream that has been silent for too long; called once a second."""
         limits = self.client.limits
         if self.expects is not None and now - self.expects >= EXPECT_S:
             self._continue()
@@ -385,13 +385,13 @@ class Exchange:
     # -- back-pressure ---------------------------------------------------------
 
     def hold_upstream(self) -> None:
-        """Stop reading the answer: the client reads too slowly."""
+        """Stop reading the answer, because the client reads too slowly."""
         if not self._held and self.connection is not None:
             self._held = True
             self.connection.transport.pauseProducing()
 
     def release_upstream(self) -> None:
-        """Read on: the client has taken what is buffered."""
+        """Resume reading the answer: the client has read the buffered bytes."""
         if self._held:
             self._held, self.moved = False, True
             if self.connection is not None and self.connection.alive:

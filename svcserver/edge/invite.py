@@ -1,8 +1,8 @@
-"""The invite: one string that tells a launcher which host to trust and how to join.
+"""The invite: one string that tells a launcher which host to trust and how to join it.
 
 ``svc://join?v=2&mode=public&host=...&port=443&fp=...&code=...&name=...``
-While a certificate is renewed ``fp2`` names the next one, which counts as well.
-The string is a secret, since it holds the invite code. Spec: 2 §4 Launcher relay.
+During a certificate renewal, ``fp2`` is the next certificate's fingerprint; both are accepted.
+The string is a secret, because it contains the invite code. Spec: 2 §4 Launcher relay.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class BadInvite(ValueError):
-    """An unusable invite; ``code`` is the machine word, ``str()`` is for the player."""
+    """An unusable invite; ``code`` is the error code, ``str()`` is the message for the player."""
 
     def __init__(self, code: str, *, is_cut: bool = False) -> None:
         super().__init__(_INCOMPLETE if is_cut else _WORDS[code])
@@ -62,9 +62,9 @@ _WORDS = {
 
 @frozen
 class Invite:
-    """The contents of an invite: fingerprints only in public mode, ``share`` only in private.
+    """The contents of an invite; only public mode has fingerprints, only private mode ``share``.
 
-    ``next_fingerprint`` is that of the certificate which will replace the first.
+    ``next_fingerprint`` belongs to the certificate that will replace the current one.
     """
 
     host: str
@@ -77,12 +77,12 @@ class Invite:
 
     @property
     def public(self) -> bool:
-        """True if players come over the internet, through the gateway."""
+        """True if players connect over the internet, through the gateway."""
         return bool(self.fingerprint)
 
 
 def encode(invite: Invite) -> str:
-    """Return the string for ``invite``; raises BadInvite for values that ``decode`` refuses."""
+    """Return the string for ``invite``; raises BadInvite for values that ``decode`` rejects."""
     pairs: list[tuple[str, str]] = (
         [("v", "2"), ("mode", "public")] if invite.public else [("v", "1")]
     )
@@ -138,7 +138,7 @@ def _parameters(query: str) -> dict[str, str]:
 
 
 def _checked(values: Mapping[str, str]) -> Invite:
-    """Check an invite's fields in the order of the rules. Spec: 2 §4 Launcher relay."""
+    """Check an invite's fields in the specified order, and return it. Spec: 2 §4 Launcher relay."""
     version = values.get("v")
     if version not in ("1", "2"):
         raise BadInvite("version")
@@ -170,12 +170,12 @@ def _checked(values: Mapping[str, str]) -> Invite:
 
 
 def is_server_name(name: str) -> bool:
-    """Return whether it has 1 to 64 characters, without control and text-direction characters."""
+    """Return whether ``text`` has 1 to 64 characters, none of them a control or bidi character."""
     return 1 <= len(name) <= 64 and is_plain(name)
 
 
 def is_host(host: str) -> bool:
-    """Return whether it is a plain IPv4 address or a DNS name."""
+    """Return whether ``text`` is a plain IPv4 address or a DNS name."""
     labels = host.split(".")
     if labels[-1].isdigit():
         try:
@@ -186,7 +186,7 @@ def is_host(host: str) -> bool:
 
 
 def is_private_host(host: str) -> bool:
-    """Return whether only this machine or the overlay network reaches it, without TLS."""
+    """Return whether ``text`` is a loopback or overlay address, which needs no TLS."""
     if not is_host(host):
         return False
     if host.split(".")[-1].isdigit():
@@ -210,10 +210,10 @@ def _is_share(link: str) -> bool:
 
 
 def read(argument: str) -> Invite:
-    """Read an invite string, or a file that holds one.
+    """Read an invite from a string, or from a file.
 
-    The file has the string on its first line, or is JSON with host, port, fingerprint,
-    name and code, and fingerprint2 where there is one.
+    The file has the invite string on its first line, or is JSON with host, port, fingerprint,
+    name and code, and optionally fingerprint2.
     """
     text = argument.strip()
     if text.lower().startswith(f"{SCHEME}:") or not text:

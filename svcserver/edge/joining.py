@@ -1,4 +1,4 @@
-"""The join string and letter of a host, made from its configuration folder."""
+"""The join string of a host and the letter for a friend, made from the configuration folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _CHECKSUM = re.compile(rf"([0-9a-f]{{64}})  {re.escape(LAUNCHER_FILE)}\n?\Z")
 
 
 class NoJoinString(Exception):
-    """The folder describes no host that players can join; the text gives the cause."""
+    """The folder does not describe a host that players can join; ``str()`` gives the cause."""
 
 
 def join_string(folder: Path, code: str) -> str | None:
-    """Return the string that invites with ``code``, None for a host on loopback only.
+    """Return the join string with the invite ``code``, or None for a loopback-only host.
 
-    A host without a gateway is private: its invite leads to the metagame itself.
-    Raises NoJoinString where the folder's files name no usable host.
+    A host without a gateway is private: its join string has the metagame's own address.
+    Raises NoJoinString if the folder's files name no usable host.
     """
     try:
         if not (folder / "gateway.env").is_file():
@@ -50,13 +50,13 @@ def join_string(folder: Path, code: str) -> str | None:
 
 
 def letter(folder: Path, text: str) -> list[str]:
-    """Return three sentences that an owner sends with the join string ``text``."""
+    """Return three sentences that an owner sends to a friend, with the join string ``text``."""
     invite = decode(text)
     return sentences(invite, launcher_address(folder, invite), launcher_checksum(folder))
 
 
 def launcher_address(folder: Path, invite: Invite) -> str:
-    """Return the host's page or file that hands out the launcher; "" without one."""
+    """Return the URL or file of the launcher that the host offers, or "" if it offers none."""
     if not has_launcher(folder):
         return ""
     if invite.public:
@@ -67,7 +67,7 @@ def launcher_address(folder: Path, invite: Invite) -> str:
 
 
 def launcher_folder(folder: Path) -> Path | None:
-    """Return the folder of the launcher that the host hands out, or None."""
+    """Return the folder of the launcher that the host offers, or None if it offers none."""
     try:
         folder_name = _read(folder, "content").get("CONTENT_LAUNCHER_DIR", "").strip()
     except (BadSetting, OSError):
@@ -76,15 +76,15 @@ def launcher_folder(folder: Path) -> Path | None:
 
 
 def has_launcher(folder: Path) -> bool:
-    """Return whether the host has a launcher to hand out."""
+    """Return whether the host offers a launcher to its players."""
     where = launcher_folder(folder)
     return where is not None and (where / LAUNCHER_FILE).is_file()
 
 
 def launcher_checksum(folder: Path) -> str:
-    """Return the SHA-256 written beside that launcher; "" if it is older than the launcher.
+    """Return the launcher's stored SHA-256, or "" if that is older than the launcher file.
 
-    The launcher has megabytes, and is not read here, because the dashboard asks often.
+    The launcher itself is not read: it has several megabytes, and the dashboard asks often.
     """
     where = launcher_folder(folder)
     if where is None:
@@ -98,7 +98,7 @@ def launcher_checksum(folder: Path) -> str:
 
 
 def join_address(folder: Path, invite: Invite) -> str:
-    """Return the address of the host's public page with the launcher; "" where it is off."""
+    """Return the URL of the host's public join page, or "" if that page is off."""
     try:
         on = off_unless_1(_read(folder, "gateway").get("GATEWAY_JOIN_PAGE", ""))
     except (BadSetting, OSError):  # a private host has no gateway

@@ -1,7 +1,7 @@
-"""Requests that wait while their upstream restarts, instead of being refused.
+"""Requests that wait, instead of being refused, while their upstream restarts.
 
-An upstream that accepted connections before and now refuses them counts as restarting, for
-``RESTARTS`` times as long as a request may wait. After that it is down.
+An upstream that accepted connections before and now refuses them counts as restarting for
+``RESTARTS`` times the time that a request may wait. After that it counts as down.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NETWORK_BITS = 48  # of an IPv6 address: the widest network that one customer ha
 
 @frozen
 class _ParkedRequest:
-    """A request that waits for its upstream to come back."""
+    """A request that waits until its upstream accepts connections again."""
 
     until: float
     size: int
@@ -41,7 +41,7 @@ class _ParkedRequest:
 
 @define
 class _Network:
-    """The waiting requests of one network, the newest last, and their bytes."""
+    """The waiting requests of one network, newest last, and their size in bytes."""
 
     places: dict[Deferred[None], None] = field(factory=dict)
     bytes: int = 0
@@ -51,9 +51,10 @@ class _Network:
 class Parking:
     """The waiting requests of one service.
 
-    When there is no room for all, the newest request of the network with the most is refused.
+    When the limit is reached, the network with most waiting requests loses its newest.
 
-    ``reach()`` tries one connection to it: a Deferred that fires, or fails with Unreachable.
+    ``reach()`` tries to connect to the upstream once. It returns a Deferred that fires on success
+    or fails with Unreachable.
     """
 
     clock: IReactorTime
@@ -74,7 +75,7 @@ class Parking:
         return len(self._parked)
 
     def reached(self) -> None:
-        """Let the waiting requests go on: a connection was made."""
+        """Release the waiting requests, because a connection to the upstream was made."""
         self._reached = True
         if self._away_since is not None:
             away, self._away_since = self.clock.seconds() - self._away_since, None
@@ -87,24 +88,25 @@ class Parking:
         self._check_in(0)
 
     def lost(self) -> None:
-        """Connect no more until the next check: it is about to end."""
+        """Make no connection until the next check, because the upstream is about to end."""
         if self._reached and self._away_since is None:
             self._away_since = self.clock.seconds()
             log.info("{name} restarts or has ended; requests wait for it", name=self.name)
 
     @property
     def away(self) -> bool:
-        """True while it restarts, so that only ``reach`` should connect."""
+        """True while the upstream restarts; then only ``reach`` should connect."""
         since = self._away_since
         return since is not None and self.clock.seconds() - since < self.park_s * RESTARTS
 
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Fires when it is worth trying again; cancel it when the client is away.
+        """Return a Deferred that fires when to retry; cancel it if the client disconnects.
 
-        ``error`` is the failure where it does not restart. ``size``: bytes of the request that may
-        come meanwhile; ``since`` when the request was first parked; ``peer`` the client's address.
+        ``error`` is the failure if the upstream is not restarting. ``size`` is the number of body
+        bytes that the client may send while it waits. ``since`` is when the request was first
+        parked. ``peer`` is the client's address.
         """
         now = self.clock.seconds()
         self.lost()
@@ -125,7 +127,7 @@ class Parking:
         return place
 
     def close(self) -> None:
-        """Refuse all waiting requests, and stop checking."""
+        """Refuse all waiting requests, and stop checking the upstream."""
         if self._next is not None:
             self._next.cancel()
             self._next = None

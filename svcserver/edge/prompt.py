@@ -1,12 +1,12 @@
-"""TLS for many small messages: each arrives in one step and leaves in one.
+"""TLS for many small messages: each is read in one step and written in one step.
 
-Twisted reads until OpenSSL has nothing more and then looks for an answer of OpenSSL's
-own, and both looks end with an exception. Where exactly one record of data has come
-neither can find anything. ``http/prompt.py`` says why small records leave at once.
+Twisted reads until OpenSSL has no more data, and then checks whether OpenSSL has bytes of its
+own to send. Both checks end with an exception. Neither can find anything if exactly one data
+record has arrived, so they are skipped. ``http/prompt.py`` explains the immediate writes.
 
-This uses private parts of Twisted's TLS, pyOpenSSL and cryptography: an echo of 250 bytes takes
-13 us with them and 34 us without, of the 57 us that the gateway needs for a small request. Where
-one of these parts is missing, ``serving`` and ``connecting`` give Twisted's own protocol.
+This uses private parts of Twisted's TLS, pyOpenSSL and cryptography. An echo of 250 bytes takes
+13 us with them and 34 us without; a small request takes the gateway 57 us. If one of these parts
+is missing, ``serving`` and ``connecting`` return Twisted's own protocol.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DATA = 23  # the type of a record; the length stands in its last two of five by
 
 
 def is_usable(lib: Any = _lib) -> bool:
-    """Return whether every private part is there that this module uses."""
+    """Return whether all private parts that this module uses exist."""
     connection = SSL.Connection(SSL.Context(SSL.TLS_METHOD), None)
     ends = ("_ssl", "_into_ssl", "_from_ssl")
     steps = ("_write", "_flushReceiveBIO", "_flushSendBIO", "_checkHandshakeStatus")
@@ -45,17 +45,17 @@ def is_usable(lib: Any = _lib) -> bool:
 
 
 def serving(usable: bool | None = None) -> type[TLSMemoryBIOProtocol]:
-    """Return the protocol of a server's end of a connection."""
+    """Return the protocol for the server side of a TLS connection."""
     return ServingTLS if (is_usable() if usable is None else usable) else TLSMemoryBIOProtocol
 
 
 def connecting(usable: bool | None = None) -> type[TLSMemoryBIOProtocol]:
-    """Return the protocol of a client's end of a connection."""
+    """Return the protocol for the client side of a TLS connection."""
     return PromptTLS if (is_usable() if usable is None else usable) else TLSMemoryBIOProtocol
 
 
 def is_one_record(raw: bytes) -> bool:
-    """Return whether ``raw`` is one whole record of data, if it begins with a record."""
+    """Return whether ``raw`` has the length of one TLS data record; assumes a record starts it."""
     return len(raw) > 5 and raw[0] == _DATA and raw[3] << 8 | raw[4] == len(raw) - 5
 
 
@@ -67,7 +67,7 @@ def _ends(tls: TLSMemoryBIOProtocol, state: dict[str, Any]) -> Any:
 
 
 def _put(tls: TLSMemoryBIOProtocol, state: dict[str, Any], record: bytes) -> int:
-    """Send what fits into one record; return how many bytes OpenSSL has taken."""
+    """Encrypt and send up to one record; return the number of bytes that OpenSSL accepted."""
     if state["_lostTLSConnection"]:
         return len(record)  # the peer reads no more
     ssl, _, out = state.get("_tls_ends") or _ends(tls, state)
@@ -81,20 +81,20 @@ def _put(tls: TLSMemoryBIOProtocol, state: dict[str, Any], record: bytes) -> int
 
 
 class PromptTLS(TLSMemoryBIOProtocol):
-    """TLS whose small records are read in one step, and leave at once.
+    """TLS that reads a small record in one step and sends a small record immediately.
 
-    Where OpenSSL succeeds, pyOpenSSL is bypassed: its checks and its buffer for each call took
-    three times as long as the four calls of a request. On any other result Twisted calls OpenSSL
-    again and handles it.
+    The successful path bypasses pyOpenSSL, whose checks and buffers took three times as long as
+    the four OpenSSL calls of a request. On any other result Twisted calls OpenSSL again and
+    handles that result.
     """
 
     _handshakeDone = _aborted = _lostTLSConnection = False
 
     def makeConnection(self, transport: Any) -> None:
-        """Keep OpenSSL's objects, and the state in the instance's own dictionary.
+        """Store OpenSSL's objects and the state in the instance's own dictionary.
 
-        Objects with ``__getattr__``, as Twisted's wrapper and pyOpenSSL's connection, look up
-        attributes many times as slowly; a small request looked up twenty.
+        Twisted's wrapper and pyOpenSSL's connection have ``__getattr__``, which makes attribute
+        lookups many times slower; a small request needed twenty of them.
         """
         state: dict[str, Any] = self.__dict__
         for name in ("_handshakeDone", "_aborted", "_lostTLSConnection", "disconnecting"):
@@ -106,7 +106,7 @@ class PromptTLS(TLSMemoryBIOProtocol):
         self.__dict__.pop("_tls_ends", None)  # with it OpenSSL's memory
 
     def dataReceived(self, data: bytes) -> None:
-        """Read a single record directly, everything else through Twisted."""
+        """Read a single record directly, and everything else through Twisted."""
         state = self.__dict__
         if not state["_handshakeDone"] or state["_appSendBuffer"] or not is_one_record(data):
             super().dataReceived(data)
@@ -120,7 +120,7 @@ class PromptTLS(TLSMemoryBIOProtocol):
             state["wrappedProtocol"].dataReceived(_unpack(_BUFFER, size))
 
     def write(self, data: bytes) -> None:
-        """Send it, unless the connection is closing; then Twisted decides."""
+        """Send ``data`` directly; if the connection is closing, Twisted handles the call."""
         state = self.__dict__
         if state["disconnecting"]:
             super().write(data)
@@ -147,12 +147,12 @@ class PromptTLS(TLSMemoryBIOProtocol):
 
 
 class ServingTLS(PromptTLS):
-    """The server's end: a client that sends nothing costs no memory for a handshake."""
+    """The server side of TLS; a client that sends nothing costs no handshake memory."""
 
     _checked_once = False
 
     def _checkHandshakeStatus(self) -> None:
-        """Skip Twisted's first check, before a byte has come: OpenSSL would only make buffers."""
+        """Skip Twisted's check before the first byte: OpenSSL would only allocate buffers."""
         if self._checked_once:
             super()._checkHandshakeStatus()
         self._checked_once = True

@@ -1,4 +1,4 @@
-"""A single request of our own to an upstream, on a connection of its pool that is then closed."""
+"""A single request from the proxy itself to an upstream; its pooled connection is then closed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _LONGEST_STATUS = 32  # bytes until the status has come
 
 
 def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> Deferred[int]:
-    """Send the bytes of a request; fires with the status of the answer, or ``NO_STATUS``.
+    """Send a request's bytes; the Deferred fires with the answer's status, or ``NO_STATUS``.
 
-    Fails with ``Unreachable`` or ``ConnectError``, and with ``TimeoutError`` after ``patience_s``.
+    It fails with ``Unreachable`` or ``ConnectError``, and with ``TimeoutError`` after
+    ``patience_s`` seconds.
     """
     answered: Deferred[int] = Deferred()
 
@@ -32,7 +33,7 @@ def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> D
 
 
 class _Question:
-    """The user of a connection that sends one request."""
+    """A connection user that sends one request and waits for the status of the answer."""
 
     def __init__(
         self, connection: UpstreamConnection, request: bytes, answered: Deferred[int]
@@ -43,7 +44,7 @@ class _Question:
         transport.write(request)
 
     def upstream_received(self, data: bytes) -> None:
-        """Fire with the status once it has come."""
+        """Fire the Deferred with the status as soon as the status line is complete."""
         self._received += data
         match = _STATUS.match(self._received)
         if match is None and len(self._received) < _LONGEST_STATUS:
@@ -52,10 +53,10 @@ class _Question:
         self._answered.callback(NO_STATUS if match is None else int(match[1]))
 
     def upstream_lost(self) -> None:
-        """Fail: the upstream has closed the connection without an answer."""
+        """Fail, because the upstream closed the connection without an answer."""
         self._answered.errback(Unreachable(502, "bad_gateway"))
 
     def give_up(self, why: Failure) -> Failure:
-        """Close the connection: nothing waits for the answer any more."""
+        """Close the connection, because the caller no longer waits for the answer."""
         self._connection.abort()
         return why

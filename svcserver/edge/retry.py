@@ -1,4 +1,4 @@
-"""One request's retries: it is sent again when its upstream restarts or ends before it answers."""
+"""The retries of one request whose upstream restarts or ends before it answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAFE = (b"GET", b"HEAD")  # may be sent again whether or not the upstream knows
 
 
 class Retry:
-    """Keeps what a further attempt needs, and decides whether there is one."""
+    """The state of a request's retries, and the decision whether to try again."""
 
     __slots__ = ("_first_lost", "_forward", "_head", "_parked", "_parked_at", "_record", "body")
 
@@ -29,12 +29,12 @@ class Retry:
         self._first_lost: Any = None  # the pool of the connection that was lost
 
     def count(self) -> int:
-        """Count an attempt; return its number for an upstream that knows the request's id."""
+        """Count an attempt; return its number, or 1 if the request has no id."""
         self._record.tries += 1
         return self._record.tries if self._forward.repeatable else 1
 
     def keep(self, part: bytes) -> None:
-        """Keep a part of the body that was sent, up to ``MAX_KEPT`` bytes in all."""
+        """Store a part of the body that was sent, up to ``MAX_KEPT`` bytes in all."""
         if self.body is not None:
             self.body += part
             if len(self.body) > MAX_KEPT:
@@ -42,14 +42,14 @@ class Retry:
 
     @property
     def may_be_done(self) -> bool:
-        """True if an upstream may have carried it out; the client must not ask again then.
+        """True if an upstream may have executed the request; the client must not repeat it then.
 
-        What the client sends anew has another id.
+        A repetition by the client would have a new id, so it would not be recognised.
         """
         return self._record.tries > 0 and self._head.method not in _SAFE
 
     def is_allowed(self, ended: Any, *, repeats: bool) -> bool:
-        """Return whether to try again after the connection ``ended`` without an answer."""
+        """Return whether to retry after the connection ``ended`` closed without an answer."""
         most = MOST_TRIES if repeats else 1 + ended.used
         if self._record.tries >= most:
             return False
@@ -61,7 +61,7 @@ class Retry:
         return True
 
     def wait(self, error: Unreachable, now: float) -> Deferred[None]:
-        """Fires when the upstream is worth another try; fails with ``Unreachable``."""
+        """Return a Deferred that fires when to retry; it fails with ``Unreachable``."""
         length = self._head.length
         in_memory = MAX_BACKLOG if length is None else min(length, MAX_BACKLOG)
         parked = self._forward.upstream.wait(error, in_memory, self._parked_at, self._record.peer)
@@ -75,6 +75,6 @@ class Retry:
         return result
 
     def cancel(self) -> None:
-        """Stop waiting: nobody needs the answer any more."""
+        """Stop waiting, because no client needs the answer any more."""
         if self._parked is not None:
             self._parked.cancel()

@@ -1,4 +1,4 @@
-"""The sentences that an owner sends to a friend with an invite, and a fingerprint in words."""
+"""The sentences that an owner sends to a friend with an invite, and fingerprints as words."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ SHOWN_BYTES = 8  # of the fingerprint, as words: nobody can make a certificate w
 
 
 def fingerprint_words(fingerprint: str) -> str:
-    """Return the first eight bytes of a fingerprint as words, for two people to compare."""
+    """Return the first eight bytes of a fingerprint as words that two people can compare."""
     return " ".join(_WORDS[byte] for byte in bytes.fromhex(fingerprint)[:SHOWN_BYTES])
 
 
 def certificate_words(fingerprint: str, upcoming: str) -> str:
-    """Return every certificate that would be accepted, in words: the next could be forged too."""
+    """Return all accepted certificates as words; the next one could be forged as well."""
     return " ".join(fingerprint_words(value) for value in (fingerprint, upcoming) if value)
 
 
 def sentences(invite: Invite, address: str = "", checksum: str = "") -> list[str]:
     """Return three sentences for the friend; the sender adds the invite itself.
 
-    ``address``: where the host hands out the launcher; or none.
-    ``checksum``: the launcher's SHA-256, or none.
+    ``address`` is the URL where the host offers the launcher, or empty.
+    ``checksum`` is the launcher's SHA-256, or empty.
     """
     where = f"from {address}, or from me" if address else "from me"
     where += f" (its SHA-256 is {checksum})" if checksum else ""

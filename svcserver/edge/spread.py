@@ -1,9 +1,9 @@
-"""Chooses one of several processes that serve the same requests.
+"""The load balancer that chooses one of several processes that serve the same requests.
 
-Of two processes drawn at random, the one with fewer requests under way gets a request. A player's
-requests go to one process, by a hash of the token, unless that one is away or much busier than
-the player's second. A process that takes no connection is left out for ``OUT_S``, and the request
-goes to another: nothing of it was sent yet.
+Of two processes drawn at random, the one with fewer requests in progress gets the request. A
+player's requests go to one process, chosen by a hash of the token, unless that process is down or
+much busier than the player's second choice. A process that accepts no connection is skipped for
+``OUT_S`` seconds. Its request goes to another process, because no part of it was sent yet.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BUSIER = 16  # a player's own process is skipped with so many requests more than
 
 @define(eq=False)
 class Member:
-    """One of the processes; ``out_until`` in seconds of the clock."""
+    """One process of a spread; it is skipped until ``out_until``, in seconds of the clock."""
 
     pool: Pool
     number: int
@@ -44,13 +44,13 @@ class Member:
 
 
 def members_of(pools: Sequence[Pool]) -> list[Member]:
-    """Return the members of a spread: each pool with its number."""
+    """Return the members of a spread: one for each pool, numbered from 0."""
     return [Member(pool, number) for number, pool in enumerate(pools)]
 
 
 @define(eq=False)
 class Spread:
-    """An ``Upstream`` of several; ``near(token)`` prefers a player's own process."""
+    """An ``Upstream`` of several processes; ``near(token)`` prefers a player's own process."""
 
     clock: IReactorTime
     members: list[Member]
@@ -63,7 +63,7 @@ class Spread:
         return self._first(self._drawn(), fresh)
 
     def near(self, token: bytes) -> Near:
-        """Return the upstream of the player who has this token."""
+        """Return the upstream for the player with this token."""
         digest = blake2b(token, digest_size=8, key=self._key).digest()
         return Near(self, int.from_bytes(digest, "big"))
 
@@ -83,12 +83,12 @@ class Spread:
     def take_near(
         self, key: int, *, fresh: bool
     ) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return a connection to the player's own process, else to the next in that order."""
+        """Return a connection to the player's own process, or to the next process in that order."""
         order = sorted(self.members, key=lambda member: hash((key, member.number)))
         return self._first(self._prefer_lighter(order), fresh)
 
     def out(self, member: Member) -> None:
-        """Send nothing there for a while; its idle connections are closed."""
+        """Skip a process for a while, and close its idle connections."""
         member.out_until = self.clock.seconds() + OUT_S
         member.pool.drop_idle()
 
@@ -112,7 +112,7 @@ class Spread:
     def _first(
         self, order: list[Member], fresh: bool
     ) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return a connection to the first of ``order`` that takes one."""
+        """Return a connection to the first process in ``order`` that accepts one."""
         member, *rest = order
         connection = member.pool.take(fresh=fresh)
         if isinstance(connection, Deferred):
@@ -130,7 +130,7 @@ class Spread:
 
 @frozen(eq=False)
 class Near:
-    """A ``Spread`` in one player's order of preference."""
+    """A ``Spread`` that tries its processes in one player's order of preference."""
 
     spread: Spread
     key: int

@@ -1,8 +1,8 @@
 """TLS at the edge: one strict context for the gateway, one pinning client for the relay.
 
-TLS 1.2 and newer, forward secrecy and authenticated encryption only, no renegotiation,
-no compression, sessions resumed. The client side trusts no authority and no name: the
-pinned fingerprint is the only proof.
+Only TLS 1.2 and newer with forward secrecy and authenticated encryption is allowed. There is no
+renegotiation and no compression; sessions are resumed. The client trusts no authority and no
+name: the pinned fingerprint is the only proof.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def _context() -> SSL.Context:
 
 
 def server_context(pair: Pair) -> SSL.Context:
-    """Return the gateway's context; OpenSSL makes new session ticket keys at every start.
+    """Return the gateway's TLS context; OpenSSL makes new session ticket keys at every start.
 
-    Raises BadCertificate for a pair that OpenSSL does not serve with, as a key too short.
+    Raises BadCertificate for a pair that OpenSSL rejects, such as one with a short key.
     """
     context = _context()
     key: Any = serialization.load_pem_private_key(pair.key, password=None)
@@ -72,13 +72,13 @@ def server_context(pair: Pair) -> SSL.Context:
 
 
 def _choose(connection: SSL.Connection, offered: list[bytes]) -> Any:
-    """Choose HTTP/1.1 where ALPN offers it; else go on without, rather than hang up."""
+    """Choose HTTP/1.1 if the client offers it by ALPN; otherwise continue without ALPN."""
     return HTTP_1_1 if HTTP_1_1 in offered else SSL.NO_OVERLAPPING_PROTOCOLS
 
 
 @implementer(IOpenSSLServerConnectionCreator)
 class Serving:
-    """Makes the server's end of a TLS connection."""
+    """The creator of the server side of TLS connections."""
 
     def __init__(self, context: SSL.Context) -> None:
         self.context = context
@@ -88,7 +88,7 @@ class Serving:
 
 
 class TlsFactory(TLSMemoryBIOFactory):
-    """TLS in front of a factory; ``admit(address)`` may turn a client away without an answer."""
+    """A factory that adds TLS; if ``admit(address)`` is False, the client gets no answer."""
 
     protocol = serving()
     noisy = False
@@ -100,7 +100,7 @@ class TlsFactory(TLSMemoryBIOFactory):
         self.admit = admit
 
     def buildProtocol(self, addr: Any) -> Any:
-        """Return None, which closes the connection before the handshake, unless it is admitted."""
+        """Return the protocol, or None, which closes a connection that is not admitted."""
         return super().buildProtocol(addr) if self.admit(addr) else None
 
 
@@ -109,7 +109,7 @@ class TlsFactory(TLSMemoryBIOFactory):
 
 @implementer(IOpenSSLClientConnectionCreator)
 class Pinning:
-    """Makes the client's end of a TLS connection; the pin is checked after the handshake."""
+    """The creator of the client side of TLS; the pin is checked after the handshake."""
 
     def __init__(self, host: str) -> None:
         self.context = _context()
@@ -125,7 +125,7 @@ class Pinning:
 
 
 class Mismatch(Unreachable):
-    """The peer's certificate is not a pinned one; ``presented`` is its fingerprint."""
+    """The peer's certificate is not pinned; ``presented`` is its fingerprint."""
 
     def __init__(self, presented: str) -> None:
         super().__init__(502, "certificate_mismatch")
@@ -134,7 +134,7 @@ class Mismatch(Unreachable):
 
 @implementer(IHandshakeListener)
 class _Secure(UpstreamConnection):
-    """Reports to its attempt after the handshake and the check of the pin."""
+    """The client protocol that reports the finished handshake to its attempt."""
 
     def __init__(self, pool: Pool, attempt: _Attempt) -> None:
         super().__init__(pool)
@@ -152,7 +152,7 @@ class _Secure(UpstreamConnection):
 
 
 class _Attempt(protocol.ClientFactory):
-    """One connection attempt; fires with the connection, or fails with Unreachable."""
+    """One connection attempt; it fires with the connection, or fails with Unreachable."""
 
     noisy = False
 
@@ -170,7 +170,7 @@ class _Attempt(protocol.ClientFactory):
         self.lost(reason)
 
     def handshaken(self, connection: _Secure, presented: str) -> None:
-        """Compare the peer's certificate with the pins, before any request byte is sent."""
+        """Compare the peer's certificate with the pins before any request byte is sent."""
         if presented in self.pins:
             self._settle(connection)
         else:
@@ -210,9 +210,9 @@ def pinned(
     timeout_s: float,
     bind: str | None = None,
 ) -> Any:
-    """Return a ``connect`` for a Pool: TLS to ``host`` with one of these fingerprints.
+    """Return a ``connect`` for a Pool: TLS to ``host``, which must have one of the fingerprints.
 
-    ``bind`` is the address that outgoing connections come from.
+    ``bind`` is the local address of outgoing connections.
     """
     creator = Pinning(host)
 

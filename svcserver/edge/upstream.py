@@ -1,4 +1,4 @@
-"""Connections to an upstream, kept alive between requests."""
+"""The connections to an upstream, which are kept alive between requests."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ MAX_IDLE = 256
 
 
 class ConnectionUser(Protocol):
-    """The user of a connection, such as an exchange, which it calls."""
+    """The object that uses a connection, such as an exchange, and receives its events."""
 
     def upstream_received(self, data: bytes) -> None:
-        """Bytes of the answer have come."""
+        """Handle received bytes of the answer."""
 
     def upstream_lost(self) -> None:
-        """The connection has ended before it was given back."""
+        """Handle the loss of a connection that was not yet given back."""
 
 
 class UpstreamConnection(protocol.Protocol):
-    """One upstream connection; belongs to one user at a time."""
+    """One upstream connection, which belongs to one user at a time."""
 
     user: ConnectionUser | None = None
     used: bool = False  # has carried an exchange before
@@ -46,13 +46,13 @@ class UpstreamConnection(protocol.Protocol):
         self.pool = pool
 
     def connectionMade(self) -> None:
-        """Switch Nagle's algorithm off, which would delay small requests."""
+        """Switch off Nagle's algorithm, which would delay small requests."""
         self.alive = True
         transport: Any = self.transport
         transport.setTcpNoDelay(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Hand bytes to the user; bytes that belong to no request end the connection."""
+        """Pass bytes to the user; if there is no user, close the connection."""
         self.pool.received = True
         if self.user is None:
             self.abort()
@@ -67,7 +67,7 @@ class UpstreamConnection(protocol.Protocol):
             user.upstream_lost()
 
     def abort(self) -> None:
-        """Abort it without a call to its user."""
+        """Abort the connection without calling its user."""
         self.user = None
         transport: Any = self.transport
         if self.alive and transport is not None:
@@ -78,8 +78,8 @@ class UpstreamConnection(protocol.Protocol):
 class Pool:
     """The connections to one upstream.
 
-    ``connect(factory)`` opens a connection and fires with its UpstreamConnection, ready for
-    bytes, or fails; failures reach the taker as Unreachable.
+    ``connect(factory)`` opens a connection. Its Deferred fires with an UpstreamConnection that is
+    ready for bytes, or fails; the caller of ``take`` gets the failure as Unreachable.
     """
 
     clock: IReactorTime
@@ -96,9 +96,10 @@ class Pool:
     closed: bool = field(default=False, init=False)
 
     def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return a connection at once, or a Deferred of a new one (fails with Unreachable).
+        """Return an idle connection, or a Deferred of a new one that may fail with Unreachable.
 
-        While the upstream restarts it fails at once; ``reach`` is for the check on that.
+        While the upstream restarts, the Deferred has already failed; ``reach`` checks for the
+        end of the restart.
         """
         while self._idle and not fresh:
             connection = self._idle.pop()
@@ -112,17 +113,17 @@ class Pool:
         return self.reach()
 
     def reach(self) -> Deferred[UpstreamConnection]:
-        """Open a new connection, whether or not one is idle."""
+        """Open a new connection, even if an idle one exists."""
         self._connecting += 1
         return self.connect(self).addCallbacks(self._opened, self._failed)
 
     @property
     def in_flight(self) -> int:
-        """The number of requests under way, those that wait for a connection included."""
+        """The number of requests in progress, including those that wait for a connection."""
         return self._connecting + len(self._open) - len(self._idle)
 
     def silent_s(self, now: float) -> float:
-        """Return for how long answers have been due without a byte; call it often."""
+        """Return for how many seconds answers are due without a received byte; call it often."""
         if self.received or not self.in_flight:
             self.received, self._received_at = False, now
         return now - self._received_at
@@ -130,17 +131,17 @@ class Pool:
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """See ``verdicts.Upstream.wait``; without a parking it fails at once."""
+        """Wait as ``verdicts.Upstream.wait`` describes; without parking, fail immediately."""
         return fail(error) if self.parking is None else self.parking.wait(error, size, since, peer)
 
     def drop_idle(self) -> None:
-        """Close the idle connections: the upstream is about to end, and would close them itself."""
+        """Close the idle connections, because the upstream is about to end."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.abort()
 
     def give_back(self, connection: UpstreamConnection) -> None:
-        """Take a connection back for the next request."""
+        """Take back a connection, so that the next request can use it."""
         connection.user = None
         if not connection.alive:
             return
@@ -165,7 +166,7 @@ class Pool:
         return bool(self._idle)
 
     def close(self) -> None:
-        """Close every connection; no connection is kept from now on."""
+        """Close every connection, and keep no connection from now on."""
         self.closed = True
         for connection in list(self._open):
             connection.abort()
@@ -197,7 +198,7 @@ class _Plain(protocol.Factory):
 
 
 def plain(reactor: Any, host: str, port: int, timeout_s: float = CONNECT_S) -> Any:
-    """Return a ``connect`` for plain HTTP on this machine."""
+    """Return a ``connect`` for a Pool that uses plain HTTP on this machine."""
 
     def connect(pool: Pool) -> Deferred[Any]:
         kind: Any = TCP6ClientEndpoint if ":" in host else TCP4ClientEndpoint

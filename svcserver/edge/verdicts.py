@@ -1,4 +1,4 @@
-"""An edge service's decision about a request, and the record of what came of it."""
+"""An edge service's decision about a request, and the record of the result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcserver.kernel import json
 
 @frozen
 class Limits(Deadlines):
-    """Times in seconds, each checked once a second; ``max_body`` in bytes, None: no cap."""
+    """The time limits in seconds, checked once a second; ``max_body`` is in bytes, None: no cap."""
 
     request_s: float = 30.0
     upstream_idle_s: float = 120.0
@@ -26,7 +26,7 @@ class Limits(Deadlines):
 
 @frozen
 class Page:
-    """An answer of our own that is no refusal; ``lines`` are complete header lines."""
+    """A page that the proxy itself answers with; ``lines`` are complete header lines."""
 
     content: bytes
     lines: bytes
@@ -34,7 +34,7 @@ class Page:
 
 @frozen
 class Refuse:
-    """Answer ``{"error": code}`` ourselves, or a ``page``."""
+    """The decision to answer with ``{"error": code}`` or a ``page`` instead of forwarding."""
 
     status: int
     code: str
@@ -50,10 +50,10 @@ class Refuse:
 
 @define  # not frozen: one is made for every request, and a frozen one costs twice as much
 class Forward:
-    """Send the request to ``upstream``; ``added`` are complete header lines.
+    """The decision to send the request to ``upstream``; ``added`` are complete header lines.
 
-    ``repeatable``: the upstream knows it by an id in ``added``, so that it may be sent again when
-    the upstream ends first.
+    ``repeatable`` means that ``added`` has an id by which the upstream recognises the request, so
+    that the request may be sent again if the upstream ends before it answers.
     """
 
     upstream: Upstream
@@ -68,7 +68,7 @@ Verdict = Refuse | Forward
 
 
 class Unreachable(Exception):
-    """No connection to the upstream; ``status`` and ``code`` are the answer."""
+    """No connection to the upstream is possible; ``status`` and ``code`` make up the answer."""
 
     def __init__(self, status: int, code: str, retry_after_s: int | None = None) -> None:
         super().__init__(code)
@@ -76,23 +76,23 @@ class Unreachable(Exception):
 
 
 class Upstream(Protocol):
-    """A source of connections that are taken, used alone, and given back."""
+    """A source of connections, each of which one user takes, uses alone and gives back."""
 
     def take(self, *, fresh: bool = False) -> Any:
-        """Return a free connection at once (never when ``fresh``), or a Deferred of a new one."""
+        """Return an idle connection (never if ``fresh``), or a Deferred of a new one."""
 
     def give_back(self, connection: Any) -> None:
-        """Take a connection back that is idle, with nothing left to read on it."""
+        """Take back an idle connection on which nothing is left to read."""
 
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Fires when a request that found no connection should try again; see ``Parking.wait``."""
+        """Return a Deferred that fires when to retry the connection; see ``Parking.wait``."""
 
 
 @define
 class Record:
-    """One exchange, for the log."""
+    """The data about one exchange that the log line needs."""
 
     peer: str
     began: float
@@ -109,7 +109,7 @@ class Record:
 
 
 class ProxyPolicy(Protocol):
-    """The service behind a channel: gateway or relay."""
+    """The rules of the service that uses the channel: gateway or relay."""
 
     limits: Limits
     dropped: frozenset[bytes]  # request fields, lower case, that never go on
@@ -117,13 +117,13 @@ class ProxyPolicy(Protocol):
     repeats: bool  # a GET whose upstream ends before it answers goes to it once more
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """Refuse or forward; takes the request's token where there is a rate limit."""
+        """Decide to refuse or forward a request; takes a token if a rate limit applies."""
 
     def wrong(self, fault: Fault) -> Refuse:
-        """Return the answer to a message that cannot be read."""
+        """Return the answer to a malformed message."""
 
     def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
-        """Return status, code and log word for an upstream that was ``reset`` or ``silent``."""
+        """Return the status, code and log word for an upstream that was ``reset`` or ``silent``."""
 
     def done(self, record: Record) -> None:
-        """Log an exchange that is over, and release what it held."""
+        """Log a finished exchange, and release what it occupied."""

@@ -1,4 +1,4 @@
-"""Message heads for sending: hop-by-hop fields are left out, framing is our own.
+"""The message heads that the proxy sends: it drops hop-by-hop fields and writes the framing.
 
 Spec: 2 §4 Gateway, headers.
 """
@@ -52,7 +52,7 @@ def request_head(
 ) -> bytes:
     """Return the request's head for the upstream.
 
-    ``attempt``: above 1 a process that did not answer may have carried it out.
+    An ``attempt`` above 1 means that a process that did not answer may have executed the request.
     """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:
@@ -78,7 +78,7 @@ def request_head(
 
 
 def _fields_to_pass_on(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
-    """Return the fields to pass on; ``_AS_SENT`` where those are the very bytes that came."""
+    """Return the fields to forward, or ``_AS_SENT`` if they equal the received bytes."""
     lines = _join_fields(head.headers, dropped, head.named)
     return _AS_SENT if head.raw.partition(b"\r\n")[2] == lines + b"\r\n" else lines
 
@@ -86,7 +86,7 @@ def _fields_to_pass_on(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
 def answer_head(
     answer: ResponseHead, hidden: frozenset[bytes], *, framed: bool, close: bool
 ) -> bytes:
-    """Return the answer's head for the client, without ``hidden`` fields; ``framed``: in chunks."""
+    """Return the answer's head for the client, without ``hidden`` fields; ``framed``: chunked."""
     key = (hidden, framed, close)
     head = answer.lines.get(key)
     if head is None:
@@ -114,7 +114,7 @@ def _answer_head(
 
 
 def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
-    """Return a whole answer of our own."""
+    """Return a complete error answer of the proxy itself."""
     body = refuse.body()
     lines = refuse.page.lines if refuse.page is not None else b"Content-Type: application/json\r\n"
     head = b"HTTP/1.1 %d %b\r\n%bContent-Length: %d\r\n" % (
