@@ -1,7 +1,7 @@
-"""The WebSocket connections of the chat, the only part of it with bytes and timers.
+"""The chat's WebSocket connections: the only module of the chat with bytes and timers.
 
-autobahn does the handshake, the unmasking and the closing. Broadcasts bypass its ``sendMessage``,
-so that a frame is encoded once for all connections.
+autobahn does the handshake, the unmasking and the closing. Broadcasts bypass autobahn's
+``sendMessage``, so that each frame is encoded only once for all connections.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from svcserver.kernel.headers import GATEWAY
 
 @define(eq=False)
 class TwoTurns:
-    """Calls of all connections that wait for two turns of the reactor, in their order.
+    """A queue of calls, of all connections, that each run after two turns of the reactor.
 
     A transport writes its bytes when the reactor next polls, in the poller's order. By the second
-    turn, everything sent before is written, except to clients that read too slowly.
+    turn, all earlier bytes are written, except to clients that read too slowly.
     """
 
     clock: IReactorTime
     _new: list[Callable[[], None]] = field(factory=list)
-    _old: list[Callable[[], None]] = field(factory=list)  # of the turn before
+    _old: list[Callable[[], None]] = field(factory=list)  # calls of the previous turn
     _next: IDelayedCall | None = None
 
     def then(self, call: Callable[[], None]) -> None:
-        """Make the call in the second turn from now."""
+        """Run ``call`` in the second reactor turn from now."""
         self._new.append(call)
         if self._next is None:
             self._next = self.clock.callLater(0, self._turn)
@@ -59,7 +59,7 @@ class TwoTurns:
 
 @define(eq=False)
 class Behind:
-    """The frames that a connection holds for two turns: its own lines and what follows."""
+    """A buffer that delays a connection's own chat lines, and all later frames, by two turns."""
 
     turns: TwoTurns
     write: Callable[[bytes], None]
@@ -72,12 +72,12 @@ class Behind:
         self.turns.then(self._release)
 
     def add(self, frame: bytes) -> None:
-        """Hold a frame that follows the newest own line."""
+        """Buffer a frame behind the newest chat line."""
         self._held[-1].append(frame)
         self.size += len(frame)
 
     def release_all(self) -> None:
-        """Write everything now, because the connection closes in order."""
+        """Write all buffered frames now, because the connection is about to close normally."""
         while self._held:
             self._release()
 
@@ -95,7 +95,7 @@ class Behind:
 log = Logger()
 
 BACKLOG = 256 * 1024  # bytes unsent
-# for several processes, whose rooms show a thousand occupants to a joiner
+# for several processes: a join may send a thousand occupants
 SHARED_BACKLOG = 1024 * 1024
 PORTION = 512  # bytes of one connection handled in one turn
 MAX_HEAD = 16 * 1024  # bytes of an upgrade request
@@ -108,13 +108,13 @@ ENDS = [("Content-Length", "0"), ("Connection", "close")]  # headers of a refuse
 
 
 def unsent(transport: Any) -> int:
-    """Return the bytes in the transport's buffers, for which there is no public API."""
+    """Return the number of unsent bytes in the transport's buffers; Twisted has no API for it."""
     held = len(getattr(transport, "dataBuffer", b"")) - getattr(transport, "offset", 0)
     return held + int(getattr(transport, "_tempDataLen", 0))
 
 
 class _Quiet:
-    """A logger for autobahn that only logs errors; clients' faults are logged elsewhere."""
+    """A logger for autobahn that passes on errors only; the chat itself logs clients' faults."""
 
     def nothing(self, *args: object, **fields: object) -> None: ...
 
@@ -126,7 +126,7 @@ class _Quiet:
 
 
 class ChatProtocol(WebSocketServerProtocol):
-    """A connection: the ``Wire`` of its Session."""
+    """A WebSocket connection, which implements ``Wire`` for its ``Session``."""
 
     log: Any = _Quiet()
     transport: Any
@@ -135,13 +135,13 @@ class ChatProtocol(WebSocketServerProtocol):
     since = 0.0  # seconds of the clock
     choked = False
     fragments = 0
-    _behind: Behind | None = None  # once it has spoken
+    _behind: Behind | None = None  # set once the session has sent a line
     _unread = b""
     _next: Any = None  # the call that handles the next bytes
     _cut: Any = None
 
     def connectionMade(self) -> None:
-        """Switch Nagle's algorithm off, at which autobahn fails silently."""
+        """Switch Nagle's algorithm off; autobahn's own attempt fails silently."""
         super().connectionMade()
         self.since = self.factory.chat.seconds()
         switch = getattr(self.transport, "setTcpNoDelay", None)
@@ -149,9 +149,9 @@ class ChatProtocol(WebSocketServerProtocol):
             switch(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Handle ``PORTION`` bytes at a time, and read no more until all are handled.
+        """Handle ``PORTION`` bytes per reactor turn, and pause reading until all are handled.
 
-        An upgrade request that is too long is cut.
+        An upgrade request that is too long closes the connection.
         """
         self._unread += data
         if self.state == self.STATE_CONNECTING and len(self.data) + len(self._unread) > MAX_HEAD:
@@ -175,7 +175,7 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- autobahn calls these ------------------------------------------------
 
     def onConnect(self, request: ConnectionRequest) -> str | None:
-        """Answer an upgrade request with the subprotocol, or with 503 when the chat is full."""
+        """Accept an upgrade with the subprotocol, or refuse it with 503 if the chat is full."""
         try:
             return self._admit(request)
         except ConnectionDeny:
@@ -200,9 +200,9 @@ class ChatProtocol(WebSocketServerProtocol):
     def failHandshake(
         self, reason: str, code: int = 400, responseHeaders: list[tuple[str, str]] | None = None
     ) -> None:
-        """Refuse an upgrade, with 404 for a request that is not WebSocket at all.
+        """Refuse an upgrade, with 404 if the request is not a WebSocket request.
 
-        autobahn's ``reason`` quotes the request; ours does not.
+        autobahn's ``reason`` quotes the request, so the reply omits it.
         """
         if code == 400:
             self.factory.chat.counters.add(Counted.REFUSALS, "chat_handshake")
@@ -217,24 +217,24 @@ class ChatProtocol(WebSocketServerProtocol):
         super().onMessageBegin(isBinary)
 
     def onMessageFrameBegin(self, length: int) -> None:
-        """Bound the number of frames: endless empty ones would fill the memory."""
+        """Limit the frames per message, because endless empty frames would fill the memory."""
         self.fragments += 1
         super().onMessageFrameBegin(length)
         if self.fragments > MAX_FRAGMENTS and not self.failedByMe:
             self._max_message_size_exceeded(0, 0, "")
 
     def _max_message_size_exceeded(self, msg_size: int, max_msg_size: int, reason: str) -> None:
-        self.failedByMe = True  # autobahn then keeps nothing of what follows
+        self.failedByMe = True  # autobahn then discards all later data
         if self.session is not None:
             self.session.end("size")
 
     def onMessage(self, payload: bytes, isBinary: bool) -> None:
-        """Handle a stanza; clients may send it as a binary message, too."""
+        """Handle a stanza; clients may send stanzas as binary messages, too."""
         if self.session is None:
             return
         try:
             self.session.received(payload)
-        except Exception:  # a defect of ours must cost one connection, not the process
+        except Exception:  # a defect may end one connection, but not the process
             log.failure("c={number}: failed to handle a stanza", number=self.session.number)
             self.session.end("refused")
 
@@ -256,7 +256,7 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- the session calls these ---------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Write a frame, unless too much is unsent already."""
+        """Write a frame, unless too many bytes are still unsent."""
         behind = self._behind
         if behind is None or not behind.size:
             if self._room_for_more():
@@ -267,7 +267,7 @@ class ChatProtocol(WebSocketServerProtocol):
             self._overflow()
 
     def send_behind(self, frame: bytes) -> None:
-        """See ``Wire.send_behind``; nothing is held if too much is unsent already."""
+        """See ``Wire.send_behind``; drops the frame if too many bytes are unsent."""
         if self._room_for_more():
             if buggify("chat: a connection ends when others have its line"):
                 self.transport.abortConnection()
@@ -298,7 +298,7 @@ class ChatProtocol(WebSocketServerProtocol):
             self.factory.clock.callLater(0, self.session.end, "backlog")
 
     def end(self, code: int | None, reason: str = "") -> None:
-        """See ``Wire.end``; the connection is aborted after ``CUT_S`` in any case."""
+        """See ``Wire.end``; aborts the connection if it is still open after ``CUT_S``."""
         if self._behind is not None:
             self._behind.release_all()
         if self.choked:
@@ -314,11 +314,11 @@ class ChatProtocol(WebSocketServerProtocol):
         """Close the connection without a closing handshake."""
         if self.transport is not None:
             self.dropConnection(abort=True)  # autobahn handles nothing more
-            self.transport.abortConnection()  # also where it was closing already
+            self.transport.abortConnection()  # even if it was already closing
 
 
 class ChatFactory(WebSocketServerFactory):
-    """The factory of the connections; ``clock`` carries autobahn's timers too."""
+    """The factory of WebSocket connections; autobahn's timers run on ``clock`` too."""
 
     protocol = ChatProtocol
 
@@ -340,7 +340,7 @@ class ChatFactory(WebSocketServerFactory):
         )
 
     def buildProtocol(self, addr: Any) -> Any:
-        """Return a connection, or None, which closes it, if there are far too many."""
+        """Return a connection, or None to close it if far too many connections are open."""
         if len(self.connections) >= 2 * self.chat.settings.max_connections + 64:
             return None
         made: Any = super().buildProtocol(addr)

@@ -1,4 +1,4 @@
-"""Log-in and bind, and the limits on sessions of one account. Spec: 2 §4 Chat, §5, §8."""
+"""Log-in, resource binding, and the limits on one account's sessions. Spec: 2 §4 Chat, §5, §8."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 
 @frozen
 class Lockout:
-    """The log-in failures by account and address together, and by address alone.
+    """Log-in failure counts, by account and address together and by address alone.
 
-    An address is the forwarded one, for IPv6 its /64; that of a direct caller is "" and
-    counts only together with an account.
+    The address is the one that the gateway forwards; IPv6 addresses are counted by /64 network.
+    A direct caller has the address "", which is counted only together with an account.
     """
 
     transaction: BoardTransaction
 
     def locked(self, account: AccountId, address: str) -> bool:
-        """Return whether the next failed log-in is refused without a reason and not counted."""
+        """Return True if the next failed log-in is refused without a reason and not counted."""
         return any(self.transaction.get(LOCKED, key) is not None for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str) -> None:
-        """Count a failed log-in; the tenth within ten minutes locks."""
+        """Count a failed log-in; ten failures within ten minutes start a lockout."""
         for key in _keys(account, address):
             FAILURES.take(self.transaction, key)
             if FAILURES.is_full(self.transaction, key):
                 self.transaction.put(LOCKED, key, self.transaction.now)
 
     def waits(self, account: AccountId) -> bool:
-        """Return whether the account must wait, even with a valid token."""
+        """Return whether the account must wait before it may log in, even with a valid token."""
         return self.transaction.get(WAITING, account.lower()) is not None
 
     def never_bound(self, account: AccountId) -> None:
@@ -68,7 +68,7 @@ class Lockout:
             self.make_wait(account)
 
     def make_wait(self, account: AccountId) -> None:
-        """Make the account wait for ``WAIT_S`` after abuse by one of its sessions."""
+        """Block the account's log-ins for ``WAIT_S``, after abuse by one of its sessions."""
         self.transaction.put(WAITING, account.lower(), self.transaction.now)
 
 
@@ -81,7 +81,7 @@ def _keys(account: AccountId, address: str) -> list[str]:
 log = Logger()
 
 LATER = "temporary-auth-failure"
-MAX_CONNECTIONS = 3  # per account, those not yet bound among them
+MAX_CONNECTIONS = 3  # per account, including those not yet bound
 MAX_BOUND = 2  # sessions per account
 OURS = ("shutdown", "revoked", "full")  # reasons that the account did not cause
 CAUSES = ("replaced", "abuse", "size", "backlog")  # reasons after which the account must wait
@@ -89,7 +89,7 @@ CAUSES = ("replaced", "abuse", "size", "backlog")  # reasons after which the acc
 
 @define
 class Admission:
-    """Logs sessions in, binds them, and counts failures for the lockout."""
+    """The log-in and binding of sessions, with the failure counts for the lockout."""
 
     proofs: Proofs
     people: People
@@ -101,7 +101,7 @@ class Admission:
     # -- login -------------------------------------------------------------
 
     def log_in(self, session: Session, request: LogIn) -> None:
-        """Verify the token, then read the account from the game."""
+        """Verify the token, then read the account's data from the game."""
         account = self._proven(session, request)
         if isinstance(account, Refuse):
             self.refuse(session, account)
@@ -128,7 +128,7 @@ class Admission:
         return proven
 
     def refuse(self, session: Session, refusal: Refuse) -> None:
-        """Count the failure and refuse the log-in; a locked-out client gets no reason."""
+        """Count the failed log-in and refuse it; a locked-out client is given no reason."""
         if refusal.condition == LATER:
             self._tell_refused(session, refusal)
             return
@@ -157,14 +157,14 @@ class Admission:
         session.refuse(why)
 
     def may_log(self, session: Session) -> bool:
-        """Return whether to log a connection that is not logged in; a flood is sampled."""
+        """Return whether to log this connection, not yet logged in; a flood is only sampled."""
         is_logged = self.lines.keeps(session.network, session.seconds())
         if not is_logged:
             self.counters.add(Counted.DROPPED_LOG_LINES, "chat_refusals")
         return is_logged
 
     def omitted_text(self) -> str:
-        """Return the end of a log line: the number of lines omitted since the last call."""
+        """Return a log line's suffix: the number of lines omitted since the previous call."""
         count = self.lines.take_omitted()
         return f" omitted={count}" if count else ""
 
@@ -187,7 +187,7 @@ class Admission:
     # -- bind --------------------------------------------------------------
 
     def make_room(self, session: Session, effect: MakeRoom) -> None:
-        """End the session with the same resource and, over the limit, those silent longest."""
+        """End the session with the same resource and, over the limit, the most idle ones."""
         person = self.people.get(session.account)
         if person is None:
             return
@@ -198,7 +198,7 @@ class Admission:
             min(person.bound, key=lambda bound: bound.last_received).end("replaced")
 
     def bound(self, session: Session) -> None:
-        """Ping the account's other sessions, so that dead ones end."""
+        """Ping the account's other sessions, so that dead connections time out."""
         person = self.people.get(session.account)
         sessions = person.bound if person is not None else []
         log.info(
@@ -216,7 +216,7 @@ class Admission:
     # -- the end -----------------------------------------------------------
 
     def left(self, session: Session, over: Over) -> None:
-        """Forget the session; after some reasons its account must wait before the next log-in."""
+        """Forget the session; after some end reasons, the account must wait to log in again."""
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):
             self._count_end(session, over)

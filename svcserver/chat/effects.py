@@ -1,4 +1,4 @@
-"""Effects: the actions that a session asks the server for, which are done in order."""
+"""Effects: the actions that a session asks the server to perform, in order."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ SHOWS = ("away", "chat", "dnd", "xa")
 
 @frozen
 class Status:
-    """An announced status: the ``show`` word and a text."""
+    """A presence status: the XMPP ``show`` word and a free text."""
 
     show: str = ""
     text: str = ""
 
     def stanza(self, sender: str, receiver: str) -> Element:
-        """Return the presence that sends it to a friend."""
+        """Return the presence stanza that shows this status to a friend."""
         parts = (("show", self.show), ("status", self.text))
         inner = [stanza.element(None, name, value) for name, value in parts if value]
         return stanza.element(stanza.CLIENT, "presence", *inner, from_=sender, to=receiver)
 
 
 def status_of(presence: Element) -> Status:
-    """Return the status in a presence; invalid parts are dropped."""
+    """Return the status in a presence stanza; invalid parts are dropped."""
     show = stanza.content(stanza.child(presence, "show")).strip()
     text = stanza.content(stanza.child(presence, "status"))
     return Status(show if show in SHOWS else "", text if len(text) <= MAX_STATUS else "")
 
 
 class Reply(NamedTuple):
-    """Send the client a stanza."""
+    """The effect that sends a stanza to the session's client."""
 
     stanza: Element
 
 
 class LogIn(NamedTuple):
-    """Verify the token and log the session in, or refuse it."""
+    """The effect that verifies the token, then logs the session in or refuses the log-in."""
 
     account: AccountId
     token: str
 
 
 class Refuse(NamedTuple):
-    """Refuse the log-in with a SASL condition for the client and a reason for the log."""
+    """The effect that refuses a log-in: a SASL condition for the client, a reason for the log."""
 
     condition: str
     reason: str
@@ -57,65 +57,68 @@ class Refuse(NamedTuple):
 
 
 class MakeRoom(NamedTuple):
-    """End the sessions of the account that a new one with this resource replaces."""
+    """The effect that ends the account's sessions which a new one with ``resource`` replaces."""
 
     resource: str
 
 
 class SessionBound(NamedTuple):
-    """Ping the account's other sessions and, once all processes know it, send ``result``."""
+    """The effect that publishes a bound session and then sends ``result`` to its client.
+
+    Also pings the account's other sessions.
+    """
 
     result: Element
 
 
 class Join(NamedTuple):
-    """Enter a room; ``to`` is ``room@host/nickname``."""
+    """The effect that enters a room; ``to`` is ``room@host/nickname``."""
 
     to: str
 
 
 class Leave(NamedTuple):
-    """Leave the room of that address."""
+    """The effect that leaves the room with the given address."""
 
     to: str
 
 
 class Announce(NamedTuple):
-    """Tell friends the session's status."""
+    """The effect that sends the session's status to the account's friends."""
 
     status: Status
 
 
 class Withdraw(NamedTuple):
-    """Leave every room and go offline for friends."""
+    """The effect that leaves all rooms and shows the session as offline to friends."""
 
 
 class Say(NamedTuple):
-    """Deliver a line to a room."""
+    """The effect that delivers a chat line to a room."""
 
     element: Element
 
 
 class Whisper(NamedTuple):
-    """Deliver a line to one account."""
+    """The effect that delivers a chat line to one account."""
 
     element: Element
 
 
 class TooMuch(NamedTuple):
-    """Refuse a room message that exceeds the rate of stanzas."""
+    """The effect that refuses a room message because the session exceeds its stanza rate."""
 
     element: Element
 
 
 class End(NamedTuple):
-    """End the session; ``reason`` is for the log."""
+    """The effect that ends the session; ``reason`` is for the log."""
 
     reason: str
 
 
 class Over(NamedTuple):
-    """The session has ended: forget it; ``was_bound``: it was bound before."""
+    """The effect that forgets an ended session; ``was_bound`` is True if it was bound before."""
 
     reason: str
     was_bound: bool

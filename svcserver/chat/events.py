@@ -1,6 +1,7 @@
-"""The news between the chats of several processes, which all receive in one order.
+"""The events between the chat processes; all processes receive them in the same order.
 
-``worker`` is the process that sent it, ``session`` the number it has there.
+``worker`` is the process that published the event. ``session`` is the session's number in that
+process.
 """
 
 from __future__ import annotations
@@ -12,28 +13,28 @@ from svcserver.kernel.ids import AccountId
 
 @frozen
 class Alive:
-    """A heartbeat of the process ``worker``."""
+    """The heartbeat of process ``worker``."""
 
     worker: str
 
 
 @frozen
 class Expired:
-    """The lease of a process has ended: its seats are free, and its sessions end."""
+    """The end of a process's lease: its seats are freed and its sessions end."""
 
     worker: str
 
 
 @frozen
 class Hello:
-    """The process ``worker`` has started or missed news, and asks who is online."""
+    """The question who is online, from a process that has started or has missed events."""
 
     worker: str
 
 
 @frozen
 class Seat:
-    """A bound session, as other processes know it."""
+    """The data about a bound session that other processes need."""
 
     session: int
     account: AccountId
@@ -44,7 +45,7 @@ class Seat:
 
 @frozen
 class RoomPlace:
-    """An occupant, with the room's address as the client sent it."""
+    """A session's presence in a room, with the room's address as the client sent it."""
 
     session: int
     address: str
@@ -53,7 +54,7 @@ class RoomPlace:
 
 @frozen
 class Shown:
-    """A session shows a status to the accounts ``to``; ``show`` is None if it is offline."""
+    """The status of a session, for the accounts ``to``; a ``show`` of None means offline."""
 
     worker: str
     session: int
@@ -67,12 +68,12 @@ PIECE = 256  # sessions in one Here: some 130 KB, two milliseconds to decode
 
 @frozen
 class Here:
-    """Sessions of a process, all whose numbers are above ``since`` and up to ``until``.
+    """The sessions of one process whose numbers are above ``since`` and at most ``until``.
 
-    The last piece has None as ``until``. Only ``readers`` handle it, or all if there are none
-    (``Board.reads_as``). ``unheard`` are sessions, by number, whose entry into a room, by its key,
-    was published before this and not received back: receivers keep their state. ``shown`` are their
-    statuses, addressed to nobody.
+    The last part of an announcement has ``until`` None. Only the processes in ``readers`` handle
+    the event; if ``readers`` is empty, all do (``Board.reads_as``). ``unheard`` has pairs of a
+    session number and a room key. Such an entry was published but not yet received back, so
+    receivers keep their state for it. ``shown`` has the sessions' statuses, addressed to nobody.
     """
 
     worker: str
@@ -85,17 +86,17 @@ class Here:
     readers: tuple[str, ...] = ()
 
     def covers(self, number: int) -> bool:
-        """Return whether this is all that the process says about the session with this number."""
+        """Return True if this part has all the data about the session with this number."""
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:
-        """Return a message that only says that more follows, for a reader that has to wait."""
+        """Return an empty part, which tells a waiting reader that more parts follow."""
         return Here(self.worker, (), (), since=self.since, until=self.since, readers=self.readers)
 
 
 @frozen
 class Bound:
-    """A session has bound its resource: from now on it can be written to."""
+    """The event that a session has bound its resource and can now receive stanzas."""
 
     worker: str
     seat: Seat
@@ -103,7 +104,7 @@ class Bound:
 
 @frozen
 class Gone:
-    """A bound session has ended."""
+    """The event that a bound session has ended."""
 
     worker: str
     session: int
@@ -111,10 +112,10 @@ class Gone:
 
 @frozen
 class Entering:
-    """A session enters a room, if that is still allowed when the news arrives.
+    """The event that a session enters a room, if the room's rules still allow that on receipt.
 
-    It includes the seat, because ``Bound`` may not have been published. A process of an earlier
-    version sends only the place.
+    The event includes the seat, because ``Bound`` may not have been published. A process of an
+    earlier version sends only the place.
     """
 
     worker: str
@@ -124,7 +125,7 @@ class Entering:
 
 @frozen
 class Leaving:
-    """A session leaves a room."""
+    """The event that a session leaves a room."""
 
     worker: str
     session: int
@@ -135,7 +136,7 @@ class Leaving:
 
 @frozen
 class Said:
-    """A line in a room; ``deaf`` are the accounts that have blocked its author."""
+    """A chat line in a room; ``deaf`` are the accounts that have blocked the author."""
 
     worker: str
     session: int
@@ -147,7 +148,7 @@ class Said:
 
 @frozen
 class Whispered:
-    """A line for these sessions: process and number of each."""
+    """A chat line for certain sessions, each given as its process and its number."""
 
     worker: str
     to: tuple[tuple[str, int], ...]

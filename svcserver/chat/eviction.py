@@ -1,7 +1,8 @@
 """The choice of a connection to close for a new one when the chat is full. Spec: 2 §4 Chat.
 
-One network that fills the chat must not keep others out. Connections of the largest network are
-closed first, those not logged in before those that are. A connection never costs a scan of all.
+One network that fills the chat must not keep other players out. So connections from the network
+with the most connections are closed first. Connections that have not logged in are closed before
+players'. The choice never scans all connections.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from attrs import define, field
 
 
 class HasNetwork(Protocol):
-    """A connection with a network."""
+    """A connection from a known network."""
 
     @property
     def network(self) -> str:
-        """The network its address belongs to (``kernel.networks``)."""
+        """The network of the connection's address (``kernel.networks``)."""
 
 
 C = TypeVar("C", bound=HasNetwork)
@@ -24,21 +25,21 @@ C = TypeVar("C", bound=HasNetwork)
 
 @define
 class ByNetwork(Generic[C]):
-    """Connections by network, the oldest of each first."""
+    """Connections grouped by network; within each network, the oldest is first."""
 
     _of: dict[str, dict[C, None]] = field(factory=dict, init=False)
-    # size -> the networks of that size, those that reached it first before others
+    # size -> the networks of that size, in the order in which they reached it
     _with: dict[int, dict[str, None]] = field(factory=dict, init=False)
 
     def add(self, connection: C) -> None:
-        """Count a new connection; a known one is ignored."""
+        """Add a connection; does nothing if it was added before."""
         mine = self._of.setdefault(connection.network, {})
         if connection not in mine:
             self._move(connection.network, len(mine), len(mine) + 1)
             mine[connection] = None
 
     def remove(self, connection: C) -> None:
-        """Forget a connection; an unknown one is ignored."""
+        """Remove a connection; does nothing if it is unknown."""
         mine = self._of.get(connection.network, {})
         if connection in mine:
             self._move(connection.network, len(mine), len(mine) - 1)
@@ -50,7 +51,7 @@ class ByNetwork(Generic[C]):
         return len(self._of.get(network, ()))
 
     def oldest_of_largest(self, but: str | None = None) -> C | None:
-        """Return the oldest connection of the largest network, except ``but``, or None."""
+        """Return the oldest connection of the largest network other than ``but``, or None."""
         for size in sorted(self._with, reverse=True):
             for network in self._with[size]:
                 if network != but:
@@ -71,13 +72,13 @@ class ByNetwork(Generic[C]):
 
 @define
 class Crowd(Generic[C]):
-    """All connections: those that are logging in and those of players."""
+    """All connections, split into those that are still logging in and those of players."""
 
     waiting: ByNetwork[C] = field(factory=ByNetwork)
     players: ByNetwork[C] = field(factory=ByNetwork)
 
     def bound(self, connection: C) -> None:
-        """Count a connection that has logged in among the players."""
+        """Move a connection to the players, because it has logged in."""
         self.waiting.remove(connection)
         self.players.add(connection)
 
@@ -86,10 +87,10 @@ class Crowd(Generic[C]):
         self.players.remove(connection)
 
     def choose_to_close(self, newcomer: str) -> C | None:
-        """Return the connection to close for a new one of this network, or None to refuse it.
+        """Return the connection to close for one from ``newcomer``, or None to refuse the new one.
 
-        A player's session is closed only when no connection is still logging in, and only when its
-        network then still has as many as the newcomer's.
+        A player's connection is chosen only if no connection is still logging in. Its network must
+        also have at least two more players than the network ``newcomer``.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

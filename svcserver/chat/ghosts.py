@@ -1,7 +1,7 @@
 """The sessions of other processes, with their seats and rooms.
 
-Single news (``Entering``, ``Gone``) are applied as they arrive. A ``Here`` corrects the state of
-one process, in case news was missed or could not be published.
+Events about one session (``Entering``, ``Gone``) are applied as they arrive. A ``Here`` event
+corrects the state of a whole process, in case events were missed or could not be published.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from svcserver.kernel.ids import AccountId
 
 @define(eq=False)
 class Ghost:
-    """A session of another process in our rooms, which that process writes to."""
+    """A session of another process in a room; that process writes to its client."""
 
     elsewhere: ClassVar[bool] = True
     seat: Seat
     in_rooms: dict[str, Occupant] = field(factory=dict)
     status: Status | None = None
-    shown_to: frozenset[AccountId] = frozenset()  # who here was sent it
+    shown_to: frozenset[AccountId] = frozenset()  # accounts that were sent it
 
     @property
     def account(self) -> AccountId:
@@ -38,22 +38,23 @@ class Ghost:
         return self.seat.jid
 
     def deliver(self, frame: bytes) -> None:
-        """Do nothing: the session's own process writes to it."""
+        """Do nothing: the process that has the session writes to its client."""
 
     def deliver_behind(self, frame: bytes) -> None:
-        """Do nothing, as above."""
+        """Do nothing: the process that has the session writes to its client."""
 
 
 def seat_of(session: Session) -> Seat:
-    """Return the data that other processes need of a session here."""
+    """Return the data about a session of this process that other processes need."""
     return Seat(session.number, session.account, session.resource, session.jid, session.domain)
 
 
 @define(eq=False)
 class Ghosts:
-    """Sessions of other processes; ``sit`` and ``stand_up`` take and free an account's seat.
+    """All sessions of other processes.
 
-    ``restate`` is called with changed statuses.
+    ``sit`` and ``stand_up`` take and free an account's seat. ``restate`` is called with changed
+    statuses.
     """
 
     rooms: Rooms
@@ -69,11 +70,11 @@ class Ghosts:
         return self._those.get(worker, {}).get(number)
 
     def come(self, worker: str, seat: Seat) -> None:
-        """Add a session that was bound there, unless it is known."""
+        """Add a session that another process has bound, unless it is known already."""
         self._those.setdefault(worker, {}).setdefault(seat.session, Ghost(seat))
 
     def enter(self, worker: str, place: RoomPlace) -> Room | None:
-        """Enter a session into a room; returns the room if it is in it now."""
+        """Enter a session into a room; returns the room if the session is in it afterwards."""
         ghost = self.find(worker, place.session)
         room = None if ghost is None else room_at(place, ghost.seat.domain)
         if ghost is None or room is None:
@@ -86,7 +87,7 @@ class Ghosts:
         return room
 
     def drop(self, worker: str, number: int) -> None:
-        """Remove a session that has ended."""
+        """Remove a session that has ended in its process."""
         ghost = self._those.get(worker, {}).pop(number, None)
         if ghost is None:
             return
@@ -97,7 +98,7 @@ class Ghosts:
             self.restate([(ghost, None)])
 
     def forget(self, worker: str) -> int:
-        """Remove a process; returns the number of its sessions."""
+        """Remove a process and its sessions; returns the number of sessions removed."""
         numbers = list(self._those.get(worker, {}))
         for number in numbers:
             self.drop(worker, number)
@@ -105,10 +106,10 @@ class Ghosts:
         return len(numbers)
 
     def correct(self, news: Here) -> None:
-        """Apply a process's own account of its sessions.
+        """Replace the known state of a process by what its ``Here`` event says.
 
-        Everything that it published before is in ``news`` or among its ``unheard``, which we have
-        already handled at its place in the order, like all others.
+        All that the process published earlier is either in ``news`` or in its ``unheard``. This
+        process has already handled those events, in the same order as all others.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
@@ -138,24 +139,24 @@ class Ghosts:
 
 
 def status_in(news: Shown) -> Status | None:
-    """Return the status in the news, or None if there is none any more."""
+    """Return the status in the event, or None if the session is offline."""
     return None if news.show is None else Status(news.show, news.text)
 
 
 def room_at(place: RoomPlace, domain: str) -> Room | None:
-    """Return the room of a place, or None if its address is invalid."""
+    """Return the room of a ``RoomPlace``, or None if its address is invalid."""
     local, host, _ = split_address(place.address)
     return room_of(local, host, domain)
 
 
 @define(eq=False)
 class Seats:
-    """The seats by account, in any case, each with its process, oldest first."""
+    """The seats of each account, each with its process, oldest first; account ids ignore case."""
 
     _those: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
-        """Return the number of accounts with a seat."""
+        """Return the number of accounts that have a seat."""
         return len(self._those)
 
     def of_account(self, account: str) -> list[tuple[str, Seat]]:
@@ -168,7 +169,7 @@ class Seats:
         )
 
     def take(self, worker: str, seat: Seat) -> None:
-        """Add the account's newest seat."""
+        """Add a seat as the account's newest."""
         self._those.setdefault(seat.account.lower(), []).append((worker, seat))
 
     def free(self, worker: str, number: int, account: AccountId) -> None:

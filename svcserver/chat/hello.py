@@ -1,10 +1,12 @@
-"""Hello and Here: how a process learns of the sessions of the others.
+"""The Hello and Here events, through which processes learn of each other's sessions.
 
-A new process says Hello, and the others announce their sessions. Until then it would not know the
-speakers of lines, so sessions here wait before they enter rooms. Spec: 2 §4 Chat, rooms.
+A new process publishes Hello, and the other processes announce their sessions with Here. Until
+they have, the new process would not know the authors of chat lines, so its sessions wait before
+they enter rooms. Spec: 2 §4 Chat, rooms.
 
-An answer comes in pieces. A piece is published when the one before it was received back, so that
-only one is on its way. Each is correct at its own place in the order of news.
+An announcement has several parts. A process publishes each part only after it has received the
+part before, so that one part at a time is in transit. Each part is correct at its own position in
+the order of events.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from svcserver.chat.leases import ALIVE_S
 log = Logger()
 
 ALL = ""  # instead of the name of one process
-ANSWERED_S = 0.5  # after its Hello, until the others have started to answer
+ANSWERED_S = 0.5  # after Hello, within which the others start to answer
 MOST_S = 10.0  # limit for the rest of an answer
 
 EntryAction = Callable[[], Deferred[bool]]
@@ -29,7 +31,7 @@ EntryAction = Callable[[], Deferred[bool]]
 
 @define(eq=False)
 class Arriving:
-    """The entries that wait, in their order. ``seconds`` is the clock of timers."""
+    """The queue of room entries that wait for Here; ``seconds`` is the timers' clock."""
 
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)
@@ -38,7 +40,7 @@ class Arriving:
     _waiting: list[tuple[EntryAction, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: EntryAction) -> Deferred[bool]:
-        """Call ``entry`` now, or once the other processes are known; fires with its result."""
+        """Call ``entry`` now or once the other processes are known; fires with its result."""
         if self._knows_others():
             return entry()
         happened: Deferred[bool] = Deferred()
@@ -46,19 +48,19 @@ class Arriving:
         return happened
 
     def greeted(self) -> None:
-        """Note that our Hello was received, so that answers follow."""
+        """Note that this process's Hello was received, so that answers will follow."""
         if self._greeted_at is None:
             self._greeted_at = self.seconds()
 
     @property
     def ungreeted(self) -> bool:
-        """True if no Hello of ours was received, because we could not receive news yet."""
+        """True if no Hello of this process was received, as it could not receive events yet."""
         return self._greeted_at is None
 
     def answered(self, news: Here) -> None:
-        """Note an answer of a process, or a piece of one.
+        """Note a part of another process's answer.
 
-        The end of an answer that it started for others before ours does not count.
+        The end of an answer is ignored if the answer began before this process's Hello.
         """
         if self._greeted_at is None:
             return
@@ -73,12 +75,12 @@ class Arriving:
         self._owing.discard(worker)
 
     def check(self) -> None:
-        """Let waiting sessions enter once the others are known; called about once a second."""
+        """Run the waiting entries once the others are known; called about once a second."""
         if self._knows_others():
             self.let_enter()
 
     def let_enter(self) -> None:
-        """Run all waiting entries, which may be refused."""
+        """Run all waiting entries; room rules may still refuse them."""
         waiting, self._waiting = self._waiting, []
         for entry, happened in waiting:
             entry().chainDeferred(happened)
@@ -92,10 +94,10 @@ class Arriving:
 
 @define(eq=False)
 class Answers:
-    """One answer at a time, for all who ask.
+    """This process's answer to Hello events, one answer at a time for all processes that ask.
 
-    ``piece(since, readers)`` returns its next part; ``publish`` fires once that is received back,
-    or with False if it cannot be published. ``seconds`` is the clock of timers.
+    ``piece(since, readers)`` returns the answer's next part. ``publish`` fires once that part is
+    received back, or with False if it cannot be published. ``seconds`` is the timers' clock.
     """
 
     seconds: Callable[[], float]
@@ -106,7 +108,7 @@ class Answers:
     _next_at: float = field(default=0.0, init=False)
 
     def answer(self, asker: str) -> None:
-        """Answer now, or together with all that ask before the next answer may start."""
+        """Answer now, or later together with all who ask before the next answer may start."""
         self._askers[asker] = None
         self.check()
         if asker in self._askers and asker != ALL:
@@ -136,7 +138,7 @@ class Answers:
             self._next_at = began + ALIVE_S * min(1.0, count / PIECE)
 
     async def _sent(self, here: Here) -> bool:
-        """Return whether it was received back; if not, it is repeated later."""
+        """Return whether the part was received back; if not, it is sent again later."""
         try:
             return await self.publish(here)
         except Exception:

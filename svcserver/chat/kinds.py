@@ -1,7 +1,7 @@
 """The table of room kinds. Spec: 2 §4 Chat, rooms.
 
-A new kind is a row here. If not everybody may enter, its row uses a method of
-``ports.Memberships`` for state in memory, or a member of ``ports.About`` for data in the database.
+To add a kind, add a row. If the kind restricts who may enter, the row uses a method of
+``ports.Memberships`` for state in memory, or a field of ``ports.About`` for data in the database.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from svcserver.chat.ports import About, Memberships
 from svcserver.kernel.ids import AccountId
 
 MayEnter = Callable[[Memberships, AccountId, About, str], bool]
-"""Whether an account may be in the room with this id."""
+"""The rule that decides whether an account may be in the room with this id."""
 
 
 @frozen
 class RoomKind:
-    """The names of a kind of rooms and who may enter.
+    """A kind of rooms: its room names and the rule who may enter.
 
-    Without ``may_enter`` every room of the kind is open to everyone. ``by_about`` marks a rule on
-    the account's ``About``, which may be a second old and is read again before a refusal.
+    Without ``may_enter``, everyone may enter rooms of the kind. ``by_about`` is True if the rule
+    uses the account's ``About``. That may be a second old, so it is read again before a refusal.
     """
 
     may_enter: MayEnter | None = None

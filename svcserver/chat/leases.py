@@ -1,8 +1,8 @@
-"""The leases of the chat's processes.
+"""The leases of the chat processes.
 
-A process without a heartbeat for ``LEASE_S`` loses its lease. Any other process publishes that, so
-that all remove it at the same place in the order of news. If it is alive after all, it ends its
-sessions and continues under a new name.
+A process without a heartbeat for ``LEASE_S`` loses its lease. Any other process publishes the
+loss, so that all processes remove the silent one at the same position in the order of events. If
+the silent process is still alive, it ends its sessions and continues under a new name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_EXPIRED = 1_000  # names that are remembered
 
 @define(eq=False)
 class Leases:
-    """The leases of all processes; ``publish`` sends news."""
+    """The leases of all processes; ``publish`` publishes an event."""
 
     seconds: Callable[[], float]
     publish: Callable[[object], None]
@@ -34,7 +34,7 @@ class Leases:
     _expired: FIFOCache[str, None] = field(factory=lambda: FIFOCache(MOST_EXPIRED), init=False)
 
     def renew(self, worker: str) -> bool:
-        """Renew the lease of a process; returns False if it has ended."""
+        """Renew the lease of a process; returns False if the lease has ended."""
         if worker not in self._expired:
             self._seen_at[worker] = self.seconds()
         return worker not in self._expired
@@ -51,11 +51,12 @@ class Leases:
     def on_alive(self, news: Alive) -> None:
         now, before = self.seconds(), self._seen_at.get(news.worker)
         if not self.renew(news.worker):
-            self.publish(Expired(news.worker))  # it does not know it
+            # that process does not know that its lease has ended
+            self.publish(Expired(news.worker))
         elif news.worker == self.name and (before is None or now - before > 2 * ALIVE_S):
             self._seen_at.update(
                 dict.fromkeys(self._seen_at, now)
-            )  # we did not receive the others' either
+            )  # this process did not receive the others' heartbeats either
 
     def on_expired(self, news: Expired) -> None:
         self._expired[news.worker] = None

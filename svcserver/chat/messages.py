@@ -1,4 +1,4 @@
-"""The delivery of lines to rooms, and of whispers. Spec: 2 §4 Chat."""
+"""The delivery of room lines and whispers. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MAX_BODY = 2_048  # code points
 
 @define
 class Messages:
-    """Delivers lines and whispers to those who may read them."""
+    """The delivery of room lines and whispers to those who may read them."""
 
     rooms: Rooms
     people: People
     readings: Readings
     room_access: RoomAccess
-    together: Together | None = None  # where there are several processes
+    together: Together | None = None  # if the chat runs in several processes
 
     def say(self, session: Session, effect: Say) -> None:
-        """Deliver a line to a room; over the rate it is refused."""
+        """Deliver a line to a room, or refuse it if the author exceeds the rate limit."""
         if session.rates.message(session.number, session.seconds()):
             anew = self._has_block(session)
             self.readings.freshly(session, lambda: self._say(session, effect.element), anew=anew)
@@ -41,7 +41,7 @@ class Messages:
             not_acceptable(session, effect.element)
 
     def whisper(self, session: Session, effect: Whisper) -> None:
-        """Deliver a line to one account; over the rate it is dropped."""
+        """Deliver a line to one account, or drop it if the author exceeds the rate limit."""
         if session.rates.message(session.number, session.seconds()):
             anew = self._has_block(session)
             self.readings.freshly(
@@ -51,7 +51,7 @@ class Messages:
             _log_whisper(session, effect.element, "reason=rate")
 
     def _has_block(self, session: Session) -> bool:
-        """Return whether the account has a block, which may have been lifted."""
+        """Return True if a block is known for the account; it may have been lifted since."""
         person = self.people.get(session.account)
         return person is not None and bool(person.about.blocks or person.about.blocked_by)
 
@@ -126,7 +126,7 @@ class Messages:
 
 
 def write_whisper(session: Session, jid: str, stanza_id: str | None, body: str) -> None:
-    """Send a session a whisper from ``jid``."""
+    """Send a whisper from ``jid`` to a session."""
     session.write(
         stanza.element(
             stanza.CLIENT,
@@ -141,7 +141,7 @@ def write_whisper(session: Session, jid: str, stanza_id: str | None, body: str) 
 
 
 def not_acceptable(session: Session, element: Element) -> None:
-    """Answer a room message that is not delivered with an error."""
+    """Send an error reply for a room message that is not delivered."""
     session.write(
         stanza.element(
             stanza.CLIENT,
@@ -166,7 +166,7 @@ def _id(element: Element) -> str | None:
 
 
 def log_line(occupant: Occupant, body: str, count: int, present: int) -> None:
-    """Log a room line with ``count`` receivers of the occupants ``present``."""
+    """Log a room line; ``count`` of the occupants ``present`` received it."""
     log.info(
         "message room={room} uid={uid} len={length} to={count}{blocked}",
         room=occupant.room.address,

@@ -30,7 +30,7 @@ _OTHER_ID = re.compile(r"UID-[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12
 
 @frozen
 class Room:
-    """A room: its address ``local@host`` as sent, and its ``kind`` (of KINDS)."""
+    """A room: its ``local@host`` address as the client sent it, and its ``kind`` (from KINDS)."""
 
     address: str
     kind: str
@@ -39,35 +39,35 @@ class Room:
 
 
 def is_domain(text: str) -> bool:
-    """Return whether it is a host name or IP, with or without a port."""
+    """Return whether the text is a host name or IP address, with or without a port."""
     return len(text) <= 253 and _DOMAIN.match(text) is not None
 
 
 def is_resource(text: str) -> bool:
-    """Return whether it is valid as the name of a session."""
+    """Return whether the text is a valid resource, the name of a session."""
     return 0 < len(text) <= MAX_RESOURCE and text.isprintable()
 
 
 def printable(text: str) -> str:
-    """Return text that a client sent in a form fit for a log line."""
+    """Return text from a client in a form that is safe for a log line."""
     return _printable(text, MAX_LOGGED)
 
 
 def split_address(text: str) -> tuple[str, str, str]:
-    """Return the parts of ``local@domain/resource``, any of which may be empty."""
+    """Return the local part, domain and resource of an address; each may be empty."""
     bare, _, resource = text.partition("/")
     local, at, domain = bare.rpartition("@")
     return (local, domain, resource) if at else ("", bare, resource)
 
 
 def is_room_host(host: str, domain: str) -> bool:
-    """Return whether ``host`` is ``muc.`` or ``conference.`` and the domain, in any case."""
+    """Return whether ``host`` is ``muc.`` or ``conference.`` plus the domain, in any case."""
     wanted = domain.lower()
     return host.lower() in (f"muc.{wanted}", f"conference.{wanted}")
 
 
 def room_of(local: str, host: str, domain: str) -> Room | None:
-    """Return the room of an address, or None for a name that the client never builds."""
+    """Return the room of an address, or None if the game client never builds this address."""
     if not is_room_host(host, domain):
         return None
     match = _ROOM.match(local)
@@ -81,10 +81,10 @@ def room_of(local: str, host: str, domain: str) -> Room | None:
 def nickname_fault(
     nickname: str, account: AccountId, resource: str, names: frozenset[str]
 ) -> str | None:
-    """Return the reason word why this is not the player's nickname, or None.
+    """Return the reason word why the nickname is not this player's, or None if it is.
 
-    ``<name>:<account>:<resource>``, split at the first two colons, since a resource
-    contains colons itself. ``names`` are the names the account may go by.
+    A nickname is ``<name>:<account>:<resource>``. It is split at the first two colons, because a
+    resource contains colons itself. ``names`` are the names that the account may use.
     """
     if not nickname or len(nickname.encode()) > MAX_NICKNAME:
         return "nick-format"

@@ -1,6 +1,7 @@
-"""The actions of sessions here that were published and not yet received back.
+"""The actions of this process's sessions that were published and not yet received back.
 
-Until then a ``Here`` must not contradict them, because the others receive them first.
+Until they are received back, a ``Here`` must not contradict them, because other processes receive
+them before the ``Here``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HEARD_S = 5.0  # after which a line that was not received back is refused
 
 @frozen
 class PendingLeave:
-    """A session leaves a room for the reason ``why``; ``tell_leaver``: it is notified itself."""
+    """A session's exit from a room; ``why`` is the reason, ``tell_leaver`` notifies its client."""
 
     session: Session
     occupant: Occupant
@@ -35,7 +36,7 @@ class PendingLeave:
 
 @define(eq=False)
 class Pending:
-    """Pending entries, exits and lines; a session has one line at a time."""
+    """The pending entries, exits and lines; each session has at most one pending line."""
 
     leaving: dict[At, PendingLeave] = field(factory=dict, init=False)
     entering: dict[At, tuple[Session, RoomPlace]] = field(factory=dict, init=False)
@@ -45,7 +46,7 @@ class Pending:
     def say(
         self, line: Said, publish: Callable[[object], Deferred[bool]], now: float
     ) -> Deferred[bool]:
-        """Publish a line of a session; fires with whether this process received it back."""
+        """Publish a session's line; fires with whether this process received the line back."""
         self._refuse(line.session)
         happened: Deferred[bool] = Deferred()
         self._saying[line.session] = now, line, happened
@@ -58,7 +59,7 @@ class Pending:
         return publish(line).addCallback(sent)
 
     def resolve(self, line: Said, *, is_delivered: bool) -> None:
-        """Resolve a line, unless the session has sent another one since."""
+        """Resolve a pending line, unless the session has sent another one since."""
         _, waiting, happened = self._saying.get(line.session, (0.0, None, None))
         if happened is not None and waiting == line:
             del self._saying[line.session]
@@ -70,19 +71,20 @@ class Pending:
             happened.callback(False)
 
     def refuse_lines(self, until: float = inf) -> None:
-        """Refuse the lines that were sent until then."""
+        """Refuse the pending lines that were sent up to that time."""
         for number in [session for session, (at, *_) in self._saying.items() if at <= until]:
             self._refuse(number)
 
     def entered(self, place: RoomPlace, key: str) -> bool:
-        """Resolve the entry of a session; returns False if it was refused meanwhile."""
+        """Resolve a session's pending entry; returns False if it was refused meanwhile."""
         entry = self.entering.get((place.session, key))
-        if entry is not None and entry[1] == place:  # else a later one is on its way
+        # another place means that a later entry is pending
+        if entry is not None and entry[1] == place:
             del self.entering[place.session, key]
         return entry is not None
 
     def forget(self, number: int) -> None:
-        """Drop the entries and the line of a session that has ended."""
+        """Drop the pending entries and the line of a session that has ended."""
         for at in [entry for entry in self.entering if entry[0] == number]:
             del self.entering[at]
         self._refuse(number)
@@ -90,7 +92,7 @@ class Pending:
     def here(
         self, worker: str, mine: dict[int, Session], since: int, readers: tuple[str, ...]
     ) -> Here:
-        """Return the state of this process's sessions; ended ones count as gone."""
+        """Return the state of this process's sessions, without those that have ended."""
         numbers = nsmallest(PIECE, [number for number in mine if number > since])
         until = numbers[-1] if len(numbers) == PIECE else None
         sessions = [mine[number] for number in numbers if not mine[number].ended]
@@ -114,7 +116,7 @@ class Pending:
 
 
 def shown_of(worker: str, session: Session, to: tuple[AccountId, ...] = ()) -> Shown:
-    """Return the news of a session's status, or that it has none."""
+    """Return the event with the session's status, or with ``show`` None if it has no status."""
     if session.status is None:
         return Shown(worker, session.number, None, to=to)
     return Shown(worker, session.number, session.status.show, session.status.text, to)

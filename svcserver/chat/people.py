@@ -1,4 +1,4 @@
-"""The accounts online: their sessions and the data last read about them."""
+"""The accounts that are online, with their sessions and the data last read about them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from svcserver.kernel.ids import AccountId
 class Person:
     """An account with at least one connection that has logged in.
 
-    ``about`` was read at ``read_at`` (clock seconds). ``version`` counts the changes by signals
-    since, so that an answer requested before one of them is discarded. ``readings`` numbers the
-    requests to the game; ``about_number`` is the one that ``about`` comes from.
+    ``about`` was read at ``read_at`` (clock seconds). ``version`` counts later changes by signals,
+    so that an answer is discarded if it was requested before such a change. ``readings`` numbers
+    the requests to the game; ``about_number`` is the number of the request that gave ``about``.
     """
 
     account: AccountId
@@ -35,39 +35,39 @@ class Person:
 
     @property
     def networks(self) -> frozenset[str]:
-        """Return the networks of the sessions; a direct caller has none."""
+        """Return the networks of the sessions; a direct caller has no network."""
         return frozenset(session.network for session in self.sessions if session.network)
 
     def may_write(self, session: Session) -> bool:
-        """Return whether neither the account nor the session's network is muted."""
+        """Return True if neither the account nor the session's network is muted."""
         return not self.about.muted and session.network not in self.about.muted_from
 
     def change(self, about: About) -> None:
-        """Replace ``about`` after a signal, until it is read again."""
+        """Replace ``about`` after a signal; the next read from the game replaces it again."""
         self.about = about
         self.version += 1
 
 
 @define
 class People:
-    """Everyone online. Client libraries lower-case account ids, so ``find`` ignores case."""
+    """Everyone online. ``find`` ignores case, because client libraries lower-case account ids."""
 
     memberships: Memberships
     _people: dict[AccountId, Person] = field(factory=dict, init=False)
     _lower: dict[str, Person] = field(factory=dict, init=False)
 
     def get(self, account: AccountId) -> Person | None:
-        """Return the person with exactly this account id, or None if it is offline."""
+        """Return the person with exactly this account id, or None if they are offline."""
         return self._people.get(account)
 
     def find(self, account: str) -> Person | None:
-        """Return the person for an account id in any case, or None if it is offline."""
+        """Return the person with this account id in any case, or None if they are offline."""
         return self._people.get(account) or self._lower.get(account.lower())
 
     def arrive(self, account: AccountId, about: About, now: float) -> Person:
-        """Return the account's person; ``about`` is used only for a new one.
+        """Return the account's person; ``about`` is used only to create a new person.
 
-        For one who is online, signals may be newer than what was just read.
+        If the person is already online, signals may have brought newer data than ``about``.
         """
         person = self._people.get(account)
         if person is None:
@@ -76,7 +76,7 @@ class People:
         return person
 
     def drop(self, person: Person) -> None:
-        """Forget the person, if it has no sessions left."""
+        """Forget the person if they have no sessions left."""
         if not person.sessions and self._people.get(person.account) is person:
             del self._people[person.account]
             if self._lower.get(person.account.lower()) is person:

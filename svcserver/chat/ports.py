@@ -1,4 +1,4 @@
-"""The interfaces that chat needs; the metagame and ``adapter`` implement them."""
+"""The interfaces that the chat needs; the metagame and ``adapter`` implement them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from svcserver.kernel.ids import AccountId
 
 
 class BadToken(Exception):
-    """The token is not valid; ``str()`` is ``expired`` or ``bad-token``, for the log."""
+    """The error for an invalid token; ``str()`` is ``expired`` or ``bad-token``, for the log."""
 
 
 @frozen
 class About:
     """An account's name, guild, friends and blocks, as read at one moment.
 
-    One that is ``muted`` may listen, but not write; so may sessions of the networks in
-    ``muted_from``.
+    A ``muted`` account may read, but not write. The same applies to its sessions from a network
+    in ``muted_from``.
     """
 
     name: str
@@ -36,44 +36,45 @@ class About:
 
 
 class Proofs(Protocol):
-    """Verifies player tokens, as the gate does for requests."""
+    """The verification of player tokens, with the same rules as for HTTP requests."""
 
     def account_of(self, token: str) -> AccountId:
         """Return the account of a player token; raises BadToken."""
 
 
 class Accounts(Protocol):
-    """Reads accounts, at login and again while they are online."""
+    """The reader of accounts, at log-in and again while they are online."""
 
     def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
         """Return the account's current data, or None if there is no such account.
 
-        ``networks`` are those of its sessions (``kernel.networks``), of which some may be muted.
+        ``networks`` are the networks of the account's sessions (``kernel.networks``), because a
+        network may be muted, too.
         """
 
 
 class Memberships(Protocol):
-    """The memberships that decide who may be in a room; synchronous, since every line asks."""
+    """The memberships that decide who may be in a room; synchronous, as every line needs them."""
 
     @property
     def remembers(self) -> bool:
-        """True if ``party_of`` returns the party at the last read of the account."""
+        """True if ``party_of`` returns the party as of the account's last read."""
 
     def party_of(self, account: AccountId) -> str | None:
         """Return the id of the account's current party."""
 
 
 class Game(Proofs, Accounts, Memberships, Protocol):
-    """All that chat needs of the game."""
+    """Everything that the chat needs from the game."""
 
 
 class Wire(Protocol):
-    """A connection to a client. After ``end`` nothing more is sent or received."""
+    """A connection to a client. After ``end``, nothing more is sent or received."""
 
     def send(self, frame: bytes) -> None: ...
 
     def send_behind(self, frame: bytes) -> None:
-        """Write a frame once other connections' earlier frames are out; later frames wait."""
+        """Write a frame after the earlier frames of other connections; later frames wait."""
 
     def end(self, code: int | None, reason: str = "") -> None:
-        """Close with a WebSocket code once all frames are out; None aborts the connection."""
+        """Close with a WebSocket code once all frames are written; None aborts the connection."""

@@ -1,4 +1,4 @@
-"""Presence between friends, outside rooms. Spec: 2 §4 Chat, §6."""
+"""The presence that friends see outside rooms. Spec: 2 §4 Chat, §6."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ FRIEND = "com.epicgames.friends.core.apiobjects.Friend"
 
 
 def gone(sender: str, receiver: str) -> Element:
-    """Return the presence of a session that is offline."""
+    """Return the presence stanza of a session that is offline."""
     return stanza.element(stanza.CLIENT, "presence", type="unavailable", from_=sender, to=receiver)
 
 
 class Elsewhere(Protocol):
-    """The interface that presences have to the chat's other processes."""
+    """The presence code's interface to the chat's other processes."""
 
     def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
-        """Send the other processes the status of a session here for these friends."""
+        """Send other processes the status of a session in this process, for these friends."""
 
     def shown(self, account: AccountId) -> list[Ghost]:
-        """Return the account's sessions there that have a status."""
+        """Return the account's sessions in other processes that have a status."""
 
 
 @define
 class Presences:
-    """Sends presences between sessions of friends; does nothing unless CHAT_PRESENCE=1.
+    """The sender of friends' presences; does nothing unless CHAT_PRESENCE=1.
 
-    Each process notifies its own sessions, about sessions here and elsewhere.
+    Each process notifies its own sessions about friends' sessions in all processes.
     """
 
     people: People
@@ -48,7 +48,7 @@ class Presences:
     elsewhere: Elsewhere | None = None
 
     def announce(self, session: Session, status: Status) -> None:
-        """Send friends a session's status; the first time send it theirs, too."""
+        """Send friends a session's status; the first time, also send it theirs."""
         person = self.people.get(session.account)
         if not self.enabled or session.status == status or person is None:
             return
@@ -67,12 +67,13 @@ class Presences:
                 session.deliver(element_frame(theirs.stanza(jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
-        """Tell friends that a session is offline, then the other session's status, if any."""
+        """Show friends that a session is offline, then the account's other statuses, if any."""
         was, session.status, session.waiting_status = session.status, None, None
         person = self.people.get(session.account)
         if not self.enabled or was is None or person is None:
             return
-        if self.elsewhere is not None and not session.ended:  # that of an ended one they forget
+        # other processes drop the status of an ended session by themselves
+        if self.elsewhere is not None and not session.ended:
             self.elsewhere.show(session, ())
         audience = self._audience(person)
         for receiver, _ in audience:
@@ -83,7 +84,7 @@ class Presences:
                 self._send_statuses(self._statuses(person.account, friend), [receiver])
 
     def changed(self, ghost: Ghost, status: Status | None, to: Iterable[AccountId]) -> None:
-        """Handle a status of a session elsewhere for the accounts ``to``; None is offline."""
+        """Send the accounts ``to`` a new status from another process; None means offline."""
         before, ghost.status = ghost.status, status
         if not self.enabled or before == status:
             return
@@ -102,9 +103,9 @@ class Presences:
             self._send_statuses(self._statuses(ghost.account, person), _receivers(person))
 
     def restate(self, changes: list[tuple[Ghost, Status | None]]) -> None:
-        """Correct the statuses of sessions elsewhere, of which the receivers are unknown.
+        """Correct the statuses of other processes' sessions when the receivers are unknown.
 
-        Visits all people here once, if any status is new.
+        If any status is new, this visits everyone in this process once.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}
@@ -115,7 +116,7 @@ class Presences:
             self.changed(ghost, status, concerned.get(ghost.account, ()))
 
     def befriend(self, news: FriendAccepted, stamp: str) -> None:
-        """Notify both accounts of an accepted request, then send each the other's status."""
+        """Notify both accounts of a new friendship, then send each the other's status."""
         if not self.enabled:
             return
         requester, accepted = self.people.get(news.asked), self.people.get(news.accepted_by)
@@ -128,7 +129,7 @@ class Presences:
                 self._send_statuses(self._statuses(account, person), _receivers(person))
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """Tell two former friends that the other is offline."""
+        """Show each of two former friends that the other is offline."""
         if not self.enabled:
             return
         for account, receiver in ((first, second), (second, first)):
@@ -142,7 +143,7 @@ class Presences:
                 ghost.shown_to -= {receiver}
 
     def _audience(self, person: Person) -> list[tuple[Session, Status]]:
-        """Return the sessions here with a status of friends without a block between."""
+        """Return friends' sessions here that have a status, unless either blocks the other."""
         audience: list[tuple[Session, Status]] = []
         for account in _friends(person):
             friend = self.people.get(account)
@@ -151,7 +152,7 @@ class Presences:
         return audience
 
     def _statuses(self, account: AccountId, receiver: Person) -> list[tuple[str, Status]]:
-        """Return the statuses of an account's sessions that the receiver is to see, by jid."""
+        """Return the statuses, by jid, of an account's sessions that the receiver may see."""
         person = self.people.get(account)
         here = [] if person is None else _announced(person)
         return [(session.jid, status) for session, status in here] + self._there(account, receiver)
@@ -171,7 +172,7 @@ class Presences:
 
 
 def _friends(person: Person) -> list[AccountId]:
-    """Return the accounts that see the person's status: friends without a block between."""
+    """Return the friends who may see the person's status: neither side blocks the other."""
     return [account for account in sorted(person.about.friends) if _sees(person, account)]
 
 
@@ -186,7 +187,7 @@ def _announced(person: Person) -> list[tuple[Session, Status]]:
 
 
 def _receivers(person: Person) -> list[Session]:
-    """Return the person's sessions that receive friends' statuses: those with one."""
+    """Return the person's sessions that receive friends' statuses: those that have a status."""
     return [session for session, _ in _announced(person)]
 
 
@@ -211,25 +212,25 @@ def _push(person: Person, friend: AccountId, direction: str, created: str, stamp
 
 @define
 class Friendships:
-    """Updates the data of both accounts and sends them each other's presence."""
+    """The changes of friendships, in the data and in the presence of both accounts."""
 
     people: People
     presences: Presences
 
     def begin(self, news: FriendAccepted, stamp: str) -> None:
-        """Make two accounts friends and show them to each other."""
+        """Make two accounts friends and show each the other's status."""
         self._befriend(news.asked, news.accepted_by)
         self._befriend(news.accepted_by, news.asked)
         self.presences.befriend(news, stamp)
 
     def end(self, first: AccountId, second: AccountId) -> None:
-        """End a friendship and notify both accounts, unless neither has it."""
+        """End a friendship and notify both accounts; does nothing if they are not friends."""
         # not ``or``: both must be updated
         if self._unfriend(first, second) | self._unfriend(second, first):
             self.presences.part(first, second)
 
     def block(self, news: Blocked) -> None:
-        """Block an account, which ends the friendship."""
+        """Block an account and end the friendship."""
         self.end(news.by, news.whom)
         if (by := self.people.get(news.by)) is not None:
             by.change(evolve(by.about, blocks=by.about.blocks | {news.whom}))
@@ -237,7 +238,7 @@ class Friendships:
             whom.change(evolve(whom.about, blocked_by=whom.about.blocked_by | {news.by}))
 
     def _unfriend(self, account: AccountId, friend: AccountId) -> bool:
-        """Remove a friend; returns whether it was one."""
+        """Remove a friend; returns whether they were friends."""
         person = self.people.get(account)
         if person is None:
             return False
@@ -248,7 +249,7 @@ class Friendships:
     def _befriend(self, account: AccountId, friend: AccountId) -> None:
         if (person := self.people.get(account)) is not None:
             about = person.about
-            # nobody can accept across a block, so one that is still known here was lifted
+            # a request cannot be accepted despite a block, so a block still known here was lifted
             person.change(
                 evolve(
                     about,

@@ -1,4 +1,4 @@
-"""Rate limits of a session. Spec: 2 §8."""
+"""The rate limits of sessions. Spec: 2 §8."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Take = Callable[[int, float], bool]
 
 
 class Rates:
-    """Token buckets by connection number; each function takes a token at a time if it can."""
+    """Token buckets by session number; each method takes one token and returns whether it could."""
 
     def __init__(self, settings: Settings) -> None:
         keys = 2 * settings.max_connections

@@ -1,4 +1,4 @@
-"""The reading of accounts from the game, at log-in and before an action that needs fresh data."""
+"""Reads of account data from the game, at log-in and before actions that need fresh data."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from svcserver.kernel.throttle import Throttle
 log = Logger()
 
 GAME_TIMEOUT_S = 10.0
-FRESH_S = 1.0  # how old an account's data may be when it acts
+FRESH_S = 1.0  # how old an account's data may be when its session acts
 
 
 @define
 class Readings:
-    """Reads accounts from the game. ``clock`` gives seconds and carries timeouts."""
+    """The reader of account data. ``clock`` gives seconds and runs the timeouts."""
 
     accounts: Accounts
     clock: IReactorTime
@@ -36,7 +36,7 @@ class Readings:
     _throttle: Throttle = field(factory=Throttle, init=False, repr=False)
 
     def ask(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
-        """Return the account's current data; fails with Unavailable after a time-out."""
+        """Return the account's current data; fails with Unavailable after a timeout."""
         reply: Deferred[About | None] = maybeDeferred(self.accounts.about, account, networks)
         return reply.addTimeout(GAME_TIMEOUT_S, self.clock, self._late)
 
@@ -50,7 +50,7 @@ class Readings:
         return Failure(Unavailable("the game does not answer"))
 
     def reread(self, person: Person) -> Deferred[None]:
-        """Read the person again; never fails, and without an answer keeps the old data."""
+        """Read the person's data again; never fails: without an answer, the old data stay."""
         version, number = person.version, person.readings + 1
         person.readings = number
 
@@ -59,12 +59,12 @@ class Readings:
                 return
             before, person.about, person.read_at = person.about, about, self.clock.seconds()
             person.about_number = number
-            # the read may come before the signal of the change, which then finds nothing to do
+            # the read may be earlier than the signal of the change, which then has no effect
             for friend in sorted(before.friends - about.friends):
                 self.friendships.end(person.account, friend)
 
         def failed(why: Failure) -> None:
-            if why.check(Unavailable):  # told where it was noticed, and no mistake of ours
+            if why.check(Unavailable):  # logged where it occurred, and not a defect
                 return
             log.failure("the game cannot be asked about {uid}", why, uid=person.account)
 
@@ -74,7 +74,7 @@ class Readings:
     def freshly(self, session: Session, act: Callable[[], None], *, anew: bool = False) -> None:
         """Run ``act`` once the session's account data are at most ``FRESH_S`` old.
 
-        ``anew`` re-reads them in any case, so that nobody is refused for outdated data.
+        With ``anew``, the data are always read again, so that nobody is refused for outdated data.
         """
         person = self.people.get(session.account)
         if person is None:
@@ -86,7 +86,7 @@ class Readings:
 
 
 def pause(session: Session, reading: Deferred[Any], go_on: Callable[[Any], None]) -> None:
-    """Call ``go_on`` with the result; until then the session queues what it receives."""
+    """Queue what the session receives until ``go_on`` was called with the Deferred's result."""
     at_once: list[Any] = []
     waiting = False
 

@@ -32,7 +32,7 @@ ROOM_HOSTS = ("muc.", "conference.")
 
 
 def credentials(element: Element) -> LogIn | Refuse:
-    """Return the log-in of an ``<auth>``, whose authorisation id may repeat the account."""
+    """Return the log-in in an ``<auth>``; its authorisation id may repeat the account."""
     if element.getAttribute("mechanism") != "PLAIN":
         return Refuse("invalid-mechanism", "bad-mechanism")
     text = stanza.content(element).strip()
@@ -50,7 +50,7 @@ def credentials(element: Element) -> LogIn | Refuse:
 
 
 def legacy_login(element: Element) -> str | None:
-    """Return the id of a legacy (jabber:iq:auth) log-in, which some clients try after a failure."""
+    """Return the id of a jabber:iq:auth log-in, which some clients try after a failure."""
     if element.name == "iq" and stanza.child(element, "query", stanza.LEGACY_AUTH) is not None:
         stanza_id: str = element.getAttribute("id", "")
         return stanza_id if len(stanza_id) <= MAX_ID else None
@@ -58,7 +58,7 @@ def legacy_login(element: Element) -> str | None:
 
 
 def opening(domain: str) -> Element:
-    """Return the answer to an ``<open>``, which starts a stream (RFC 7395, 3.4)."""
+    """Return the reply to an ``<open>``, which starts a stream (RFC 7395, 3.4)."""
     return stanza.element(
         stanza.FRAMING,
         "open",
@@ -70,7 +70,7 @@ def opening(domain: str) -> Element:
 
 
 def features(*, account: AccountId) -> Element:
-    """Return the stream features: the log-in, or the bind after it."""
+    """Return the stream features: log-in or, once logged in, resource binding."""
     if account:
         offer = stanza.element(stanza.BIND, "bind")
     else:
@@ -85,7 +85,7 @@ def features(*, account: AccountId) -> Element:
 
 
 def request(element: Element) -> Effect | None:
-    """Return the effect of a presence or a message, or None if it is unsupported."""
+    """Return the effect of a presence or message stanza, or None if it is unsupported."""
     if element.name == "message":
         kind = element.getAttribute("type")
         if kind == "groupchat":

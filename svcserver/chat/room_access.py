@@ -40,17 +40,17 @@ REFUSALS = {
 
 @define
 class RoomAccess:
-    """Lets sessions into rooms, and removes those who may no longer be there."""
+    """The entry of sessions into rooms, and the removal of those who may no longer be there."""
 
     rooms: Rooms
     people: People
     readings: Readings
-    together: Together | None = None  # where there are several processes
+    together: Together | None = None  # if the chat runs in several processes
 
     # -- entering ----------------------------------------------------------
 
     def join(self, session: Session, effect: Join) -> None:
-        """Let the session in, or refuse with the reason."""
+        """Let the session enter a room, or refuse and give the reason."""
         local, host, nick = split_address(effect.to)
         address = effect.to.partition("/")[0]
         if not session.rates.join(session.number, session.seconds()):
@@ -100,7 +100,7 @@ class RoomAccess:
             pause(session, self.together.enter(session, room, nick), on_published)
 
     def enter_now(self, session: Session, room: Room, nick: str) -> None:
-        """Enter a room after the checks."""
+        """Enter a room whose rules have been checked."""
         older = self.rooms.enter(session, room, nick)
         if older is not None:
             _log_leave(older, "replaced")
@@ -115,7 +115,7 @@ class RoomAccess:
     # -- leaving -----------------------------------------------------------
 
     def ask_to_leave(self, session: Session, effect: Leave) -> None:
-        """Leave a room at the client's request, if the session is in it."""
+        """Leave a room at the client's request; does nothing if the session is not in it."""
         local, host, _ = split_address(effect.to)
         room = room_of(local, host, session.domain)
         occupant = session.in_rooms.get(room.key) if room is not None else None
@@ -136,7 +136,7 @@ class RoomAccess:
     def leave_now(
         self, session: Session, occupant: Occupant, why: str, *, tell_leaver: bool
     ) -> None:
-        """Remove an occupant in this process, if it is still there."""
+        """Remove an occupant from a room in this process; does nothing if it has left."""
         if session.in_rooms.get(occupant.room.key) is not occupant:
             return
         codes = ("307",) if why == "evicted" else ()
@@ -144,12 +144,12 @@ class RoomAccess:
         _log_leave(occupant, why)
 
     def leave_all(self, session: Session, why: str) -> None:
-        """Leave every room; the leaving session is sent nothing."""
+        """Remove a session from all rooms without sending anything to its own client."""
         for occupant in list(session.in_rooms.values()):
             self.leave(session, occupant, why, tell_leaver=False)
 
     def evict(self, person: Person) -> None:
-        """Remove the person from rooms that they may no longer be in."""
+        """Remove one person from the rooms that they may no longer be in."""
         for session in person.bound:
             for occupant in list(session.in_rooms.values()):
                 if not self.people.member(person, occupant.room):
@@ -164,7 +164,7 @@ class RoomAccess:
                 self.evict(person)
 
     def sweep(self) -> None:
-        """Remove everyone from rooms that they may no longer be in."""
+        """Remove everyone from the rooms that they may no longer be in."""
         for key in self.rooms.keys():  # noqa: SIM118 - a method of ours, not of a dict
             for occupant in self.rooms.occupants(key)[:1]:
                 self.evict_strangers(occupant.room)
@@ -181,7 +181,7 @@ def _nick_fault(session: Session, person: Person, nick: str) -> str | None:
 
 
 def refuse_entry(session: Session, address: str, nick: str, reason: str) -> None:
-    """Answer a join with a refusal."""
+    """Send the error reply for a refused join."""
     condition, kind = REFUSALS[reason]
     session.write(
         stanza.element(

@@ -1,6 +1,6 @@
-"""Rooms: their occupants, and the order of the stanzas sent to them. Spec: 2 §4 Chat.
+"""The rooms: their occupants, and the order of the stanzas sent to them. Spec: 2 §4 Chat.
 
-Who may enter is decided in ``room_access``.
+``room_access`` decides who may enter.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can ha
 
 
 class OccupantSession(Protocol):
-    """The session of an occupant, in this process or a stand-in for one elsewhere."""
+    """The session of an occupant: one of this process, or a ``Ghost`` of another process."""
 
-    elsewhere: ClassVar[bool]  # another process writes to it
+    elsewhere: ClassVar[bool]  # True if another process has the session
 
     @property
     def account(self) -> AccountId: ...
@@ -35,24 +35,24 @@ class OccupantSession(Protocol):
 
     @property
     def in_rooms(self) -> dict[str, Occupant]:
-        """The session's occupants by room key, which the rooms update."""
+        """The session's occupants by room key; ``Rooms`` keeps this dictionary up to date."""
 
     def deliver(self, frame: bytes) -> None: ...
 
     def deliver_behind(self, frame: bytes) -> None:
-        """Send a frame once other sessions' earlier frames are out."""
+        """Send a frame after other sessions' earlier frames have been written."""
 
 
 @define(eq=False)
 class Occupant:
-    """A session in a room, with the nickname and the room's address as it sent them."""
+    """A session in a room, with the nickname and the room address that its client sent."""
 
     session: OccupantSession
     room: Room
     nick: str
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
-        """Return the presence of this occupant for ``to``, who uses the room's ``address``."""
+        """Return this occupant's presence for ``to``, who uses ``address`` for the room."""
         marks = [stanza.element(None, "status", code=code) for code in codes]
         item = stanza.element(
             None,
@@ -71,7 +71,7 @@ class Occupant:
         )
 
     def prepared(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
-        """Return that presence before and after the value of ``to``, the only difference."""
+        """Return the presence text before and after the value of ``to``, its only variable."""
         presence = self.presence(address, HERE, *codes, gone=gone)
         before, _, after = stanza.serialize(presence).partition(HERE)
         return before, after
@@ -79,7 +79,7 @@ class Occupant:
 
 @define
 class Rooms:
-    """The rooms with occupants; of each account, only its newest session."""
+    """All rooms with occupants; of each account, a room has only the newest session."""
 
     max_rooms: int = MAX_ROOMS
     max_occupants: int = MAX_OCCUPANTS
@@ -89,11 +89,11 @@ class Rooms:
     _here: dict[str, tuple[Occupant, ...]] = field(factory=dict, init=False)  # cache of ``here``
 
     def conflict(self, room: Room, nick: str, account: AccountId) -> bool:
-        """Return whether another account has that nickname in the room."""
+        """Return whether another account uses that nickname in the room."""
         return self._nicks.get(room.key, {}).get(nick, account) != account
 
     def full(self, room: Room, session: OccupantSession) -> bool:
-        """Return whether a limit is reached: occupants, rooms, or rooms of the session."""
+        """Return whether a limit is reached: occupants, rooms, or rooms per session."""
         occupants = self._rooms.get(room.key)
         if len(session.in_rooms) >= MAX_ROOMS_PER_SESSION:
             return True
@@ -102,7 +102,7 @@ class Rooms:
         return session.account not in occupants and len(occupants) >= self.max_occupants
 
     def enter(self, session: OccupantSession, room: Room, nick: str) -> Occupant | None:
-        """Add a session; returns the account's older occupant, which leaves first."""
+        """Add a session; returns the account's older occupant, whose exit is sent first."""
         older = self._rooms.get(room.key, {}).get(session.account)
         if older is not None:
             self.leave(older, tell_leaver=False)
@@ -118,12 +118,12 @@ class Rooms:
         return older
 
     def welcome(self, occupant: Occupant) -> None:
-        """Send an occupant the room's state again; the others get nothing."""
+        """Send an occupant the room's state again; other occupants are sent nothing."""
         self._show_others(occupant)
         self._confirm(occupant)
 
     def leave(self, occupant: Occupant, *codes: str, tell_leaver: bool = True) -> None:
-        """Remove an occupant; ``codes`` (307: removed) are sent to everyone notified."""
+        """Remove an occupant; all notified clients get the status ``codes`` (307: removed)."""
         key = occupant.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
         del occupants[occupant.session.account]
@@ -146,10 +146,10 @@ class Rooms:
         body: str,
         deaf: Collection[AccountId] = (),
     ) -> int:
-        """Deliver a line to every occupant who is not ``deaf``; returns their number.
+        """Deliver a line to every occupant except ``deaf`` accounts; returns their number.
 
-        Occupants who use the same address of the room get the same bytes. The speaker is last, so
-        that a received own line proves that the line was sent to all of this process.
+        Occupants who use the same address of the room get the same bytes. The speaker is served
+        last. So when a speaker receives the line back, this process has sent it to all others.
         """
         key = occupant.room.key
         frames: dict[str, bytes] = {}
@@ -183,7 +183,7 @@ class Rooms:
         return occupants
 
     def announce(self, nick: str, body: str) -> int:
-        """Deliver a line of the server to everyone in a room; returns the number of receivers."""
+        """Deliver a server announcement to all in a room; returns the number of receivers."""
         count = 0
         for key in self.keys():
             for occupant in self.here(key):
@@ -196,7 +196,7 @@ class Rooms:
         return list(self._rooms.get(key, {}).values())
 
     def keys(self) -> list[str]:
-        """Return every room with an occupant, in a list that stays valid while rooms change."""
+        """Return the keys of all rooms, as a list that is safe to use while rooms change."""
         return list(self._rooms)
 
     def __len__(self) -> int:
@@ -230,7 +230,7 @@ class Rooms:
 
 
 def _line(from_: str, stanza_id: str | None, body: str) -> bytes:
-    """Return the frame of a line, which is equal for all who use the same room address."""
+    """Return the frame of a line; receivers with the same room address get equal frames."""
     return element_frame(
         stanza.element(
             stanza.CLIENT,

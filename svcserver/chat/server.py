@@ -1,6 +1,6 @@
-"""The chat of one process: performs the sessions' effects and receives the game's signals.
+"""The chat of one process: performs sessions' effects and handles the game's signals.
 
-It does no I/O; ``tick`` is called once a second.
+This module does no I/O; its caller runs ``tick`` once a second.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ SWEEP_S = 60.0
 SHARED_ROOMS = 100_000  # of all processes together
 SHARED_OCCUPANTS = 1_000
 SWEEP_AT_ONCE = 200  # accounts re-read per tick
-# of the shape that clients know, with an account that nobody can have
+# in the format that clients expect, with an account that nobody can have
 SERVER_NICK = "Server:UID-00000000-0000-0000-0000-000000000000:server"
 MAX_UNBOUND = 8  # connections per forwarded address, of IPv6 per /64
 
 
 @define(eq=False, repr=False)
 class ChatServer:
-    """All sessions and the state they share. ``clock`` gives seconds and carries timeouts."""
+    """All sessions and their shared state. ``clock`` gives seconds and runs the timeouts."""
 
     settings: Settings
     game: Game
@@ -88,9 +88,9 @@ class ChatServer:
     admission: Admission = field(init=False)
     room_access: RoomAccess = field(init=False)
     messages: Messages = field(init=False)
-    workers: Workers | None = field(default=None, init=False)  # on a board that others share
+    workers: Workers | None = field(default=None, init=False)  # if other processes share the board
     _sessions: dict[int, Session] = field(factory=dict, init=False)  # oldest first
-    _crowd: Crowd[Session] = field(factory=Crowd, init=False)  # the same by network
+    _crowd: Crowd[Session] = field(factory=Crowd, init=False)  # the same sessions by network
     _number: int = field(default=0, init=False)
     _swept_at: float = field(default=0.0, init=False)
     _handlers: dict[type[Any], Callable[[Session, Any], None]] = field(init=False)
@@ -129,7 +129,7 @@ class ChatServer:
         }
 
     def seconds(self) -> float:
-        """Return the clock's seconds, for timers and rates."""
+        """Return the clock's time in seconds, for timers and rates."""
         return float(self.clock.seconds())
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class ChatServer:
     # -- connections -------------------------------------------------------
 
     def may_connect(self, address: str) -> bool:
-        """Return whether to accept a connection from a forwarded address ("": direct)."""
+        """Return whether to accept a connection from a forwarded address ("" if direct)."""
         network = network_of(address)
         if network and self._crowd.waiting.count(network) >= MAX_UNBOUND:
             taken, reason = False, "chat_unbound"
@@ -154,7 +154,7 @@ class ChatServer:
         return len(self._sessions) >= self.settings.max_connections
 
     def connect(self, wire: Wire, address: str, since: float) -> Session:
-        """Create a session for a connection of ``since`` (clock seconds); may close another."""
+        """Create a session for a connection made at ``since``; may close another connection."""
         older = self._crowd.choose_to_close(network_of(address)) if self._full else None
         if older is not None:
             self.counters.add(Counted.EVICTED_CONNECTIONS, "chat_full")
@@ -215,7 +215,7 @@ class ChatServer:
             self.workers.gone(session)
 
     def tick(self) -> None:
-        """Check timeouts and, every minute, everybody's right to be in their rooms."""
+        """Check timeouts and, every minute, whether occupants may still be in their rooms."""
         now = self.seconds()
         if self.workers is not None:
             self.workers.tick()
@@ -230,19 +230,19 @@ class ChatServer:
             self.room_access.sweep()
         old = [person for person in self.people.all() if now - person.read_at >= SWEEP_S]
         for person in old[:SWEEP_AT_ONCE]:
-            person.read_at = now  # so that the next tick does not ask again
+            person.read_at = now  # so that the next tick does not read it again
             self._reread(person)
 
     def _reread(self, person: Person) -> None:
         self.readings.reread(person).addCallback(lambda _: self.room_access.evict(person))
 
     def reread_all(self) -> None:
-        """Read everybody online again, a few at each tick, since changes may have been missed."""
+        """Read all online accounts again, a few per tick, as changes may have been missed."""
         for person in self.people.all():
             person.read_at = -SWEEP_S
 
     def shut(self) -> None:
-        """End every session when the service stops."""
+        """End every session, because the service stops."""
         for session in list(self._sessions.values()):
             session.end("shutdown")
 
@@ -253,7 +253,7 @@ class ChatServer:
             self.readings.freshly(session, lambda: self._announce_status(session, effect.status))
 
     def _announce_status(self, session: Session, status: Status) -> None:
-        """Send friends the status now or, over the rate, the newest one at a later tick."""
+        """Send friends the status now or, over the rate limit, the newest one later."""
         if session.status == status:
             session.waiting_status = None
         elif self.rates.presence(session.number, self.seconds()):
@@ -269,13 +269,13 @@ class ChatServer:
     # -- the game's signals --------------------------------------------------
 
     def on_party_changed(self, news: PartyChanged) -> None:
-        """Remove those who left the party from its room."""
+        """Remove accounts that left the party from the party's room."""
         for account in news.left:
             if (person := self.people.get(account)) is not None:
                 self.room_access.evict(person)
 
     def on_guild_changed(self, news: GuildChanged) -> None:
-        """Remove those who left the guild from its room."""
+        """Remove accounts that left the guild from the guild's room."""
         online = self.people.all() if not news.left else ()
         theirs = [person.account for person in online if person.about.guild == news.guild_id]
         for account in news.left or theirs:
@@ -285,13 +285,16 @@ class ChatServer:
                 self.room_access.evict(person)
 
     def on_sessions_ended(self, news: SessionsEnded) -> None:
-        """End the account's sessions, also those still logging in: all used an older token."""
+        """End all sessions of the account, including those that are still logging in.
+
+        All of them used a token that is now revoked.
+        """
         for session in list(self._sessions.values()):
             if news.account_id in (session.account, session.claim):
                 session.end("revoked")
 
     def on_renamed(self, news: Renamed) -> None:
-        """Accept the new name in nicknames from now on; the one at login stays valid."""
+        """Accept the new name in nicknames from now on; the name at log-in stays valid, too."""
         if (person := self.people.get(news.account_id)) is not None:
             person.change(evolve(person.about, name=news.name))
 
@@ -299,7 +302,7 @@ class ChatServer:
         self.friendships.begin(news, iso(self.wall_clock()))
 
     def on_announced(self, news: Announced) -> None:
-        """Send everyone in a room a line of the server."""
+        """Send a server announcement to everyone in a room."""
         count = self.rooms.announce(SERVER_NICK, news.text)
         log.info("announced len={length} to={count}", length=len(news.text), count=count)
 

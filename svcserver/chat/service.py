@@ -1,4 +1,4 @@
-"""The chat service inside the metagame, which keeps running if the chat cannot start."""
+"""The chat service in the metagame process, which keeps running if the chat cannot start."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def chat_service(
     counters: Counters,
     warnings: Sequence[str] = (),
 ) -> ChatService:
-    """Return the chat; the caller connects ``server.on_...`` to the game's signals.
+    """Return the chat service; the caller connects ``server.on_...`` to the game's signals.
 
-    ``warnings`` are logged at its start.
+    The service logs ``warnings`` when it starts.
     """
     server = ChatServer(settings, game, board, reactor, wall_clock, counters)
     return ChatService(reactor, server, warnings)
@@ -45,7 +45,7 @@ def chat_service(
 
 @define(eq=False, slots=False)
 class ChatService(Service):
-    """The service that listens while it runs and ends every session when it stops."""
+    """The Twisted service of the chat: listens while it runs, and ends all sessions on stop."""
 
     reactor: Any
     server: ChatServer
@@ -87,7 +87,7 @@ class ChatService(Service):
         )
 
     def stopService(self) -> Deferred[Any]:
-        """Stop listening, send ``<close/>`` to all, and wait for them at most ``CUT_S``."""
+        """Stop listening, send ``<close/>`` to all, and wait at most ``CUT_S`` for them."""
         Service.stopService(self)
         if self._listening is None:
             return succeed(None)

@@ -1,7 +1,8 @@
-"""The protocol of one connection as a sans-io state machine. Spec: 2 §4 Chat, §8.
+"""The protocol of one chat connection as a sans-io state machine. Spec: 2 §4 Chat, §8.
 
-``receive`` turns bytes into effects, strictly in order: while the game is asked about one
-stanza, the next ones are queued."""
+``receive`` turns bytes into effects, strictly in order. While one stanza waits for data from the
+game, later stanzas are queued.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ from svcserver.kernel.secrets import hex_token
 
 
 class Stage(Enum):
-    """The state of a connection."""
+    """The stages of a connection."""
 
     NEW = "connected"
     OPENED = "has opened its stream"
@@ -52,15 +53,16 @@ class Stage(Enum):
 
 @define
 class Where:
-    """A connection's current state, which ``Steps`` changes."""
+    """The current stage of a connection; ``Steps`` changes it."""
 
     stage: Stage = Stage.NEW
 
 
 class Steps(Protocol):
-    """The inputs of the state machine; one that a state does not allow raises NoTransition.
+    """The state machine's inputs; raises NoTransition if the current state forbids an input.
 
-    From ``asked`` to ``answered`` the game is asked, and what the client sends is queued.
+    Between ``asked`` and ``answered``, a question to the game is open, and the client's messages
+    are queued.
     """
 
     def opened(self) -> None: ...  # the client opened its stream
@@ -109,7 +111,7 @@ TEXTS = ("body", "status", "subject")
 
 
 def outline(element: Element) -> str:
-    """Return the stanza with secrets redacted and texts as ``[n chars]``."""
+    """Return the stanza for the log: secrets are redacted and texts are ``[n chars]``."""
     if element.name in SECRETS:
         inner = "[redacted]"
     elif element.name in TEXTS:
@@ -128,7 +130,7 @@ def outline(element: Element) -> str:
 
 
 def outline_frame(frame: bytes) -> str:
-    """Return the outline of a frame that we send."""
+    """Return the log outline of a frame that the server sends."""
     payload = frame[{126: 4, 127: 10}.get(frame[1], 2) :]
     try:
         return outline(stanza.parse(payload.decode("utf-8")))
@@ -139,7 +141,7 @@ def outline_frame(frame: bytes) -> str:
 log = Logger()
 
 MAX_FRAMES = 4  # before login
-MAX_WAITING = 128  # stanzas, while the game is being asked
+MAX_WAITING = 128  # stanzas, while a question to the game is open
 LOGIN_S = 15.0
 BIND_S = 10.0
 SILENCE_S = 50.0
@@ -155,10 +157,10 @@ NOTHING: tuple[Effect, ...] = ()
 
 @define(eq=False)
 class Session:
-    """A connection. ``address`` is the forwarded one, empty for a direct caller.
+    """A chat connection. ``address`` is the forwarded address, empty for a direct caller.
 
-    ``act`` performs an effect (``ChatServer``); ``seconds`` is the clock, ``since`` the
-    time on it at which the connection was made.
+    ``act`` performs an effect (see ``ChatServer``). ``seconds`` is the clock; ``since`` is the
+    clock's time when the connection was made.
     """
 
     elsewhere: ClassVar[bool] = False
@@ -200,17 +202,17 @@ class Session:
 
     @property
     def network(self) -> str:
-        """Return the network of its address; all direct callers share one."""
+        """Return the network of the client's address; all direct callers share one network."""
         return network_of(self.address)
 
     @property
     def ended(self) -> bool:
-        """True if the session has ended, so that nothing is received or sent."""
+        """True if the session has ended; it then receives and sends nothing."""
         return self._where.stage is Stage.ENDED
 
     @property
     def logged_in(self) -> bool:
-        """True if the account is known."""
+        """True if the client has logged in, so that the account is known."""
         return self.bound or self._where.stage is Stage.KNOWN
 
     @property
@@ -222,7 +224,7 @@ class Session:
     # -- in ----------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
-        """Receive a message and perform its effects."""
+        """Handle a received message and perform its effects."""
         self.perform(self.receive(data))
 
     def perform(self, effects: Iterable[Effect]) -> None:
@@ -231,7 +233,7 @@ class Session:
             self.act(self, effect)
 
     def receive(self, data: bytes) -> Iterable[Effect]:
-        """Return the effects of a message; each must be performed before the next is taken."""
+        """Yield a message's effects; the caller performs each before it takes the next."""
         if self.ended:
             return NOTHING
         try:
@@ -290,7 +292,7 @@ class Session:
         return self.drop()
 
     def drop(self) -> Iterable[Effect]:
-        """Count an unanswered stanza; too many end the session."""
+        """Count a stanza that is left unanswered; too many of them end the session."""
         self._roll()
         self._dropped += 1
         return (End("abuse"),) if self._dropped > MAX_DROPPED else NOTHING
@@ -319,7 +321,7 @@ class Session:
         return (Reply(stanza.failed(stanza_id, "not-authorized", "auth")), End("refused"))
 
     def _open(self, element: Element) -> Iterable[Effect]:
-        """Answer ``<open>`` with the features; the domain may change until bind."""
+        """Answer ``<open>`` with the features; its domain may change until the resource binds."""
         self._steps.opened()
         to = element.getAttribute("to", "")
         if not self.bound:
@@ -378,7 +380,7 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """Queue messages of the client until ``resume``, since the game is asked."""
+        """Queue the client's messages until ``resume``, while a question to the game is open."""
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:
@@ -402,7 +404,7 @@ class Session:
             self.wire.send(frame)
 
     def deliver_behind(self, frame: bytes) -> None:
-        """Send a frame once other sessions' earlier frames are out."""
+        """Send a frame after other sessions' earlier frames have been written."""
         if not self.ended:
             if self.settings.trace:
                 self._trace(frame)
@@ -418,7 +420,7 @@ class Session:
     # -- time --------------------------------------------------------------
 
     def probe(self) -> None:
-        """Ping the client, which must answer within ``PROBE_S``, after a newer bind."""
+        """Ping the client after a newer bind; it must answer within ``PROBE_S``."""
         self.write(self._ping(self.seconds(), PROBE_S))
 
     def _ping(self, now: float, patience: float = ANSWER_S) -> Element:
@@ -435,7 +437,7 @@ class Session:
         )
 
     def tick(self, now: float) -> Iterable[Effect]:
-        """Return the effects of timeouts; called once a second with the clock's ``now``."""
+        """Return the effects of timeouts; called once a second with the clock's time ``now``."""
         if not self.logged_in:
             return (End("timeout"),) if now - self.since >= LOGIN_S else NOTHING
         if not self.bound:
@@ -448,7 +450,7 @@ class Session:
     # -- the end -----------------------------------------------------------
 
     def end(self, reason: str) -> None:
-        """End the session for ``reason`` (for the log). Later calls do nothing."""
+        """End the session; ``reason`` is for the log. Later calls do nothing."""
         if self.ended:
             return
         if reason == "revoked":

@@ -1,4 +1,4 @@
-"""The settings of the chat, explained in docs/owners/configuration.md."""
+"""The chat's settings, explained in docs/owners/configuration.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def per_second(text: str) -> Rate:
 
 
 def domain(text: str) -> str:
-    """Parse a host name or host:port."""
+    """Parse a host name, with or without a port."""
     if not is_domain(text.strip()):
         raise ValueError("must be a host name or host:port")
     return text.strip()
@@ -40,7 +40,7 @@ def domain(text: str) -> str:
 
 @frozen
 class Settings:
-    """The environment variables of the metagame that the chat reads, one line each."""
+    """The environment variables of the metagame that the chat reads, one per line."""
 
     chat: bool = env("CHAT", zero_or_one(), default=False, bad=Bad.WARN)
     port: int = env("CHAT_PORT", port_number, default=61099)
@@ -59,6 +59,6 @@ class Settings:
 
 
 def check(settings: Settings) -> None:
-    """Check across settings; raises BadSetting."""
+    """Check that the settings fit together; raises BadSetting."""
     if settings.gateway_secret is not None and settings.host != "127.0.0.1":
         raise BadSetting("CHAT_BIND_HOST must be 127.0.0.1 when GATEWAY_SECRET is set")

@@ -1,7 +1,7 @@
-"""Stanzas as elements of Twisted Words: parsed strictly, and serialised as the client knows them.
+"""Stanzas as Twisted Words elements, parsed strictly and serialised as the game client expects.
 
-A frame holds one element (RFC 7395). Every construct that XMPP forbids is refused, and every bound
-is checked before an element is made, so the cost of a frame is linear in its bytes.
+A frame holds one element (RFC 7395). Every construct that XMPP forbids is refused. Every limit is
+checked before an element is created, so the cost of a frame is linear in its bytes.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ STREAMS = "http://etherx.jabber.org/streams"
 
 
 class Unparseable(Exception):
-    """Not one well-formed element within our bounds."""
+    """The error for a frame that is not one well-formed element within the limits."""
 
 
 class Restricted(Unparseable):
-    """A construct XMPP forbids: a DTD, an entity, a comment or a processing instruction."""
+    """The error for XML that XMPP forbids: a DTD, entity, comment or processing instruction."""
 
 
 def parse(text: str) -> Element:
-    """Return the one element in ``text``; raises Restricted or Unparseable."""
+    """Return the single element in ``text``; raises Restricted or Unparseable."""
     if len(text) > MAX_BYTES:
         raise Unparseable("too long")
     try:
@@ -50,10 +50,10 @@ def parse(text: str) -> Element:
 
 
 class _FrameReader(domish.ExpatElementStream):
-    """The parser of one frame; a handler that raises stops it.
+    """The parser of one frame; an exception in a handler stops the parser.
 
-    domish reads endless streams, whose root element stays empty. Here the root is the stanza, so
-    it is made the current element as soon as it begins.
+    domish expects an endless stream, whose root element stays empty. Here the root is the stanza,
+    so the parser makes the root the current element when the root begins.
     """
 
     maxStanzaSize = 4 * MAX_BYTES  # of UTF-8
@@ -79,7 +79,7 @@ class _FrameReader(domish.ExpatElementStream):
         except (domish.ParserError, self.error) as error:
             raise Unparseable("not well-formed") from error
         finally:
-            # they refer back to this reader, which only the garbage collector would free
+            # the handlers refer to this reader: only the garbage collector would free the cycle
             del self.parser, self.DocumentStartEvent
         if self._root is None:
             raise Unparseable("empty")
@@ -101,7 +101,7 @@ class _FrameReader(domish.ExpatElementStream):
         self._depth -= 1
         ended: Any = self.currElem
         close(name)
-        ended.parent = None  # nobody asks for it, and it would make a reference cycle
+        ended.parent = None  # it is not needed, and would make a reference cycle
 
 
 def _refuse(*_: Any) -> NoReturn:
@@ -109,11 +109,11 @@ def _refuse(*_: Any) -> NoReturn:
 
 
 def _ignore(*_: Any) -> None:
-    """Do nothing for the events of a stream that ``_FrameReader`` has no use for."""
+    """Ignore a stream event that ``_FrameReader`` does not need."""
 
 
 def child(parent: Element, name: str, namespace: str | None = None) -> Element | None:
-    """Return the first child of that name (and namespace, when one is given)."""
+    """Return the first child with that name (and namespace, if one is given)."""
     for element in domish.generateElementsNamed(parent.children, name):
         if namespace in (None, element.uri):
             match: Element = element
@@ -122,7 +122,7 @@ def child(parent: Element, name: str, namespace: str | None = None) -> Element |
 
 
 def content(node: Element | None) -> str:
-    """Return the text directly inside an element, without that of its children."""
+    """Return the text directly inside an element, without the text of child elements."""
     parts = () if node is None else node.children
     return "".join(part for part in parts if isinstance(part, str))
 
@@ -133,9 +133,9 @@ def content(node: Element | None) -> str:
 def element(
     namespace: str | None, name: str, *inner: Element | str, **attributes: str | None
 ) -> Element:
-    """Return an element; attributes that are None are omitted, and ``from_`` is ``from``.
+    """Return a new element; attributes that are None are omitted, and ``from_`` becomes ``from``.
 
-    Without a namespace it is in that of the element around it.
+    Without a namespace, the element inherits the namespace of its parent.
     """
     made = Element((namespace, name))
     for key, value in attributes.items():
@@ -147,15 +147,15 @@ def element(
 
 
 def error(condition: str, kind: str) -> Element:
-    """Return an ``<error>`` of a stanza: a condition and a type of RFC 6120 8.3.2."""
+    """Return a stanza's ``<error>`` with a condition and a type of RFC 6120, 8.3.2."""
     stanza_error = StanzaError(condition, type=kind)
-    stanza_error.code = None  # the number of clients before XMPP; the game knows none
+    stanza_error.code = None  # the numeric code from before XMPP, which the game does not use
     made: Element = stanza_error.getElement()
     return made
 
 
 def stream_error(condition: str) -> Element:
-    """Return a ``<stream:error>``, by which the server ends the stream."""
+    """Return a ``<stream:error>``, with which the server ends the stream."""
     made = StreamError(condition).getElement()
     made.localPrefixes = {"stream": STREAMS}
     result: Element = made
@@ -163,12 +163,12 @@ def stream_error(condition: str) -> Element:
 
 
 def result(stanza_id: str, *inner: Element) -> Element:
-    """Return the answer to an iq."""
+    """Return the result stanza for an iq."""
     return element(CLIENT, "iq", *inner, type="result", id=stanza_id)
 
 
 def failed(stanza_id: str, condition: str, kind: str) -> Element:
-    """Return the error answer to an iq."""
+    """Return the error stanza for an iq."""
     return element(CLIENT, "iq", error(condition, kind), type="error", id=stanza_id)
 
 
@@ -191,17 +191,17 @@ _ATTRIBUTE = str.maketrans(
 
 
 def text(value: str) -> str:
-    """Escape ``value`` as character data of XML."""
+    """Escape ``value`` as XML character data."""
     return value.translate(_TEXT)
 
 
 def attribute(value: str) -> str:
-    """Escape ``value`` for an attribute in double quotes."""
+    """Escape ``value`` for an XML attribute in double quotes."""
     return value.translate(_ATTRIBUTE)
 
 
 def serialize(node: Element, default: str = "") -> str:
-    """Return the XML of an element of ours; ``default`` is the namespace around it."""
+    """Return an element's XML; ``default`` is the namespace of the surrounding element."""
     namespace = default if node.uri is None else node.uri
     prefix = next((key for key, uri in node.localPrefixes.items() if uri == namespace), "")
     name = f"{prefix}:{node.name}" if prefix else node.name
@@ -225,7 +225,7 @@ NOT_AUTHORIZED = stream_error("not-authorized")
 
 
 def text_frame(xml: str) -> bytes:
-    """Return an unmasked, final text frame. RFC 6455 5.2."""
+    """Return an unmasked, final WebSocket text frame (RFC 6455, 5.2)."""
     payload = xml.encode("utf-8")
     size = len(payload)
     if size < 126:
@@ -236,5 +236,5 @@ def text_frame(xml: str) -> bytes:
 
 
 def element_frame(node: Element) -> bytes:
-    """Return the text frame of an element."""
+    """Return the WebSocket text frame that holds an element."""
     return text_frame(serialize(node))

@@ -1,4 +1,4 @@
-"""The interface that rooms and messages have to a chat of several processes."""
+"""The interface of rooms and messages to a chat that runs in several processes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from svcserver.kernel.ids import AccountId
 
 
 class Together(Protocol):
-    """The actions that are published to all processes and happen when the news comes back.
+    """The actions that are published to all processes and take effect when they are received.
 
-    The Deferreds fire then, or with False if nothing can be published.
+    The Deferreds fire on receipt, or with False if nothing can be published.
     """
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]: ...
@@ -28,7 +28,7 @@ class Together(Protocol):
     ) -> Deferred[bool]: ...
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
-        """The bound sessions of an account, in any case, with their processes."""
+        """The bound sessions of each account, with their processes; account ids ignore case."""
 
     def whisper(
         self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str

@@ -1,9 +1,9 @@
-"""The chat over several processes: each has all rooms and changes them by the same news.
+"""A chat across several processes: each has all rooms, and the same events change them.
 
-A session's action is published first and happens in every process when the news arrives, in one
-order for all, also in the session's own process. A process without a heartbeat for ``LEASE_S`` is
-removed with all its sessions. If it is alive after all, it ends them and continues under a new
-name. A process that may have missed news says Hello, and the others announce their sessions.
+A session's action is published first. It takes effect in every process when the event arrives, in
+one order for all, even in the session's own process. A process without a heartbeat for ``LEASE_S``
+is removed with all its sessions. If it is still alive, it ends them and continues under a new
+name. A process that may have missed events publishes Hello, and the others announce their sessions.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ log = Logger()
 
 @define(eq=False)
 class Workers:
-    """A ``Together`` on the news of a board. ``seconds`` is the clock of timers."""
+    """A ``Together`` that publishes through a board. ``seconds`` is the timers' clock."""
 
     board: Board
     rooms: Rooms
@@ -60,7 +60,7 @@ class Workers:
     presences: Presences
     seconds: Callable[[], float]
     leases: Leases = field(init=False)
-    _mine: dict[int, Session] = field(factory=dict, init=False)  # bound here
+    _mine: dict[int, Session] = field(factory=dict, init=False)  # sessions bound in this process
     _ghosts: Ghosts = field(init=False)
     _seats: Seats = field(factory=Seats, init=False)
     _pending: Pending = field(factory=Pending, init=False)
@@ -95,23 +95,23 @@ class Workers:
 
     @property
     def name(self) -> str:
-        """The name of this process while it has its lease."""
+        """The name of this process, valid as long as it has its lease."""
         return self.leases.name
 
     def crowd(self) -> tuple[int, int]:
-        """Return the number of bound sessions elsewhere, and of accounts that have one anywhere."""
+        """Return two counts: bound sessions elsewhere, and accounts with a session anywhere."""
         return len(self._ghosts), len(self._seats)
 
     # -- actions of sessions here -------------------------------------------
 
     def bound(self, session: Session) -> Deferred[bool]:
-        """Publish a bound session; fires once it has its place among the account's others."""
+        """Publish a bound session; fires once its seat among the account's sessions is taken."""
         self._mine[session.number] = session
         published = self._publish(Bound(self.name, seat_of(session)))
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Give the session its seat here if the news was not delivered."""
+        """Take the session's seat in this process if the event was not delivered."""
         self._sit_alone(session)
         return is_delivered
 
@@ -121,7 +121,7 @@ class Workers:
             self._sit(self.name, seat)
 
     def gone(self, session: Session) -> None:
-        """Publish the end of a bound session."""
+        """Publish that a bound session has ended."""
         if session.number in self._mine:
             gone = Gone(self.name, session.number)
             published = self._publish(gone)
@@ -136,14 +136,14 @@ class Workers:
         return self._arriving.enter(lambda: self._publish_entry(session, place, room.key))
 
     def _publish_entry(self, session: Session, place: RoomPlace, key: str) -> Deferred[bool]:
-        if session.ended:  # while it waited
+        if session.ended:  # while the entry waited
             return succeed(False)
         self._pending.entering[session.number, key] = session, place
 
         def withdraw(is_delivered: bool) -> bool:
             if (
                 not is_delivered
-            ):  # the session is told so, and if it is heard after all it counts no more
+            ):  # the session gets an error; if the entry arrives after all, it is ignored
                 self._pending.entering.pop((session.number, key), None)
             return is_delivered
 
@@ -163,7 +163,7 @@ class Workers:
         log_failure(published)
 
     def _leave_alone(self, number: int, key: str) -> None:
-        """Leave without the other processes, which learn it from our next Here."""
+        """Leave a room in this process only; others learn of it from the next Here."""
         leave = self._pending.leaving.pop((number, key), None)
         if leave is not None:
             self._leave_now(leave)
@@ -221,7 +221,7 @@ class Workers:
             self._answers.answer(ALL)
 
     def _miss(self) -> None:
-        """Do locally what missed news of our own would have done."""
+        """Apply this process's own events locally, because they were missed."""
         self._behind = True
         for number, key in list(self._pending.leaving):
             self._leave_alone(number, key)
@@ -244,7 +244,7 @@ class Workers:
         log.warn("a chat process has ended with {count} sessions", count=count)
 
     def _restart_lease(self) -> None:
-        """End our sessions, because the others have given their seats away."""
+        """End this process's sessions, because the others have freed their seats."""
         mine, self._mine = list(self._mine.values()), {}
         log.warn(
             "the lease of this chat process has ended: ending {count} sessions", count=len(mine)
@@ -278,7 +278,7 @@ class Workers:
     def _on_bound(self, news: Bound) -> None:
         seat = news.seat
         if news.worker != self.name:
-            if not self.leases.renew(news.worker):  # it may end before its first heartbeat
+            if not self.leases.renew(news.worker):  # the process may end before its first heartbeat
                 return
         elif seat.session not in self._mine:
             return
@@ -295,7 +295,7 @@ class Workers:
                 session.probe()
 
     def _sit(self, worker: str, seat: Seat) -> None:
-        """Take a seat; over the limit the account's oldest session is ended."""
+        """Take a seat; over the limit, end the account's oldest session."""
         if worker != self.name:
             self._ghosts.come(worker, seat)
         self._seats.take(worker, seat)
@@ -303,7 +303,7 @@ class Workers:
             self._end(worker_of, oldest)
 
     def _end(self, worker: str, seat: Seat) -> None:
-        """Free a seat; its own process ends the session."""
+        """Free a seat; the process that has the session ends it."""
         self._seats.free(worker, seat.session, seat.account)
         session = self._mine.get(seat.session) if worker == self.name else None
         if session is not None:

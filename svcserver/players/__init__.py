@@ -1,1 +1,1 @@
-"""Simulated players: what the game's client sends, for every program that plays."""
+"""The requests and messages of the game's client, for all programs that simulate players."""

@@ -19,11 +19,11 @@ from svcserver.players.http import NoAnswer
 ANSWER_S = 30.0
 REFUSABLE = 50  # sent lines that are remembered, because the server may refuse them
 SESSION = "urn:ietf:params:xml:ns:xmpp-session"
-_OPENED = element(None, "opened")  # waited for like a stanza
+_OPENED = element(None, "opened")  # a pseudo-stanza for ``hear``
 
 
 class Transport(Protocol):
-    """A WebSocket that sends each text as one frame."""
+    """A WebSocket that sends each string as one frame."""
 
     def send(self, text: str) -> None: ...
 
@@ -32,7 +32,7 @@ class Transport(Protocol):
 
 @frozen
 class Line:
-    """A received whisper or line of a room, where ``resource`` is the speaker's nickname."""
+    """A received whisper or room line; in a room, ``resource`` is the speaker's nickname."""
 
     is_whisper: bool
     local: str  # the room, or the account that whispers
@@ -57,10 +57,10 @@ class ChatClient:
     domain: str
     resource: str = field(factory=lambda: f"V2:svc:WIN::{hex_token(32)}")
     on_line: Callable[[Line], None] = lambda line: None
-    on_refused: Callable[[str], None] = lambda text: None  # with a line that nobody receives
+    on_refused: Callable[[str], None] = lambda text: None  # gets the text of a refused line
     on_removed: Callable[[str], None] = lambda room: None
     on_end: Callable[[], None] = lambda: None
-    error: Callable[[str], Exception] = NoAnswer  # makes what every method raises
+    error: Callable[[str], Exception] = NoAnswer  # creates the exception that every method raises
     transport: Transport | None = None
     alive: bool = True
     bound: bool = False  # the log-in is over
@@ -72,23 +72,23 @@ class ChatClient:
 
     @property
     def nick(self) -> str:
-        """Return the nickname as the game builds it."""
+        """Return the nickname in the format that the game builds."""
         return f"{self.name}:{self.account}:{self.resource}"
 
     def room_address(self, room: str) -> str:
-        """Return the address of the room."""
+        """Return the XMPP address of the room."""
         return f"{room}@muc.{self.domain}"
 
     # -- what players do ---------------------------------------------------------
 
     async def log_in(self, token: str) -> None:
-        """Authenticate, bind and begin a session, once the transport is open."""
+        """Authenticate, bind and start a session; waits until the transport is open."""
         await self.bind(token)
         await self._set("s1", element(SESSION, "session"))
         self.bound = True
 
     async def bind(self, token: str) -> None:
-        """Authenticate and bind, once the transport is open."""
+        """Authenticate and bind a resource; waits until the transport is open."""
         if self.transport is None:
             await self.hear("the upgrade", lambda answer: answer is _OPENED)
         opening = element(stanza.FRAMING, "open", to=self.domain, version="1.0")
@@ -162,7 +162,7 @@ class ChatClient:
         self.ended()
 
     def send(self, node: Element) -> None:
-        """Send a stanza; raises ``error`` once the session has ended."""
+        """Send a stanza; raises ``self.error`` if the session has ended."""
         if not self.alive or self.transport is None:
             raise self.error(f"the server closed {self.name}'s connection")
         self.transport.send(stanza.serialize(node))
@@ -170,7 +170,7 @@ class ChatClient:
     # -- what the server sends -----------------------------------------------------
 
     async def hear(self, what: str, wanted: Callable[[Element], bool]) -> Element:
-        """Wait for a matching stanza; silence ends the session."""
+        """Return the next stanza that ``wanted`` accepts; a timeout ends the session."""
         if not self.alive:
             raise self.error(f"closed while {self.name} waited for {what}")
         waiter = _Waiter(wanted, what)
@@ -189,7 +189,7 @@ class ChatClient:
         self._hand(_OPENED)
 
     def arrived(self, text: str) -> None:
-        """Handle a stanza: a line, a ping or an awaited answer."""
+        """Handle a received stanza: a chat line, a ping or an awaited answer."""
         if not self.alive:
             return
         try:
@@ -231,7 +231,7 @@ class ChatClient:
             self.on_removed(room)
 
     def ended(self, how: str = "closed") -> None:
-        """End the session; every waiter fails."""
+        """End the session; every pending ``hear`` fails."""
         if not self.alive:
             return
         self.alive = False
@@ -250,7 +250,7 @@ class ChatClient:
 
 
 def _is_own(presence: Element) -> bool:
-    """Return whether it is our own presence, which comes last of a room's."""
+    """Return whether it is the client's own presence, the last of those sent on joining."""
     info = child(presence, "x", stanza.MUC_USER)
     status = () if info is None else info.elements()
     return any(part.getAttribute("code") == "110" for part in status)

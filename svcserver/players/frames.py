@@ -1,6 +1,6 @@
-"""WebSocket frames of a client, for programs whose bytes must be cheap or reproducible.
+"""WebSocket frames as a client sends them, for programs that need cheap or reproducible bytes.
 
-Clients of a real network use ``players.websocket``, whose masks are random.
+Clients on a real network use ``players.websocket``, which masks frames randomly.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from attrs import define, field
 from svcserver.players.chat import ChatClient, Transport
 
 TEXT, CLOSE = 1, 8
-_MASK = b"\0\0\0\0"  # leaves the bytes as they are; nobody listens between the two ends
+_MASK = b"\0\0\0\0"  # leaves the bytes unchanged; there is no proxy that a mask would protect
 
 
 def upgrade(port: int, path: str = "//", more: str = "") -> bytes:
-    """Return the request that opens a chat's WebSocket; ``more`` are header lines."""
+    """Return the upgrade request for the chat's WebSocket; ``more`` are header lines."""
     return (
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
         "Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -26,7 +26,7 @@ def upgrade(port: int, path: str = "//", more: str = "") -> bytes:
 
 
 def masked(payload: bytes, opcode: int = TEXT) -> bytes:
-    """Return a whole message as one frame of a client."""
+    """Return a whole message as one masked WebSocket frame, as a client sends it."""
     size = len(payload)
     if size < 126:
         head = pack("!BB", 0x80 | opcode, 0x80 | size)
@@ -38,7 +38,7 @@ def masked(payload: bytes, opcode: int = TEXT) -> bytes:
 
 
 def split(data: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
-    """Return the complete frames of a server as (opcode, payload), and the rest."""
+    """Return a server's complete frames as (opcode, payload), and the remaining bytes."""
     frames, at = [], 0
     while len(data) - at >= 2:
         size, start = data[at + 1], at + 2
@@ -56,7 +56,7 @@ def split(data: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
 
 @define(eq=False)
 class ChatReader:
-    """The parser of a chat server's bytes: the reply to the upgrade, then frames."""
+    """The parser of a chat server's bytes: first the reply to the upgrade, then frames."""
 
     client: ChatClient
     transport: Transport
@@ -65,7 +65,7 @@ class ChatReader:
     _is_open: bool = field(default=False, init=False)
 
     def feed(self, data: bytes) -> None:
-        """Parse the bytes and call the client."""
+        """Parse the bytes and pass the results to the chat client."""
         self._data += data
         if not self._is_open:
             head, end, rest = self._data.partition(b"\r\n\r\n")

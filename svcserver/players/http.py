@@ -1,4 +1,4 @@
-"""The game's HTTP without I/O: requests as bytes, and a reader of replies."""
+"""The game's HTTP messages without I/O: requests as bytes, and a parser of replies."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from attrs import define, field, frozen
 
 
 class NoAnswer(Exception):
-    """No answer arrived, so the request may or may not have taken effect."""
+    """The error for a missing reply; the request may or may not have taken effect."""
 
 
 class Form(dict[str, str]):
-    """A body that is sent as a form instead of JSON."""
+    """A request body that is sent as a URL-encoded form instead of JSON."""
 
 
 @frozen
 class Reply:
-    """The answer to a request."""
+    """The reply to a request."""
 
     status: int
     body: bytes
-    closes: bool = False  # the server closes the connection after it
+    closes: bool = False  # the server closes the connection after this reply
 
     @property
     def json(self) -> Any:
-        """Return the body as JSON, or None if it is none."""
+        """Return the body as JSON, or None if the body is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -36,7 +36,7 @@ class Reply:
 
 
 def body_of(sent: Any) -> tuple[bytes, dict[str, str]]:
-    """Return a body as bytes with its header; None is no body."""
+    """Return a body's bytes and its Content-Type header; ``None`` means no body."""
     if sent is None:
         return b"", {}
     if isinstance(sent, Form):
@@ -57,17 +57,17 @@ def request(method: str, path: str, sent: Any, headers: Mapping[str, str]) -> by
 
 @define
 class ReplyReader:
-    """Reads the replies of a connection, which all have a Content-Length."""
+    """The parser of one connection's replies, which must all have a Content-Length."""
 
     _data: bytearray = field(factory=bytearray, init=False)
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing follows the last reply."""
+        """True if no bytes follow the last reply."""
         return not self._data
 
     def feed(self, data: bytes) -> Reply | None:
-        """Return the reply, once the whole of it has arrived."""
+        """Return the reply once it is complete, otherwise None."""
         self._data += data
         end = self._data.find(b"\r\n\r\n")
         if end < 0:

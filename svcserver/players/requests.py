@@ -1,4 +1,4 @@
-"""The request of each act: method, path and body, for the ``ask`` of any client."""
+"""The requests of the game's client: each function returns the method, path and body."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ HUNTS = (
     "CR19_PlayerHunt_FTUE_Pursuit_Rock",
     "CR19_PlayerHunt_Patrol_Alpha_Gem",
 )
-NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")  # of players; made up
+NAMES = ("Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal")  # invented player names
 FRIENDS = "/friends/api/public/friends"
 LINK_INVITE = "/slayerlink/invite"
 
 
-# -- coming ----------------------------------------------------------------------
+# -- log-in ----------------------------------------------------------------------
 
 
 def register(name: str, invite: str | None = None) -> Call:
-    """Ask for an account."""
+    """Return the request that creates an account."""
     more = {} if invite is None else {"InviteCode": invite}
     return "POST", "/svc/api/Register", {"Username": name, **more}
 
 
 def log_in(key: str) -> Call:
-    """Exchange an account key for a token."""
+    """Return the request that exchanges an account key for a token."""
     form = Form(grant_type="exchange_code", exchange_code=key, token_type="eg1")  # noqa: S106
     return "POST", "/account/api/oauth/token", form
 
 
 def heartbeat(where: str, state: str = "") -> Call:
-    """Report the map that the player is on."""
+    """Return the request that reports which map the player is on."""
     return "POST", "/heartbeat", {"map": where, "state": state}
 
 
@@ -42,29 +42,29 @@ def heartbeat(where: str, state: str = "") -> Call:
 
 
 def save(character: str, version: int, data: str) -> Call:
-    """Save the character's document."""
+    """Return the request that saves the character's document."""
     body = {"characterId": character, "data": data, "updateVersion": version}
     return "POST", "/character", body
 
 
 def inventory(account: str, character: str) -> Call:
-    """Read the inventory."""
+    """Return the request that reads the inventory."""
     return "GET", f"/inventory/{account}/{character}", None
 
 
 def transact(character: str, number: str, source: str, **lists: Any) -> Call:
-    """Change the inventory; ``lists`` are what is added, removed and saved."""
+    """Return the request that changes the inventory; ``lists`` are the items to change."""
     body = {"characterId": character, "transactionId": number, "source": source, **lists}
     return "POST", "/inventory", body
 
 
 def stack(item: str, quantity: int) -> dict[str, Any]:
-    """Return an element of ``transact``."""
+    """Return a stack of items, as an element of the lists of ``transact``."""
     return {"catalogId": item, "quantity": quantity}
 
 
 def thing(catalog_id: str, instance: str, version: int, data: str | None) -> dict[str, Any]:
-    """Return an instanced item as the client sends it."""
+    """Return an item with its own instance id, as the client sends it."""
     return {
         "catalogId": catalog_id,
         "instanceId": instance,
@@ -74,12 +74,12 @@ def thing(catalog_id: str, instance: str, version: int, data: str | None) -> dic
 
 
 def loadout(account: str, character: str, rest: str, sent: Any = None) -> Call:
-    """Write a part of the loadout."""
+    """Return the request that writes a part of the loadout."""
     return "POST", f"/loadout/{account}/{character}/{rest}", sent
 
 
 def buy(token: str) -> Call:
-    """Buy the offer that the purchase token is for."""
+    """Return the request that buys the offer of the purchase token."""
     return "POST", f"/notification/platinum?token={token}", {}
 
 
@@ -87,18 +87,18 @@ def buy(token: str) -> Call:
 
 
 def join(mode: str, hunt: str = "", arguments: str = "") -> Call:
-    """Ask for a game server."""
+    """Return the request for a place on a game server."""
     body = {"gameMode": mode, "gameArgs": arguments, "playerHuntId": hunt, "buildId": BUILD}
     return "POST", "/candidate/join", body
 
 
 def follow(candidate: str) -> Call:
-    """Join the hunt that the party's leader asked for."""
+    """Return the request that joins the hunt which the party leader requested."""
     return "POST", f"/candidate/join/{candidate}", {"buildId": BUILD}
 
 
 def grant(account: str, track: str, amount: int, objective: str, value: int) -> Call:
-    """Grant experience and an objective, by a game server."""
+    """Return a game server's request that grants experience and an objective."""
     body = {
         "progress_tracks": [{"progression_id": track, "progress": amount}],
         "objectives": [{"objective_id": objective, "value": value, "completed_count": 0}],
@@ -107,12 +107,12 @@ def grant(account: str, track: str, amount: int, objective: str, value: int) -> 
 
 
 def bounty(account: str, element: dict[str, Any]) -> Call:
-    """Write a bounty, by a game server."""
+    """Return a game server's request that writes a bounty."""
     return "POST", f"/bounty/{account}", {"bounties": [element]}
 
 
 def choose_pass(account: str, progression_id: str) -> Call:
-    """Choose a hunt pass, by a game server."""
+    """Return a game server's request that chooses a hunt pass."""
     return "POST", f"/huntpass/{account}", {"progression_id": progression_id}
 
 
@@ -120,51 +120,51 @@ def choose_pass(account: str, progression_id: str) -> Call:
 
 
 def invite(account: str, party: str) -> Call:
-    """Invite a player into the party."""
+    """Return the request that invites a player into the party."""
     return "PUT", "/party/invite", {"recipientPlayerId": account, "partyId": party}
 
 
 def accept(party: str) -> Call:
-    """Accept the invite into a party."""
+    """Return the request that accepts an invite into a party."""
     return "PUT", f"/party/invite/accept/{party}", {"partyId": party}
 
 
 def befriend(account: str, friend: str) -> Call:
-    """Ask for a friendship, or accept one."""
+    """Return the request that offers or accepts a friendship."""
     return "POST", f"{FRIENDS}/{account}/{friend}", None
 
 
 def unfriend(account: str, friend: str) -> Call:
-    """End a friendship."""
+    """Return the request that ends a friendship."""
     return "DELETE", f"{FRIENDS}/{account}/{friend}", None
 
 
 def invite_to_link(account: str, slot: int) -> Call:
-    """Invite a friend to a slayer link."""
+    """Return the request that invites a friend to a slayer link."""
     body = {"account_id": account, "slot": slot, "action_source": "social_panel"}
     return "PUT", LINK_INVITE, body
 
 
 def answer_link(account: str, action: str, **more: Any) -> Call:
-    """Accept or reject the invite to a slayer link."""
+    """Return the request that accepts or rejects an invite to a slayer link."""
     return "POST", LINK_INVITE, {"account_id": account, "action": action, **more}
 
 
 def check_guild(name: str) -> Call:
-    """Have the name of a guild checked."""
+    """Return the request that checks whether a guild name is allowed."""
     return "POST", "/guild/validate", {"name": name, "nameplate": ""}
 
 
 def found_guild(leader: str, name: str) -> Call:
-    """Found a guild, by a game server."""
+    """Return a game server's request that founds a guild."""
     return "POST", "/guild", {"leader_account_id": leader, "name": name, "nameplate": ""}
 
 
 def invite_to_guild(account: str) -> Call:
-    """Invite a player into the guild."""
+    """Return the request that invites a player into the guild."""
     return "PUT", f"/guild/invite/{account}", {}
 
 
 def accept_guild(invite_id: str) -> Call:
-    """Accept the invite into a guild."""
+    """Return the request that accepts an invite into a guild."""
     return "POST", f"/guild/invite/accept/{invite_id}", {}

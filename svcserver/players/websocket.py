@@ -1,4 +1,4 @@
-"""The chat's transport on a real network: a WebSocket by autobahn."""
+"""The chat client's transport on a real network: an autobahn WebSocket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONNECT_S = 10.0
 
 
 class ChatSocket(WebSocketClientProtocol):
-    """One connection of a chat client."""
+    """One WebSocket connection of a chat client."""
 
     client: ChatClient
 
@@ -28,7 +28,7 @@ class ChatSocket(WebSocketClientProtocol):
 
     def onCloseFrame(self, code: int, reasonRaw: bytes) -> Any:
         answered = super().onCloseFrame(code, reasonRaw)
-        self.client.ended()  # not only when the connection ends: nothing can be sent from now on
+        self.client.ended()  # already here, because nothing can be sent from now on
         return answered
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:
@@ -46,10 +46,10 @@ class ChatSocket(WebSocketClientProtocol):
 
 
 async def connect(reactor: Any, client: ChatClient, port: int, host: str = "127.0.0.1") -> None:
-    """Connect the client, which learns when the WebSocket is open; raises its ``error``."""
+    """Connect the chat client and tell it when the WebSocket opens; raises ``client.error``."""
     factory = WebSocketClientFactory(f"ws://{host}:{port}//", protocols=["xmpp"], reactor=reactor)
     factory.protocol = ChatSocket
-    factory.setProtocolOptions(openHandshakeTimeout=ANSWER_S)  # a restart may come between
+    factory.setProtocolOptions(openHandshakeTimeout=ANSWER_S)  # the server may restart meanwhile
     try:
         endpoint = TCP4ClientEndpoint(reactor, host, port, timeout=CONNECT_S)
         socket: Any = await endpoint.connect(factory)
