@@ -33,7 +33,7 @@ def live_state(case: Case) -> Iterator[Finding]:
         )
         cure = (
             "write requirepass PASSWORD into its configuration and restart it; then set "
-            "valkey://:PASSWORD@HOST:PORT as LIVE_URL into metagame.env and gateway.env"
+            "valkey://:PASSWORD@HOST:PORT as LIVE_URL in metagame.env and gateway.env"
         )
         yield Finding(ENGINE, what, cure)
     yield from _version(facts.info)

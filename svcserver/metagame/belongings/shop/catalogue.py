@@ -62,9 +62,7 @@ class Offer:
             else [
                 {"catalogId": catalog_id, "quantity": quantity} for catalog_id, quantity in items
             ],
-            "entitlements": [
-                {"name": catalog_id, "duration": 0} for catalog_id in self.entitlements
-            ],
+            "entitlements": [{"name": name, "duration": 0} for name in self.entitlements],
             "maxAllowed": 1,
             "remaining": remaining,
             "loadoutSlots": None,

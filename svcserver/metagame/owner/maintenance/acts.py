@@ -203,7 +203,7 @@ class Maintenance:
                 self._requested_since = now
             if now - self._requested_since < ACTING_S:
                 return
-            text = "the stack was asked to {then} and has not acted. New hunts are allowed again"
+            text = "the stack has not finished {then} in time. New hunts are allowed again"
             log.error(text, then=acting.then)
         self._requested_since = None
         if await self.become(acting, None):
