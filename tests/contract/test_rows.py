@@ -88,7 +88,7 @@ class RowTests(SynchronousTestCase):
             self.assertEqual(named, set(row.secret_path), row.name)
 
     @proves("other management routes, and credentials on all: a bare status")
-    def test_only_these_management_routes_refuse_in_words_and_none_a_credential(self) -> None:
+    def test_only_these_management_routes_explain_refusals(self) -> None:
         rows = [row for row in Game(self, **EVERY_ROUTE).door.rows if "/svc/api/" in row.path]
         unknown, stranger = Missing("no such account", code="not_found"), Unauthenticated("no key")
         self.assertEqual(
@@ -128,7 +128,7 @@ class RowTests(SynchronousTestCase):
         }
         self.assertEqual(never, {"POST /svc/api/Register", "POST /launcher/new-key"})
 
-    def test_a_row_that_does_not_say_what_a_second_attempt_does_is_not_made(self) -> None:
+    def test_a_row_without_a_declared_second_attempt_is_refused(self) -> None:
         for method in ("POST", "PUT", "PATCH", "DELETE"):
             self.assertRaises(
                 TypeError, Routes(bare).row(method, "/x", access=Access.NONE), _nothing
