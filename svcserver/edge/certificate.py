@@ -99,7 +99,7 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, Path]:
-    """Write the certificate and the key (with mode 0600); raises BadCertificate if a file exists."""
+    """Write the certificate and key (mode 0600); raises BadCertificate if either exists."""
     return write_pair_to(pair, (folder / CERT_FILE, folder / KEY_FILE), force=force)
 
 

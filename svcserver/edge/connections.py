@@ -71,7 +71,7 @@ class ChannelFactory(Connections[Channel]):
         return bool(waits)
 
     def stop(self, grace_s: float) -> Deferred[None]:
-        """Return a Deferred that fires when all are closed; those left after ``grace_s`` are aborted."""
+        """Return a Deferred that fires when all are closed; after ``grace_s``, abort the rest."""
         self.stopping = True
         for channel in list(self.channels):
             channel.stop()

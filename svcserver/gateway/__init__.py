@@ -1,1 +1,1 @@
-"""The single public HTTPS entry."""
+"""The gateway: the only public HTTPS endpoint of a host."""

@@ -1,4 +1,4 @@
-"""Reports players' addresses to the allowlist helpers, in the background.
+"""The background reports of players' addresses to the allowlist helpers.
 
 Spec: 2 §4 Gateway, allowlist feed.
 """
@@ -38,14 +38,14 @@ NETWORK_TOLD = 16  # reported addresses of one /64 that are cached; the oldest i
 
 @define(eq=False)
 class _Report:
-    """A report that is not done; ``last_active`` is when its player was last active."""
+    """An unfinished report; ``last_active`` is when the player was last active."""
 
     last_active: float
     dropped: bool = False
     work: Deferred[None] | None = None
 
     def drop(self) -> None:
-        """Stop reporting; a request under way is cut, and may end with any error."""
+        """Stop reporting; a request in progress is cancelled, and may end with any error."""
         self.dropped = True
         if self.work is not None:
             self.work.cancel()
@@ -53,10 +53,10 @@ class _Report:
 
 @define(eq=False, slots=False)
 class Feed:
-    """Reports an address at most once per ``refresh_s``, counted from a success.
+    """The reports of addresses: at most one per ``refresh_s`` after a successful one.
 
-    A failed report is retried with back-off for as long as its player is active: until it
-    succeeds, the player's game ports stay shut.
+    A failed report is retried with back-off for as long as the player is active, because the game
+    ports stay closed for that player until a report succeeds.
     """
 
     http: Any  # treq's HTTPClient; StubTreq in tests
@@ -79,7 +79,7 @@ class Feed:
 
     @property
     def waiting(self) -> int:
-        """The number of reports that are not done."""
+        """The number of unfinished reports."""
         return len(self._wanted)
 
     def report(self, address: str) -> None:
@@ -98,7 +98,7 @@ class Feed:
                 self._want(key, now)
 
     def _is_full(self, url: str, near: str) -> bool:
-        """Return whether too many reports are not done: of the helper, or of the network."""
+        """Return whether the helper or the network has too many unfinished reports."""
         return self._unfinished[url] >= MOST_WANTED or self._near[url, near] >= NETWORK_WANTED
 
     def _want(self, key: tuple[str, str], now: float) -> None:
@@ -121,9 +121,10 @@ class Feed:
         report.work.addBoth(over)
 
     def report_again(self, address: str) -> None:
-        """Report ``address`` again next time: a request from it was refused.
+        """Report ``address`` again next time, because a request from it was refused.
 
-        The metagame withdraws the address then, and a player who signs in again must not wait.
+        After a refusal the metagame withdraws the address. A player who signs in again must not
+        wait for the next refresh.
         """
         network = network_of(address)
         for url in self.urls:
@@ -139,7 +140,7 @@ class Feed:
         reported[address] = self.clock.seconds()
 
     async def _insist(self, key: tuple[str, str], report: _Report) -> None:
-        """Report until it succeeds, is refused, or its player is no longer active."""
+        """Report until a report succeeds or is refused, or until the player is inactive."""
         wait_s = FIRST_AGAIN_S
         try:
             while await self._fails(*key):
@@ -151,7 +152,7 @@ class Feed:
             log.debug("a report to an allowlist helper was cut short")
 
     async def _fails(self, url: str, address: str) -> bool:
-        """Report once, when it is its turn; return whether to retry."""
+        """Send one report when a turn is free; return whether to retry."""
         async with self._turns[url]:
             return await self._ask(url, address)
 
@@ -179,7 +180,7 @@ class Feed:
         return status >= 500 or status == TOO_MANY
 
     def stop(self) -> Deferred[Any]:
-        """Cancel the reports to the allowlist helper that are under way."""
+        """Cancel the reports to the allowlist helpers that are in progress."""
         reports = list(self._wanted.values())
         works = [report.work for report in reports if report.work is not None]
         for report in reports:

@@ -1,7 +1,8 @@
-"""The public page of a host that explains how to play here; it holds no secret.
+"""The public page of a host that explains how to play here; it contains no secret.
 
-Off unless GATEWAY_JOIN_PAGE=1, because a host need not tell strangers what it is. It links to the
-launcher only while the content server hands one out, which is checked every ``CHECK_EVERY_S``.
+The page is on only if GATEWAY_JOIN_PAGE=1, because not every host wants to be found. It links to
+the launcher only while the content server offers one, which is checked every ``CHECK_EVERY_S``
+seconds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _QUESTION = (
 def join_page(*, launcher: bool) -> Page:
     """Return the page with its headers; it may load only its style sheet, allowed by hash.
 
-    ``launcher``: whether this host has a launcher to hand out.
+    ``launcher`` says whether this host offers a launcher.
     """
     raw = files("svcserver.gateway").joinpath("static", "join.html").read_bytes()
     content = _with(raw, launcher=launcher)
@@ -59,7 +60,7 @@ def join_page(*, launcher: bool) -> Page:
 
 
 def _with(raw: bytes, *, launcher: bool) -> bytes:
-    """Return the page with the parts for a host with a launcher, or without."""
+    """Return the page with the parts for a host that has a launcher, or has none."""
     before, *places = raw.split(b"<!-- where there is one -->")
     content = [before]
     for place in places:
@@ -71,9 +72,9 @@ def _with(raw: bytes, *, launcher: bool) -> bytes:
 
 @define(eq=False, slots=False)
 class LauncherCheck(Service):
-    """Shows the page with the launcher's link while the content server has the launcher.
+    """The check that adds the launcher's link while the content server offers the launcher.
 
-    A content server that does not answer, because it restarts, changes nothing.
+    If the content server does not answer, for example during a restart, the page stays unchanged.
     """
 
     clock: IReactorTime
@@ -99,7 +100,7 @@ class LauncherCheck(Service):
         self.pool.close()
 
     def check(self) -> Deferred[Any]:
-        """Ask the content server; fires when that is over."""
+        """Ask the content server; return a Deferred that fires after the check."""
         self._checking = ask(self.pool, _QUESTION, self.clock, PATIENCE_S)
         return self._checking.addCallbacks(
             lambda status: self._show_if_changed(status == 200), self._not_answered

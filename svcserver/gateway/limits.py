@@ -1,8 +1,8 @@
-"""The limits of one network: token buckets per kind of request, connections at once.
+"""The limits of one network: token buckets per kind of request, and open connections.
 
-An address is an IPv4 address or the first 64 bits of an IPv6 one, because a client with one IPv6
-address has the whole network. Providers also give whole /56 and /48 networks to one customer:
-such a network has the share of a few addresses together. Spec: 2 §8.
+An address is an IPv4 address or the first 64 bits of an IPv6 address, because a client with one
+IPv6 address controls the whole /64 network. Providers also give whole /56 and /48 networks to one
+customer, so such a network gets the share of only a few addresses. Spec: 2 §8.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TIERS = ((64, 1), (56, 2), (48, 4))  # bits of an IPv6 network, and how many sha
 
 
 def retry_after_s(wait_s: float) -> int:
-    """Return whole seconds for the ``Retry-After`` header, at least 1."""
+    """Return the whole seconds for the ``Retry-After`` header, at least 1."""
     return max(1, math.ceil(wait_s - 1e-9))
 
 
 @lru_cache(maxsize=8192)
 def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
-    """Return the networks an address is counted under, narrowest first, with their multiples."""
+    """Return the networks that contain an address, smallest first, each with its share factor."""
     narrowest, *wider = (network_of(peer, bits) for bits, _ in TIERS)
     if narrowest in wider:  # an IPv4 address, which stands for itself alone
         return ((narrowest, 1),)
@@ -38,9 +38,9 @@ def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
 
 @define
 class NetworkBuckets:
-    """A token bucket for each network, larger for the wider ones.
+    """A token bucket for each network; larger networks have larger buckets.
 
-    ``taken`` is called with each address that has taken a token.
+    ``taken`` is called with each address for which a token was taken.
     """
 
     rate: Rate
@@ -55,7 +55,7 @@ class NetworkBuckets:
         }
 
     def take(self, peer: str, now: float) -> float:
-        """Take a token of each network: 0.0, or the seconds until there are enough."""
+        """Take a token from each network's bucket: return 0.0, or the seconds to wait."""
         for network, shares in networks_of(peer):
             if wait := self._buckets[shares].take(network, now):
                 return wait
@@ -64,14 +64,14 @@ class NetworkBuckets:
         return 0.0
 
     def owe(self, peer: str, now: float, count: int) -> None:
-        """Take tokens that another gateway gave this address."""
+        """Subtract tokens that another gateway gave this address."""
         for network, shares in networks_of(peer):
             self._buckets[shares].owe(network, now, count)
 
 
 @define
 class Spending:
-    """The token buckets of every kind of request."""
+    """The token buckets for every kind of request."""
 
     rates: Mapping[Bucket, Rate]
     buckets: dict[Bucket, NetworkBuckets] = field(init=False)
@@ -80,16 +80,16 @@ class Spending:
         self.buckets = {bucket: NetworkBuckets(rate) for bucket, rate in self.rates.items()}
 
     def take(self, bucket: Bucket, peer: str, now: float) -> int:
-        """Take a token: 0, or the seconds for ``Retry-After``."""
+        """Take a token: return 0, or the seconds for ``Retry-After``."""
         wait_s = self.buckets[bucket].take(peer, now)
         return retry_after_s(wait_s) if wait_s else 0
 
 
 @define
 class ConnectionCounts:
-    """Open connections, in all and per network, and the rate of new ones.
+    """The number of open connections, in all and per network, and the rate of new ones.
 
-    ``make_room`` ends an idle connection, and returns whether there was one.
+    ``make_room`` closes an idle connection, and returns whether there was one.
     """
 
     most: int
@@ -100,7 +100,7 @@ class ConnectionCounts:
     _open: Counter[str] = field(factory=Counter, init=False)
 
     def enter(self, peer: str, now: float) -> str:
-        """Count a connection; return why it is refused, or an empty text."""
+        """Count a new connection; return the reason to refuse it, or ""."""
         networks = networks_of(peer)
         for network, shares in networks:
             if self._open[network] >= self.most_per_address * shares:
@@ -115,7 +115,7 @@ class ConnectionCounts:
         return ""
 
     def leave(self, peer: str) -> None:
-        """Take a connection that has ended out of the counts of its networks."""
+        """Subtract a closed connection from the counts of its networks."""
         self.total -= 1
         for network, _ in networks_of(peer):
             self._open[network] -= 1
@@ -123,7 +123,7 @@ class ConnectionCounts:
                 del self._open[network]
 
     def beside(self, peer: str) -> int:
-        """Return the number of connections from the address's widest network."""
+        """Return the number of connections from the address's largest network."""
         return self._open[networks_of(peer)[-1][0]]
 
     def __len__(self) -> int:

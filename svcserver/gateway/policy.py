@@ -1,7 +1,7 @@
-"""Decides which requests the gateway forwards, and where to.
+"""The rules for which requests the gateway forwards, and to which service.
 
-The list of public management routes is the gateway's own, so that a new management route
-is not reachable from the internet until it is listed here too.
+The gateway has its own list of public management routes. A new management route is not reachable
+from the internet until it is added to this list.
 Spec: 2 §4 Gateway, §7, §8, §9.
 """
 
@@ -46,7 +46,7 @@ _PARTICULAR = frozenset(
 
 
 class Bucket(StrEnum):
-    """The token bucket that a request is charged to; the value appears in the log."""
+    """The token bucket from which a request takes a token; the value appears in the log."""
 
     GENERAL = "general"
     CONTENT = "content"
@@ -83,7 +83,7 @@ ADMIN_ROUTE = Refuse(403, "forbidden", "admin_route")
 
 
 def canonical(path: bytes) -> str:
-    """Decode once, lower the case, fold repeated slashes, drop trailing ones; root is ``/``."""
+    """Return the path decoded once, in lower case, without repeated or trailing slashes."""
     decoded = unquote_to_bytes(path) if b"%" in path else path
     text = decoded.decode("utf-8", "surrogateescape").lower()
     return (_SLASHES.sub("/", text) if "//" in text else text).rstrip("/") or "/"
@@ -92,7 +92,7 @@ def canonical(path: bytes) -> str:
 def rule(
     method: bytes, target: bytes, *, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> Decision:
-    """Return the decision on a request; ``upgrade`` is its Upgrade field in lower case."""
+    """Return the decision on a request; ``upgrade`` is its lowercase Upgrade field."""
     plain = _PLAIN.match(target)
     if plain is not None and not upgrade and not gameserver_key and method in METHODS:
         path = plain[0].decode("ascii").lower()
@@ -133,7 +133,7 @@ def _bucket(path: str, *, socket: bool) -> Bucket:
 def _refusal(
     method: bytes, raw: bytes, path: str, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> Refuse | None:
-    """Return the first refusal that applies, in the documented order. Spec: 2 §4 Gateway."""
+    """Return the first refusal that applies, in the specified order. Spec: 2 §4 Gateway."""
     if method not in METHODS:
         return BAD_METHOD
     if not raw.startswith(b"/") or b"#" in raw:
@@ -150,19 +150,19 @@ def _refusal(
 
 
 def is_clean(raw: bytes) -> bool:
-    """Return whether every server decodes the raw path to the same path."""
+    """Return whether every server would decode the raw path to the same path."""
     if _BAD.search(raw):
         return False
     return b"/." not in raw or not any(segment in DOTS for segment in raw.split(b"/"))
 
 
 def is_under(path: str, root: str) -> bool:
-    """Return whether a canonical path is ``root`` or below it."""
+    """Return whether a canonical path equals ``root`` or is below ``root``."""
     return path == root or path.startswith(root + "/")
 
 
 def earns_ports(ruling: Decision, method: bytes, authorization: Sequence[bytes]) -> bool:
-    """Return whether a 2xx answer proves a player whose UDP ports may open."""
+    """Return whether a 2xx answer identifies a player, so that the UDP ports may open."""
     if method != b"POST" or ruling.route is not Route.METAGAME:
         return False
     if ruling.path == TOKEN:

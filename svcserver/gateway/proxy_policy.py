@@ -1,4 +1,4 @@
-"""The gateway's policy for the proxy core: routing, rates, headers, feed, log line."""
+"""The gateway's policy for the proxy core: routing, rate limits, headers, feed, log line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _WS = Route.WS  # an Enum looks its members up in Python, too
 
 @define(eq=False)
 class FieldNotes:
-    """The gateway's notes about a request's fields, once for all requests with the same."""
+    """The gateway's cached facts about header fields, shared by requests with equal fields."""
 
     keyed: bool  # they have a game server's key
     agent: str  # for the log, as JSON
@@ -65,14 +65,14 @@ class FieldNotes:
 
 @define(eq=False)
 class LineNotes:
-    """The same notes about a request's line."""
+    """The gateway's cached facts about a request line."""
 
     ruling: policy.Decision  # where there is neither an upgrade nor a key
     target: str  # for the log, as JSON
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
-    """Return the notes about this head's parts, made now if there are none."""
+    """Return the cached facts about a head's fields and line; compute missing ones."""
     fields, line = head.block.noted, head.line.noted
     if type(fields) is not FieldNotes:  # in a simulation a relay has notes there, too
         agents = head.values(b"user-agent")
@@ -117,7 +117,7 @@ class Gateway:
         self.spread = any(isinstance(upstream, Spread) for upstream in self.upstreams.values())
 
     def admit(self, peer: str) -> bool:
-        """Count a new connection; False to close it without an answer."""
+        """Count a new connection; return False to close the connection without an answer."""
         now = self.clock.seconds()
         reason = self.counts.enter(peer, now)
         if reason:
@@ -140,14 +140,14 @@ class Gateway:
         return True
 
     def left(self, peer: str, reason: Failure) -> None:
-        """Take a connection that has ended out of the counts."""
+        """Subtract a closed connection from the counts."""
         self.counts.leave(peer)
         now = self.clock.seconds()
         if reason.check(SSL.Error) and self._throttle.due(("tls", network_of(peer)), now):
             log.debug("TLS failed", ip=peer, why=str(reason.value))
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """Apply steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway."""
+        """Do steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway."""
         fields, line = notes_of(head)
         ruling = line.ruling
         if fields.keyed or head.upgrade:
@@ -222,7 +222,7 @@ class Gateway:
         self.say("websocket closed" if record.tunnel else "request", line)
 
     def _note_repeat(self, record: Record) -> None:
-        """Count a request whose upstream has ended under it, and log it once a minute and fate."""
+        """Count a retried request; log at most one a minute for each route and outcome."""
         fate = "gone" if record.aborted else "lost" if record.reason else "answered"
         self.counters.add(Counted.REPEATED, f"{record.route}:{fate}")
         if record.head is not None and self._throttle.due(
@@ -246,7 +246,7 @@ class Gateway:
 
 
 def _members(record: Record) -> str:
-    """Return a request's log line as the members of a JSON object."""
+    """Return the members of the JSON object that is a request's log line."""
     head = record.head
     method = target = agent = '""'
     if head is not None:

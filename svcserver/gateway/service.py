@@ -1,4 +1,4 @@
-"""``svc-gateway``: the public HTTPS entry."""
+"""``svc-gateway``: the public HTTPS endpoint."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Options(ServiceOptions):
     longdesc = 'The single public HTTPS entry. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
-        """Read further settings: the feed's, and the certificate."""
+        """Read further settings: those of the allowlist feed, and the certificate."""
         self.allowlist = None
         if self.settings.allowlist:
             self.allowlist, warnings = load(AllowlistSettings, self.environ)
@@ -74,7 +74,7 @@ class Options(ServiceOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """Return the service of ``twistd svc-gateway``: the TLS port and the watch on upstreams.
+    """Return the service of ``twistd svc-gateway``: the TLS port and the upstream monitoring.
 
     Tests pass a ``reactor`` with their own clock.
     """
@@ -116,7 +116,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(policy: Gateway) -> dict[str, Figure]:
-    """Return the metrics of METRICS_PORT by name; each is read at a scrape."""
+    """Return the METRICS_PORT metrics by name; each value is read when it is scraped."""
     return {
         "svc_gateway_connections": Figure(
             "Open client connections.", lambda: float(policy.counts.total)
@@ -134,7 +134,7 @@ def figures(policy: Gateway) -> dict[str, Figure]:
 def sharing(
     settings: Settings, policy: Gateway, reactor: Any
 ) -> tuple[tuple[IService, ...], dict[str, Figure]]:
-    """Return the parts by which several gateways count as one, where LIVE_URL names an engine."""
+    """Return the services that let gateways share limits, if LIVE_URL names an engine."""
     if settings.live_url.in_memory:
         return (), {}
     from svcserver.gateway.sharing import Sharing  # most hosts have one gateway
@@ -148,7 +148,7 @@ def sharing(
 
 
 def launcher_check(settings: Settings, policy: Gateway, reactor: Any) -> LauncherCheck:
-    """Return the service that keeps the page /join up to date about the launcher."""
+    """Return the service that updates the launcher link of the page /join."""
 
     def show(page: Page) -> None:
         policy.page = page
@@ -160,13 +160,13 @@ def launcher_check(settings: Settings, policy: Gateway, reactor: Any) -> Launche
 def make_feed(
     settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any, counters: Counters
 ) -> Feed:
-    """Return the feed to every helper."""
+    """Return the address feed to all allowlist helpers."""
     urls = [address.url() for address in (settings.url, *settings.more)]
     return Feed(http, clock, urls, settings.secret, refresh_s, counters)
 
 
 def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
-    """Return the upstreams of all routes, with their connections."""
+    """Return the upstreams of all routes, with their connection pools."""
     addresses = {
         Route.METAGAME: settings.metagame,
         Route.CONTENT: settings.content,
@@ -184,7 +184,7 @@ def make_policy(
     say: Callable[[str, str], None],
     counters: Counters,
 ) -> Gateway:
-    """Return the gateway's policy over live upstreams; ``say`` writes a request's line."""
+    """Return the gateway's policy over live upstreams; ``say`` writes a request's log line."""
     return Gateway(
         reactor,
         settings.limits(),
@@ -206,9 +206,9 @@ def make_policy(
 def passed_socket(reactor: Any) -> Any:
     """Return an endpoint on the socket that systemd opened for us, or None; raises OSError.
 
-    Twisted removes LISTEN_FDS from the environment long before us, and knows the socket. Only the
-    socket knows its family: for ``ListenStream=443`` systemd opens one for IPv6 that accepts IPv4
-    too; treated as IPv4, its clients would have random addresses.
+    Twisted removes LISTEN_FDS from the environment before our code runs, and knows the socket.
+    Only the socket itself knows its address family. For ``ListenStream=443`` systemd opens an IPv6
+    socket that also accepts IPv4. Treated as IPv4, its clients would have random addresses.
     """
     try:
         endpoint: Any = serverFromString(reactor, "systemd:domain=INET:index=0")
@@ -223,7 +223,7 @@ def passed_socket(reactor: Any) -> Any:
 
 @define(eq=False, slots=False)
 class TlsListener(Service):
-    """Listens with TLS; on stop lets answers finish for the grace time."""
+    """The TLS listener; on stop it lets running answers finish within the grace time."""
 
     reactor: Any
     policy: Gateway
@@ -243,7 +243,7 @@ class TlsListener(Service):
         return self.policy.evicted(self.factory.evict(self.policy.counts.beside))
 
     def startService(self) -> None:
-        """Start listening; a failure ends the process."""
+        """Start listening; if that fails, end the process."""
         Service.startService(self)
         secured = TlsFactory(
             server_context(self.pair),
@@ -264,7 +264,7 @@ class TlsListener(Service):
         log.info("gateway ready", address=self._address(), fingerprint=self.pair.fingerprint)
 
     def _address(self) -> str:
-        """Return the listening address; a socket from systemd may differ from the settings."""
+        """Return the listening address; a systemd socket may differ from the settings."""
         at = self._port.getHost()
         return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 
@@ -279,7 +279,7 @@ class TlsListener(Service):
         return outcome[0]
 
     def stopService(self) -> Any:
-        """Take no new connection, end tunnels, let answers finish, then cut everything."""
+        """Accept no new connection, close tunnels, let answers finish, then cut the rest."""
         Service.stopService(self)
         waits: list[Deferred[Any]] = []
         if self._port is not None:
@@ -297,7 +297,7 @@ class TlsListener(Service):
 
 @define(eq=False, slots=False)
 class CutOnSecondSignal(Service):
-    """A second signal while stopping cuts every connection at once."""
+    """The signal handler that cuts every connection if a second signal comes during the stop."""
 
     reactor: Any
     listener: TlsListener

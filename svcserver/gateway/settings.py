@@ -1,4 +1,4 @@
-"""The settings of ``svc-gateway``; a bad one ends the start. See docs/owners/configuration.md."""
+"""The settings of ``svc-gateway``; see docs/owners/configuration.md."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_WORKERS = 64
 
 
 def upstreams(text: str) -> tuple[Address, ...]:
-    """Read one such URL, or several with commas: workers that serve the same."""
+    """Read one upstream URL, or several with commas for workers of the same service."""
     addresses = local_urls(text)
     if not addresses:
         raise ValueError("must be http:// with a loopback address and a port, and no path")
@@ -44,7 +44,7 @@ def upstreams(text: str) -> tuple[Address, ...]:
 
 
 def rate(text: str) -> Rate:
-    """Read ``<burst>,<per minute>``: a whole burst, a rate above 0 that may have decimals."""
+    """Read ``<burst>,<per minute>``: a whole burst, and a rate above 0 that may have decimals."""
     words = f"must be <burst>,<per minute>: 1 to {_MOST}, and above 0 to {_MOST}"
     burst, comma, per_minute = (part.strip() for part in text.partition(","))
     size = whole_in(burst, 15)
@@ -57,14 +57,14 @@ def rate(text: str) -> Rate:
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """Return a reader of whole milliseconds within bounds, which gives seconds."""
+    """Return a reader of whole milliseconds within these bounds; the reader returns seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 
 
 @frozen
 class Settings:
-    """The environment variables, one line each."""
+    """The gateway's environment variables, one line each."""
 
     bind: str = env("GATEWAY_BIND", ip_address, default="0.0.0.0")  # noqa: S104 - its purpose
     port: int = env("GATEWAY_PORT", port, default=443)
@@ -109,7 +109,7 @@ class Settings:
     log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
     def limits(self) -> Limits:
-        """The limits of the proxy core."""
+        """The time and size limits for the proxy core."""
         return Limits(
             headers_s=self.headers_s,
             request_s=self.request_s,
@@ -135,7 +135,7 @@ class Settings:
 
 @frozen
 class AllowlistSettings:
-    """The variables that are read only with GATEWAY_ALLOWLIST on."""
+    """The environment variables that are read only if GATEWAY_ALLOWLIST is on."""
 
     url: Address = env("ALLOWLIST_URL", local_url, default=Address("127.0.0.1", 61005))
     more: tuple[Address, ...] = env("ALLOWLIST_ADDITIONAL_URLS", local_urls, default=())

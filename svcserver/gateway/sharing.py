@@ -1,8 +1,8 @@
-"""Several gateways count as one: each publishes on the board which tokens it gave out.
+"""Limits shared by several gateways: each publishes on the board which tokens it gave out.
 
-No request waits for that. A gateway decides by what it knows, and owes what the others gave
-meanwhile: a client of two gateways gets more at first, and less afterwards. While the engine is
-away, each gateway counts by itself.
+No request waits for the board. A gateway decides with the counts it has, and later subtracts the
+tokens that other gateways gave out: a client of two gateways gets more at first, and less
+afterwards. While the engine is down, each gateway counts alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_TOLD = 1_000  # addresses of a bucket; more are a flood, which each gateway
 
 @frozen
 class Spent:
-    """News: the tokens that a gateway gave out, by bucket and address."""
+    """The published message with the tokens a gateway gave out, by bucket and address."""
 
     gateway: str
     of: dict[str, dict[str, int]]
@@ -36,7 +36,7 @@ class Spent:
 
 @define(eq=False, slots=False)
 class Sharing(Service):
-    """Publishes what ``buckets`` give out, and takes from them what other gateways gave."""
+    """The exchange of token counts: publishes our own, and subtracts those of other gateways."""
 
     clock: Any
     board: Board
@@ -79,7 +79,7 @@ class Sharing(Service):
 
     @property
     def alone(self) -> bool:
-        """True if no other gateway has published for a while."""
+        """True if no other gateway has published recently."""
         return self._received_at is None or self.clock.seconds() - self._received_at > ALONE_S
 
     def _note(self, bucket: str, peer: str) -> None:

@@ -1,4 +1,4 @@
-"""The gateway's upstreams: a pool for each process, and the watch over them."""
+"""The gateway's upstreams: a connection pool for each process, and their monitoring."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ QUESTION = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: gateway\r\nConnection:
 
 @define(eq=False, slots=False)
 class Checkup(Service):
-    """Asks members of a ``Spread`` that owe answers and send nothing."""
+    """The health check of ``Spread`` members that owe answers but send nothing."""
 
     clock: IReactorTime
     spread: Spread
@@ -56,7 +56,7 @@ class Checkup(Service):
             asking.cancel()
 
     def check(self) -> None:
-        """Check members that have been silent for too long, and those that were sick."""
+        """Check members that have been silent for too long, and members marked as sick."""
         now = self.clock.seconds()
         for member in self.spread.members:
             silent = member.pool.silent_s(now)
@@ -88,12 +88,12 @@ PATIENCE_S = 5.0
 
 
 class SentinelConnection(Protocol):
-    """A connection that carries nothing; only its end matters."""
+    """A connection that carries no data; only its end matters."""
 
     ended: Callable[[], None] | None = None
 
     def dataReceived(self, data: bytes) -> None:
-        """Ignore it: there was no request."""
+        """Ignore the data: no request was sent."""
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         if self.ended is not None:
@@ -102,9 +102,9 @@ class SentinelConnection(Protocol):
 
 @define(eq=False, slots=False)
 class Sentinel(Service):
-    """Calls ``on_lost()`` when the upstream ends, and ``on_found()`` when it takes connections.
+    """The watcher that calls ``on_lost()`` when an upstream ends, and ``on_found()`` when it is up.
 
-    ``connect(factory)`` opens a connection, as an endpoint's does.
+    ``connect(factory)`` opens a connection, like the ``connect`` of an endpoint.
     """
 
     clock: IReactorTime
@@ -186,7 +186,7 @@ def _close(connection: SentinelConnection | None) -> None:
 
 @frozen(eq=False)
 class Upstreams:
-    """The upstreams of ``Gateway``; ``watch`` is started and stopped with the listener."""
+    """The upstreams of ``Gateway``; ``watch`` starts and stops with the listener."""
 
     by_route: Mapping[Route, Any]
     pools: Sequence[Pool]
@@ -204,7 +204,7 @@ class Upstreams:
 def make_upstreams(
     reactor: Any, addresses: Mapping[Route, Sequence[Address]], park_s: float = PARK_S
 ) -> Upstreams:
-    """Return a pool for each address, with parking, and a sentinel where connections are kept."""
+    """Return a pool with parking for each address, and sentinels if connections are kept."""
     by_route: dict[Route, Any] = {}
     pools: list[Pool] = []
     parkings: list[Parking] = []
@@ -236,7 +236,7 @@ _WORDS = {Route.METAGAME: "metagame", Route.CONTENT: "content server", Route.WS:
 
 
 def _ending(pool: Pool) -> Callable[[], None]:
-    """Return the call of a sentinel where there is one process only."""
+    """Return the sentinel's ``on_lost`` function for an upstream with only one process."""
 
     def lost() -> None:
         pool.drop_idle()
@@ -251,7 +251,7 @@ def _out(spread: Spread, number: int) -> Callable[[], None]:
 
 
 def _reach(pools: Sequence[Pool]) -> Callable[[], Deferred[Any]]:
-    """Return a call that tries one of the processes, each in turn."""
+    """Return a function that tries to connect to the next process in rotation."""
     turn = itertools.cycle(pools)
 
     def reach() -> Deferred[Any]:

@@ -1,1 +1,1 @@
-"""The parser and connection of HTTP/1.1 that all our services share."""
+"""The HTTP/1.1 parser and connection that all our services share."""

@@ -1,4 +1,4 @@
-"""Incremental readers of bodies: by length, chunked, or until the connection ends."""
+"""Incremental body readers: by length, chunked, or until the connection ends."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """Return ``data`` as one chunk; it must not be empty, which would end the body."""
+    """Return ``data`` as one chunk; ``data`` must not be empty, because that would end the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 @define
 class Counted:
-    """A body of a known length."""
+    """A reader for a body of a known length."""
 
     left: int
     done: bool = field(init=False)
@@ -31,7 +31,7 @@ class Counted:
         self.done = self.left == 0
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """Split ``data`` into the body's part and what follows the body."""
+        """Split ``data`` into the body's bytes and the bytes after the body."""
         part = data[: self.left]
         self.left -= len(part)
         self.done = self.left == 0
@@ -40,7 +40,7 @@ class Counted:
 
 @define
 class Endless:
-    """A body that lasts as long as the connection."""
+    """A reader for a body that ends when the connection ends."""
 
     done: bool = False
 
@@ -50,7 +50,7 @@ class Endless:
 
 @define
 class Chunked:
-    """Decodes a chunked body; trailers are checked and dropped. Raises Fault."""
+    """A reader for a chunked body, which checks and drops trailers. Raises Fault."""
 
     done: bool = field(default=False, init=False)
     _rest: bytes = field(default=b"", init=False)
@@ -59,7 +59,7 @@ class Chunked:
     _trailer: int = field(default=-1, init=False)  # bytes of trailers so far, -1 before them
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """Split ``data`` into the body's part, decoded, and what follows the body."""
+        """Split ``data`` into the decoded bytes of the body and the bytes after the body."""
         data = self._rest + data if self._rest else data
         parts: list[bytes] = []
         position = 0
@@ -118,7 +118,7 @@ NO_BODY = Counted(0)  # one for all: nothing changes it
 
 
 def body_of(length: int | None) -> Body:
-    """Return a reader for a head's ``length``: None is chunked, -1 until the end."""
+    """Return a body reader for a head's ``length``; None: chunked, -1: until the end."""
     if length is None:
         return Chunked()
     return Endless() if length < 0 else Counted(length)

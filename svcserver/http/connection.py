@@ -1,14 +1,14 @@
-"""The server's end of an HTTP/1.1 connection: pipelining, back-pressure, deadlines.
+"""The server side of an HTTP/1.1 connection: pipelining, back-pressure, deadlines.
 
-Requests are handled one after another, ``IN_A_ROW`` of them before other connections have their
-turn. Bytes of later requests are kept, up to ``MAX_BACKLOG``. A client that does not read gets no
-further answer; a half-closed one still gets those it has asked for. Every wait has a deadline,
-checked once a second for all connections.
+Requests are handled one after another. After ``IN_A_ROW`` requests, other connections get their
+turn. Bytes of later requests are buffered, up to ``MAX_BACKLOG``. A client that does not read gets
+no further answer; a half-closed one still gets the answers to its earlier requests. Every wait has
+a deadline; the deadlines of all connections are checked once a second.
 
 For each request ``Connection`` calls ``start_request``, and ``take_body`` while its ``stage`` is
-``RECEIVING``. The subclass moves the stage with ``receive``, ``await_answer`` and, once the answer
-is written, ``next_request`` or ``end``. ``web/channel.py`` answers requests, ``edge/channel.py``
-passes them on.
+``RECEIVING``. The subclass changes the stage with ``receive``, ``await_answer`` and, once the
+answer is written, ``next_request`` or ``end``. ``web/channel.py`` answers requests,
+``edge/channel.py`` forwards them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ IDLE, RECEIVING, ANSWERING = Stage
 
 @frozen
 class Deadlines:
-    """The waits of a connection, in seconds."""
+    """The longest time of each kind of wait of a connection, in seconds."""
 
     headers_s: float = 10.0  # from the first byte of a head to its last
     keep_alive_s: float = 65.0  # without a byte of a further request
@@ -63,7 +63,7 @@ class Deadlines:
 
 @implementer(IHalfCloseableProtocol, IPushProducer)
 class Connection(protocol.Protocol, ABC):
-    """The server's end of one client connection; subclasses handle the requests."""
+    """The server side of one client connection; subclasses handle the requests."""
 
     transport: Any
     limits: Deadlines
@@ -101,10 +101,10 @@ class Connection(protocol.Protocol, ABC):
 
     @abstractmethod
     def on_fault(self, fault: Fault) -> None:
-        """End the connection on a malformed message, with an answer if none has begun."""
+        """End the connection after a malformed message; answer first if no answer has begun."""
 
     def on_late_head(self) -> None:
-        """End the connection: its head took longer than ``headers_s``."""
+        """End the connection, because a request head took longer than ``headers_s``."""
         self.cut()
 
     # -- reading ---------------------------------------------------------------
@@ -127,16 +127,16 @@ class Connection(protocol.Protocol, ABC):
             self.hold("backlog")
 
     def receive(self) -> None:
-        """Hand the bytes that wait, and those that come, to ``take_body``."""
+        """Pass the buffered bytes and all following bytes to ``take_body``."""
         self.stage = RECEIVING
         self.advance()
 
     def await_answer(self) -> None:
-        """Let the client wait for its answer, without a deadline."""
+        """Enter the stage in which the client waits for its answer; it has no deadline."""
         self.stage, self._deadline = ANSWERING, inf
 
     def next_request(self) -> None:
-        """Read the next request; close after ``keep_alive_s`` without a byte of it."""
+        """Read the next request; close if no byte of it arrives within ``keep_alive_s``."""
         self.stage, self.resting = IDLE, True
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + self.limits.keep_alive_s, self.end
@@ -212,7 +212,7 @@ class Connection(protocol.Protocol, ABC):
         return True
 
     def hold(self, reason: str) -> None:
-        """Stop reading from the client until every reason has been released."""
+        """Stop reading from the client until every reason to hold has been released."""
         if self.closing:
             return
         if not self._holds:
@@ -220,7 +220,7 @@ class Connection(protocol.Protocol, ABC):
         self._holds.add(reason)
 
     def release(self, reason: str) -> None:
-        """Undo ``hold(reason)``; reading goes on when no reason is left."""
+        """Undo ``hold(reason)``; reading resumes when no reason is left."""
         if reason in self._holds:
             self._holds.discard(reason)
             if not self._holds and self.connected and not self.closing:
@@ -229,36 +229,36 @@ class Connection(protocol.Protocol, ABC):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """Begin no further answer: the client reads too slowly."""
+        """Start no further answer, because the client reads too slowly."""
         self.unread = True
 
     def resumeProducing(self) -> None:
-        """Go on: the client has read what was written."""
+        """Resume answering: the client has read the buffered bytes."""
         self.unread = False
         self.advance()
 
     def stopProducing(self) -> None:
-        """Nothing to do: Twisted calls ``connectionLost`` too."""
+        """Do nothing: Twisted also calls ``connectionLost``."""
 
     # -- waits and ends --------------------------------------------------------
 
     def within(self, seconds: float, due: Callable[[], None]) -> None:
-        """Call ``due`` after ``seconds``, unless another wait replaces this one."""
+        """Call ``due`` after ``seconds``, unless another deadline replaces this one."""
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + seconds, due
 
     def until(self, deadline: float, due: Callable[[], None]) -> None:
-        """Call ``due`` at a time of the reactor's clock, and keep ``since``; ``inf``: never."""
+        """Call ``due`` at a time of the reactor's clock, and store ``since``; ``inf``: never."""
         self._deadline, self._due = deadline, due
 
     def sweep(self, now: float) -> None:
-        """Act on a deadline that has passed; called once a second."""
+        """Call the action of a deadline that has passed; called once a second."""
         if now >= self._deadline:
             self._deadline = inf
             self._due()
 
     def end(self, *, linger: bool = False) -> None:
-        """Close once all is written; ``linger``: read on, or a reset may destroy the answer."""
+        """Close after all is written; ``linger``: keep reading, as a reset may lose the answer."""
         if self.closing:
             return
         self.closing, self.waiting = True, b""
@@ -273,12 +273,12 @@ class Connection(protocol.Protocol, ABC):
             self.transport.loseConnection()
 
     def cut(self) -> None:
-        """Abort the connection; what was written may be lost."""
+        """Abort the connection; bytes that were written may be lost."""
         self.closing, self._deadline = True, inf
         self.transport.abortConnection()
 
     def readConnectionLost(self) -> None:
-        """Answer what is due: the client has half-closed and sends no more."""
+        """Answer the pending requests: the client has half-closed and sends no more."""
         self.half_closed = True
         if self.closing:
             self.transport.loseConnection()
@@ -286,7 +286,7 @@ class Connection(protocol.Protocol, ABC):
             self.advance()
 
     def writeConnectionLost(self) -> None:
-        """Nothing to do: we closed that side ourselves."""
+        """Do nothing: the server itself closed the write side."""
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
         self.closing, self._deadline = True, inf
@@ -300,9 +300,10 @@ C = TypeVar("C", bound=Connection)
 
 
 class Connections(protocol.Factory, Generic[C]):
-    """All connections of a listener; checks their deadlines once a second, while there are any.
+    """All connections of a listener; while any are open, their deadlines are checked each second.
 
-    ``sweeps``: further calls of each round, as of pools; they return whether they need another.
+    ``sweeps`` are further functions called every second, such as those of pools. Each returns
+    whether it needs another call.
     """
 
     noisy = False
@@ -318,7 +319,7 @@ class Connections(protocol.Factory, Generic[C]):
         self.stopping = False
 
     def stopFactory(self) -> None:
-        """Note that the listener is closed; deadlines are checked while connections are open."""
+        """Note that the listener is closed; deadlines of open connections are still checked."""
         self.stopping = True
         if not self.channels:
             self.on_empty()
@@ -334,7 +335,7 @@ class Connections(protocol.Factory, Generic[C]):
             self.on_empty()
 
     def on_empty(self) -> None:
-        """Stop: the listener and the last connection are closed."""
+        """Stop checking: the listener and the last connection are closed."""
         self._rounds.stopService()
 
     def _sweep(self) -> None:

@@ -1,8 +1,8 @@
-"""The checks that detect a web page of another site behind a request on this machine.
+"""The checks that detect a request on this machine which another site's web page has caused.
 
 A page that is open in a browser on this machine can reach loopback, and a service that trusts
-loopback would trust the page. Three header fields detect it: the Host (a page whose name was
-pointed at 127.0.0.1 still sends that name), the Origin, and Sec-Fetch-Site.
+loopback would trust the page. Three header fields detect the page: Host (a page whose name was
+pointed at 127.0.0.1 still sends that name), Origin, and Sec-Fetch-Site.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ def foreign(
     modes: Sequence[bytes] = (),
     destinations: Sequence[bytes] = (),
 ) -> str:
-    """Return the field that gives a page away (``host``, ``origin``, ``sec_fetch``), or "".
+    """Return the field that shows a foreign page (``host``, ``origin``, ``sec_fetch``), or "".
 
-    Everything is as sent: the values of Host, Origin, Sec-Fetch-Site, -Mode and -Dest. Programs
-    that are no browsers send none of the latter four. Any page may link to us: the user who
-    follows the link reads the answer, and the page does not.
+    The arguments are the values of Host, Origin, Sec-Fetch-Site, -Mode and -Dest as sent. Programs
+    other than browsers send none of the last four. Any page may contain a link to us: the user who
+    follows the link reads the answer, and the page cannot.
     """
     if len(hosts) > 1 or (is_loopback(peer) and not all(map(names_this_machine, hosts))):
         return "host"
@@ -51,7 +51,7 @@ def foreign(
 
 
 def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
-    """Return whether the origin is the service itself, or another program on this machine."""
+    """Return whether ``origin`` is the service itself, or another program on this machine."""
     if hosts and LOOPBACK_HOST.fullmatch(hosts[0]) and LOOPBACK_ORIGIN.fullmatch(origin):
         return True
     scheme, _, place = origin.lower().partition(b"://")
@@ -62,9 +62,9 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
-    Any address can: a page's own name may be pointed anywhere, but an address is no name. Of
-    names only those that nobody else can have: localhost, the machine's own, and the aliases
-    of its own name in /etc/hosts.
+    Every IP address is accepted, because a page's name can point anywhere, but an address is not a
+    name. The only accepted names are those that nobody else can have: localhost, this machine's
+    host name, and the aliases of that name in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:
@@ -75,7 +75,7 @@ def names_this_machine(host: bytes) -> bool:
 
 @lru_cache(maxsize=1)
 def own_names() -> frozenset[str]:
-    """Return this machine's host names, read once."""
+    """Return this machine's host names; they are read only once."""
     name = socket.gethostname().lower()
     try:
         with HOSTS_FILE.open("rb") as file:
@@ -88,8 +88,8 @@ def own_names() -> frozenset[str]:
 def aliases(name: str, hosts_file: str) -> frozenset[str]:
     """Return the other names that a hosts file gives this machine, such as ``name.example.org``.
 
-    Only lines with the machine's name count: the file may also point strangers' names at
-    127.0.0.1 in order to block them.
+    Only lines with this machine's own name are used, because the file may also point foreign names
+    at 127.0.0.1 in order to block them.
     """
     names_found: set[str] = set()
     for line in hosts_file.lower().splitlines():
@@ -100,7 +100,7 @@ def aliases(name: str, hosts_file: str) -> frozenset[str]:
 
 
 def is_address(text: str) -> bool:
-    """Return whether it is an IPv4 or IPv6 address."""
+    """Return whether ``text`` is an IPv4 or IPv6 address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -110,7 +110,7 @@ def is_address(text: str) -> bool:
 
 @lru_cache(maxsize=64)
 def is_loopback(peer: str) -> bool:
-    """Return whether a caller is on this machine."""
+    """Return whether the caller's address is a loopback address."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

@@ -1,11 +1,11 @@
 """The heads of HTTP/1.1 messages, parsed so that no two readings are possible.
 
-We check the raw bytes first; what passes goes to llhttp, and the two must agree. Some rules are
-stricter than RFC 9112, because the bytes go on to another server, which must never see another
-message than we did. Spec: 2 §7 Gateway.
+We check the raw bytes first. Then llhttp parses the head, and both results must agree. Some rules
+are stricter than RFC 9112, because the bytes are forwarded to another server, which must never see
+a different message than we did. Spec: 2 §7 Gateway.
 
-Clients repeat their fields and their request lines. The two are cached separately; only the part
-that is new is parsed, by both parsers.
+Clients repeat their header fields and their request lines. The request line and the fields are
+cached separately; both parsers parse only the part that is new.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _EACH, _PER_FIELD, _PER_NAME, _PER_BYTE = 800, 300, 130, 4
 
 @define(eq=False)
 class HeadCache(BoundedCache[bytes, T]):
-    """Parsed heads by their bytes, bounded in bytes: a head of two kilobytes may take forty."""
+    """A cache of parsed heads, limited in bytes: a 2 kB head may take 40 kB of memory."""
 
     most: int = MOST_BYTES
     each: int = _EACH
@@ -66,15 +66,15 @@ class HeadCache(BoundedCache[bytes, T]):
             self.put(raw, parsed)
 
     def weight(self, raw: bytes) -> int:
-        """Return about how many bytes of memory a cached head takes."""
+        """Return the approximate number of bytes that a cached head takes in memory."""
         fields, names = raw.count(b"\n"), raw.count(b",")
         return self.each + _PER_BYTE * len(raw) + _PER_FIELD * fields + _PER_NAME * names
 
 
 class Fault(Exception):
-    """A message that cannot be passed on; the connection ends with the answer.
+    """A message that cannot be forwarded; the connection ends after the error answer.
 
-    ``code`` is the machine word of the refusal, ``kind`` says what is wrong for the log.
+    ``code`` is the error code of the answer; ``kind`` describes the fault in the log.
     """
 
     def __init__(self, kind: str, status: int = 400, code: str = "bad_request") -> None:
@@ -84,9 +84,9 @@ class Fault(Exception):
 
 @define(eq=False, repr=False)
 class FieldBlock:
-    """The fields of a request, and what they say about it.
+    """The header fields of a request, and the facts derived from them.
 
-    The same bytes have the same fields, often the same object.
+    Equal bytes have equal fields, and often share one object.
     """
 
     headers: tuple[Header, ...]
@@ -100,25 +100,25 @@ class FieldBlock:
     noted: Any = None  # a policy's notes about them, made once for all that are the same
 
     def __repr__(self) -> str:
-        """Without values, which may be keys and tokens."""
+        """Return a text without the values, which may be keys and tokens."""
         return f"<{len(self.headers)} fields>"
 
 
 @define(eq=False, repr=False)
 class RequestLine:
-    """The line before the fields; ``noted`` as in ``FieldBlock``."""
+    """The request line; ``noted`` has the same meaning as in ``FieldBlock``."""
 
     method: bytes
     target: bytes
     noted: Any = None
 
     def __repr__(self) -> str:
-        """Without the target, which may hold keys and tokens."""
+        """Return a text without the target, which may contain keys and tokens."""
         return f"<line of {self.method!r}>"
 
 
 class RequestHead:
-    """A request up to the empty line. ``length`` is None for a chunked body."""
+    """A request up to and including the empty line. ``length`` is None for a chunked body."""
 
     __slots__ = (
         *("block", "expects", "fields", "headers", "keep_alive", "length", "line", "method"),
@@ -126,7 +126,7 @@ class RequestHead:
     )
 
     def __init__(self, line: RequestLine, minor: int, block: FieldBlock, raw: bytes = b"") -> None:
-        """``raw``: its bytes, where the line is of the usual form."""
+        """Store the head; ``raw`` is its bytes if the request line has the usual form."""
         self.line, self.minor, self.block, self.raw = line, minor, block, raw
         self.method, self.target = line.method, line.target
         self.headers, self.fields, self.length = block.headers, block.fields, block.length
@@ -135,7 +135,7 @@ class RequestHead:
         self.named = block.named  # what the Connection field names
 
     def __repr__(self) -> str:
-        """Without fields and target, which may hold keys and tokens."""
+        """Return a text without fields and target, which may contain keys and tokens."""
         return f"<head of {self.method!r}>"
 
     @property
@@ -144,16 +144,16 @@ class RequestHead:
 
     @property
     def is_plain(self) -> bool:
-        """True if the target is a path without control characters; others must not be passed on."""
+        """True if the target is a path without control characters; others are not forwarded."""
         return self.target.startswith(b"/") and not _CONTROL.search(self.target)
 
     def values(self, name: bytes) -> Sequence[bytes]:
-        """Return every value of the field with that lower-case name."""
+        """Return every value of the field with this lowercase name."""
         return self.fields.get(name, ())
 
 
 class ResponseHead(NamedTuple):
-    """An answer up to the empty line; ``length`` None: chunked, -1: until the end."""
+    """The head of an answer; ``length`` None: chunked, -1: until the connection ends."""
 
     status: int
     reason: bytes
@@ -165,15 +165,15 @@ class ResponseHead(NamedTuple):
     lines: Answers
 
     def __repr__(self) -> str:
-        """Without the fields, which may hold tokens."""
+        """Return a text without the fields, which may contain tokens."""
         return f"<head of {self.status}>"
 
 
 def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
     """Return the end of the head in ``buffer``, -1 while it is incomplete; raises Fault.
 
-    ``searched``: the number of bytes that were searched before, with -1 as the answer. They are not
-    searched again, or a head that comes byte by byte would cost the square of its length.
+    ``searched`` is the number of bytes that earlier calls searched without finding the end. They
+    are not searched again; otherwise a head sent byte by byte would cost quadratic time.
     """
     end = buffer.find(b"\r\n\r\n", searched - 3 if searched > 3 else 0)
     if end < 0:
@@ -190,10 +190,10 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
 
 
 def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
-    """Parse the head whose bytes, with the empty line, are ``raw``; raises Fault.
+    """Parse a request head; ``raw`` is its bytes with the empty line. Raises Fault.
 
-    Where nothing is ``passed_on``, HTTP/1.0 needs no Host (RFC 9112 section 3.2): health
-    checks of load balancers send none.
+    If the service forwards nothing (``passed_on``), HTTP/1.0 needs no Host (RFC 9112 section 3.2):
+    health checks of load balancers send none.
     """
     end = raw.find(b"\r\n") + 2
     first, rest = raw[:end], raw[end:]
@@ -213,13 +213,13 @@ def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
 
 
 def _usual(first: bytes) -> RequestLine | None:
-    """Parse an HTTP/1.1 request line with its CRLF, if it is of the form that nearly all have."""
+    """Parse an HTTP/1.1 request line with its CRLF, if it has the form of nearly all requests."""
     start = _USUAL_LINE.fullmatch(first)
     return None if start is None else RequestLine(_METHOD[start[1]], start[2])
 
 
 def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
-    """Parse a head that is not a plain HTTP/1.1 request, or must be refused; raises Fault."""
+    """Parse a head that is not a plain HTTP/1.1 request, or reject it; raises Fault."""
     line, _, rest = raw.partition(b"\r\n")
     start = _REQUEST_LINE.fullmatch(line)
     if start is None:
@@ -232,13 +232,13 @@ def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
 
 
 def _require_agreement(agrees: bool) -> None:
-    """Refuse what llhttp reads differently."""
+    """Raise Fault if llhttp parses the head differently."""
     if not agrees:
         raise Fault("second opinion")
 
 
 def _block(raw: bytes, minor: int, passed_on: bool) -> FieldBlock:
-    """Parse the fields whose bytes, with the empty line, are ``raw``; raises Fault."""
+    """Parse the header fields; ``raw`` is their bytes with the empty line. Raises Fault."""
     headers, fields = _fields(raw[:-2])
     hosts = fields.get(b"host", ())
     if (hosts or minor == 1 or passed_on) and not _is_one_host(hosts):
@@ -257,9 +257,9 @@ def _block(raw: bytes, minor: int, passed_on: bool) -> FieldBlock:
 
 
 def origin_form(target: bytes) -> bytes:
-    """Return the path and query of a target, also from a whole URL.
+    """Return the path and query of a target, which may also be a whole URL.
 
-    RFC 9112 section 3.2.2. Raises Fault where there is none, or a control character.
+    RFC 9112 section 3.2.2. Raises Fault if the target has no path or has a control character.
     """
     url = _ABSOLUTE.match(target)
     if url is not None and _HOST.fullmatch(url[1]):
@@ -312,7 +312,7 @@ _ANSWERS: tuple[HeadCache[ResponseHead], ...] = (HeadCache(), HeadCache())  # to
 
 
 def _fields(raw: bytes) -> tuple[tuple[Header, ...], Fields]:
-    """Parse header lines, each with its CRLF; return them in order, and by name."""
+    """Parse header lines, each with its CRLF; return the fields in order and also by name."""
     headers: list[Header] = []
     fields: Fields = {}
     left = len(raw)

@@ -1,4 +1,4 @@
-"""The address of a client, direct or as forwarded by our own proxy."""
+"""The address of a client, either direct or as forwarded by our own proxy."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from svcserver.kernel.secrets import Secret
 
 
 def peer_of(addr: Any) -> str:
-    """Return the client's address as text; an IPv4 address stays one on an IPv6 socket."""
+    """Return the client's address; an IPv4 address keeps its form even on an IPv6 socket."""
     host = str(getattr(addr, "host", "") or "")
     return host[7:] if host.lower().startswith("::ffff:") and "." in host else host
 
 
 def forwarded_for(peer: str, forwarded: Sequence[str]) -> str:
-    """Return the right-most entry of X-Forwarded-For, trusted from loopback only; else "".
+    """Return the last entry of X-Forwarded-For if the caller is on loopback, else "".
 
-    Our own proxy wrote that entry; anybody can send those before it.
+    Our own proxy wrote the last entry; anybody can send the entries before it.
     """
     if not forwarded or not is_loopback(peer):
         return ""

@@ -1,8 +1,8 @@
-"""Small writes leave at once, without a round through the reactor.
+"""Small writes that are sent immediately, without waiting for the reactor's poller.
 
-Twisted sends when the poller says that the socket takes bytes, which costs two calls to the
-poller and a turn of the loop for every answer. A socket with nothing waiting nearly always
-takes a small one at once; whatever it does not take goes the ordinary way, errors too.
+Twisted sends when the poller reports that the socket is writable. This costs two calls to the
+poller and one turn of the event loop for every answer. A socket with nothing buffered nearly
+always accepts a small write immediately. Twisted handles any remaining bytes and all errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SMALL = 8 * 1024  # bytes; larger ones are better gathered by the transport
 
 
 def send(transport: Any, data: bytes, at_most: int = SMALL) -> None:
-    """Write to the transport, at once where that is possible; never calls back."""
+    """Write to the transport, immediately if possible; never calls back into the caller."""
     if (
         len(data) <= at_most
         and isinstance(transport, Connection)

@@ -10,7 +10,7 @@ from attrs import define, field
 
 @define
 class _Collector:
-    """The callbacks of llhttp, which collect what it parsed."""
+    """The llhttp callbacks that collect the parsed parts."""
 
     target: bytes = b""
     count: int = 0
@@ -27,7 +27,7 @@ class _Collector:
 
 
 def head_agrees(raw: bytes, method: bytes, target: bytes, count: int) -> bool:
-    """Return whether llhttp parses the same method, target and number of fields from a head."""
+    """Return whether llhttp finds the same method, target and number of fields in a head."""
     collector = _Collector()
     parser = httptools.HttpRequestParser(collector)
     try:
@@ -43,9 +43,9 @@ def head_agrees(raw: bytes, method: bytes, target: bytes, count: int) -> bool:
 
 
 class _LineReader:
-    """A parser for one request line after another; replaced after each line that it refuses.
+    """A parser for one request line after another; replaced after each line that it rejects.
 
-    Each is a whole message without fields, so that no state of the previous one is left.
+    Each line is parsed as a whole message without fields, so no state of the previous line is left.
     """
 
     __slots__ = ("_events", "_parser", "on_message_complete", "on_url")
@@ -60,7 +60,7 @@ class _LineReader:
         self._parser = httptools.HttpRequestParser(self)
 
     def agrees(self, line: bytes, method: bytes, target: bytes) -> bool:
-        """Return whether llhttp parses the same from an HTTP/1.1 ``line`` with its CRLF."""
+        """Return whether llhttp finds the same method and target in an HTTP/1.1 ``line``."""
         parser, events = self._parser, self._events
         try:
             parser.feed_data(line + b"\r\n")

@@ -1,1 +1,1 @@
-"""On each player's PC: plain HTTP from the game to pinned TLS."""
+"""The relay on each player's PC, which turns the game's plain HTTP into pinned TLS."""

@@ -1,4 +1,4 @@
-"""Checks, blocking, that the server presents the pinned certificate (``svc-relay --check``)."""
+"""The blocking check that the server presents the pinned certificate (``svc-relay --check``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from svcserver.relay.relaying import Target
 
 
 def presented(target: Target, timeout_s: float) -> str:
-    """Return the SHA-256 of the certificate of ``target``; raises OSError without TLS."""
+    """Return the SHA-256 of ``target``'s certificate; raises OSError if TLS fails."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
@@ -26,7 +26,7 @@ def presented(target: Target, timeout_s: float) -> str:
 
 
 def verdict(target: Target, timeout_s: float) -> tuple[bool, str]:
-    """Return whether the pin matches, and a sentence for the player."""
+    """Return whether the certificate matches the pin, and a sentence for the player."""
     address = f"{target.host}:{target.port}"
     try:
         fingerprint = presented(target, timeout_s)

@@ -1,4 +1,4 @@
-"""The relay's policy for the proxy core: the guard, its upstream, the log line."""
+"""The relay's policy for the proxy core: which requests it accepts, its upstream, the log line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _bad_request(reason: str) -> Refuse:
 
 
 def of_fields(headers: Sequence[Header], upgrade: bytes) -> Refuse | None:
-    """Return the refusal of a request for its fields, or None."""
+    """Return the refusal that a request's header fields cause, or None."""
     hosts, origins, fetched = _tell_tales(headers)
     if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
         return _forbidden("host")
@@ -52,7 +52,7 @@ def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool)
 
 
 def _tell_tales(headers: Sequence[Header]) -> tuple[list[bytes], list[bytes], bool]:
-    """Return every Host, every Origin, and whether there is a Sec-Fetch header of a browser."""
+    """Return all Host values, all Origin values, and whether a Sec-Fetch header exists."""
     hosts: list[bytes] = []
     origins: list[bytes] = []
     fetched = False
@@ -73,21 +73,21 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 
 @define(eq=False)
 class FieldNotes:
-    """The relay's notes about a request's fields, once for all requests with the same."""
+    """The relay's cached facts about header fields, shared by requests with equal fields."""
 
     refuse: Refuse | None
 
 
 @define(eq=False)
 class LineNotes:
-    """The same notes about a request's line."""
+    """The relay's cached facts about a request line."""
 
     plain: bool  # the target is a path that may be passed on
     shown: str  # method and target, for the log
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
-    """Return the notes about this head's parts, made now if there are none."""
+    """Return the cached facts about a head's fields and line; compute missing ones."""
     fields, line = head.block.noted, head.line.noted
     if type(fields) is not FieldNotes:  # in a simulation the gateway has notes there, too
         fields = head.block.noted = FieldNotes(of_fields(head.headers, head.upgrade))
@@ -98,13 +98,13 @@ def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
 
 
 def logged(text: str) -> None:
-    """Write a request's line by the logger: for programs that run a relay beside other things."""
+    """Write a request's log line with the logger, for programs that embed a relay."""
     log.info("{text}", text=text)
 
 
 @define(eq=False, slots=False)
 class Relay:
-    """The relay's ``ProxyPolicy``: passes the game's requests to the gateway unchanged."""
+    """The relay's ``ProxyPolicy``, which forwards the game's requests to the gateway unchanged."""
 
     upstream: Any
     limits: Limits = LIMITS

@@ -1,4 +1,4 @@
-"""The relay as a service, for ``svc-relay`` and for programs that run it in their process.
+"""The relay as a Twisted service, for ``svc-relay`` and for programs that embed a relay.
 
 relay = RelayService(reactor, Target("203.0.113.10", 443, fingerprint), bind="127.1.2.3")
 relay.startService()
@@ -30,14 +30,14 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 class PortBusy(Exception):
-    """Another program holds the relay's port; ``code`` is for machines."""
+    """Another program uses the relay's port; ``code`` is the error code."""
 
     code = "port_busy"
 
 
 @frozen
 class Target:
-    """The gateway to forward to, and its certificate's SHA-256; a second one during a renewal."""
+    """The gateway and its certificate's SHA-256; a renewal adds a second SHA-256."""
 
     host: str
     port: int
@@ -57,7 +57,7 @@ def make_pool(
     bind: str | None = None,
     connect_timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> Pool:
-    """Return pinned connections to ``target``; outgoing ones come from the address ``bind``."""
+    """Return a pool of pinned connections to ``target`` from the local address ``bind``."""
     connect = pinned(
         reactor,
         target.host,
@@ -89,7 +89,7 @@ def _report_once(failure: Any, reported: set[str]) -> Any:
 
 @define(eq=False, slots=False)
 class RelayService(Service):
-    """Listens on ``host:port`` (0: any free port, then in ``port``), forwards to ``target``."""
+    """The relay on ``host:port`` to ``target``; with port 0 it sets ``port`` to a free one."""
 
     reactor: Any
     target: Target
@@ -116,7 +116,7 @@ class RelayService(Service):
         self.factory.sweeps.append(self.pool.sweep)
 
     def startService(self) -> None:
-        """Listen on loopback; raises PortBusy where another program does."""
+        """Listen on loopback; raises PortBusy if another program uses the port."""
         Service.startService(self)
         try:
             self._listening = self.reactor.listenTCP(

@@ -29,7 +29,7 @@ _SHORT_SPACE = SPACE.removeprefix("svcserver.")
 
 
 class Options(ServiceOptions):
-    """The command line; an invite given here wins over the environment's."""
+    """The command line; an invite given here overrides the one in the environment."""
 
     name, shape = NAME, Settings
     settings: Settings
@@ -47,7 +47,7 @@ class Options(ServiceOptions):
     )
 
     def check(self) -> list[str]:
-        """Determine the target; with ``--check`` try it, print the result and exit."""
+        """Determine the target; with ``--check``, test the target, print the result and exit."""
         self.target = target_of(self.settings, self["invite"])
         if self["check"]:
             good, line = verdict(self.target, self.settings.connect_timeout_s)
@@ -58,7 +58,7 @@ class Options(ServiceOptions):
 
 @define(eq=False, slots=False)
 class Guarded(Service):
-    """Runs a RelayService; a port that is taken ends the start with one line."""
+    """The service of a RelayService; if the port is taken, it exits with a one-line message."""
 
     relay: RelayService
 
@@ -78,7 +78,7 @@ class Guarded(Service):
 
 
 def say(lines: LogLines, text: str) -> None:
-    """Write a request's line directly: an event of the logger would cost as much as the request."""
+    """Write a request's log line directly; a logger event would cost as much as the request."""
     if not lines.shows(LogLevel.info):
         return
     if lines.as_json:

@@ -24,7 +24,7 @@ def own_port(text: str) -> int:
 
 
 def host(text: str) -> str:
-    """Read an IPv4 address or a DNS name, as an invite has it."""
+    """Read an IPv4 address or a DNS name, in the form that an invite uses."""
     name = text.strip().lower()
     if not invite.is_host(name):
         raise ValueError("must be an IPv4 address or a DNS name, without scheme and port")
@@ -32,20 +32,20 @@ def host(text: str) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """Read a certificate's SHA-256 in 64 lower-case hex characters; raises ValueError."""
+    """Read a certificate's SHA-256 as 64 lowercase hex digits; raises ValueError."""
     if not _HEX.match(text.strip()):
         raise ValueError("must be 64 lower-case hex characters, as svcctl cert fingerprint prints")
     return text.strip()
 
 
 def milliseconds(text: str) -> float:
-    """Read 1000 to 60000 milliseconds; return seconds."""
+    """Read a time from 1000 to 60000 milliseconds; return seconds."""
     return float(whole(1000, 60_000)(text)) / 1000
 
 
 @frozen
 class Settings:
-    """The environment variables, one line each."""
+    """The relay's environment variables, one line each."""
 
     port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)
     invite: Secret | None = env("SVC_RELAY_INVITE", secret, default=None)
@@ -58,9 +58,9 @@ class Settings:
 
 
 def target_of(settings: Settings, argument: str | None) -> Target:
-    """Return the target of the three overrides, else of the invite; raises BadSetting.
+    """Return the target from the three override settings, else from the invite; raises BadSetting.
 
-    ``argument`` is the invite of the command line. Its code is a secret and is not kept.
+    ``argument`` is the invite from the command line. Its invite code is a secret and is not stored.
     """
     three = (settings.host, settings.gateway_port, settings.fingerprint)
     if any(three):
