@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from pathlib import Path
+from sys import getsizeof
 from threading import Event, Lock
 
 from attrs import define, field, frozen
@@ -25,7 +26,7 @@ from svcserver.content import manifest as manifests
 from svcserver.content.manifest import BadManifest, Manifest, ManifestEntry
 from svcserver.content.paths import is_clean
 from svcserver.kernel import json
-from svcserver.kernel.game_paths import MOST_FILES, is_safe, same_place
+from svcserver.kernel.game_paths import LARGEST_PATHS, MOST_FILES, is_safe, same_place
 
 CHUNK = 1 << 20  # bytes read at a time
 SAVE_EVERY = 256 * 1024 * 1024  # bytes hashed between two saves of the partial file
@@ -113,6 +114,8 @@ def build_manifest(
         raise BuildFailed(f"{folder} holds no files; name the game's folder")
     if len(files) > MOST_FILES:
         raise BuildFailed(f"{folder} holds more than {MOST_FILES:,} files; name the game's folder")
+    if sum(getsizeof(file.path) for file in files) > LARGEST_PATHS:
+        raise BuildFailed(f"the names below {folder} are too long; shorten them")
     if path := same_place(file.path for file in files):
         raise BuildFailed(f"two files need the name {path!r} on Windows; rename one of them")
     finished = _load_partial(_partial(output), build)

@@ -14,6 +14,7 @@ from svcserver.kernel.foreign_text import is_plain
 
 MOST_FILES = 200_000
 LONGEST_LIST = 64 * 1024 * 1024  # bytes
+LARGEST_PATHS = LONGEST_LIST  # bytes in memory; an emoji makes its path four times as large
 LARGEST = 2**50  # bytes of a file
 OWN_FOLDER = ".svc-launcher"  # the launcher's folder inside the game's
 _UNSAFE = re.compile(r'[:*?"<>|\\]')
@@ -43,8 +44,8 @@ def same_place(paths: Iterable[str]) -> str:
     content directly follows a file with the folder's name. A set of all folders could take
     gigabytes: paths may be deep.
     """
-    places = sorted(path.lower().replace("/", "\0") for path in paths)
+    places = sorted(path.lower().replace("/", "\0").encode() for path in paths)
     for before, after in pairwise(places):
-        if before == after or after.startswith(before + "\0"):
-            return before.replace("\0", "/")
+        if before == after or after.startswith(before + b"\0"):
+            return before.replace(b"\0", b"/").decode()
     return ""

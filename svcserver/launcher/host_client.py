@@ -227,20 +227,18 @@ class _WholeReply:
     status: int = 0
     headers: Mapping[str, str] = field(factory=dict)
     request: HostRequest | None = None
-    _parts: list[bytes] = field(factory=list)
-    _size: int = 0
+    _body: bytearray = field(factory=bytearray)
 
     def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
         self.request, self.status, self.headers = answer, status, headers
 
     def piece(self, data: bytes) -> None:
-        self._size += len(data)
-        self._parts.append(data)
-        if self._size > self.limit and self.request is not None:
+        self._body += data
+        if len(self._body) > self.limit and self.request is not None:
             self.request.give_up(NoReply("answer"))
 
     def reply(self) -> Reply:
-        return Reply(self.status, self.headers, b"".join(self._parts))
+        return Reply(self.status, self.headers, bytes(self._body))
 
 
 @define

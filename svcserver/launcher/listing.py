@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from sys import getsizeof
 
 from attrs import field, frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.foreign_text import plain
-from svcserver.kernel.game_paths import LARGEST, MOST_FILES, is_safe, same_place
+from svcserver.kernel.game_paths import LARGEST, LARGEST_PATHS, MOST_FILES, is_safe, same_place
 
 LONGEST_BUILD = 64  # characters of a version's name
+LONGEST_ENTRY = 16 * 1024  # bytes of a file's JSON object, with escapes in its path
+LONGEST_REST = 64 * 1024  # bytes of the JSON before the files, and after them
+_FILES = re.compile(rb'"files"\s*:\s*\[')
+_NO_FILES = re.compile(rb"\s*(\])")
+_ENTRY = re.compile(  # an object without another one or a list in it, and what follows
+    rb'\s*(\{(?>[^"{}\[\]]+|"(?>[^"\\]+|\\.)*")*+\})\s*([,\]])', re.DOTALL
+)
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
@@ -43,25 +50,60 @@ class Listing:
 
 
 def read_listing(text: bytes) -> Listing:
-    """Parse the list in a reply; raise BadListing."""
+    """Parse the list in a reply; raise BadListing.
+
+    The files are parsed one by one, because the objects of a whole hostile list take thirty times
+    its memory.
+    """
+    opening = _FILES.search(text, 0, LONGEST_REST)
+    if opening is None:
+        raise BadListing("it has no list of files")
+    files, end = _read_files(text, opening.end())
+    if len(text) - end > LONGEST_REST:
+        raise BadListing("it has too much beside the files")
     try:
-        value = json.parse(text)
+        value = json.parse(text[: opening.end()] + text[end:])
     except json.BadJson:
         raise BadListing("it is not JSON") from None
-    raw = value.get("files") if isinstance(value, dict) else None
-    if not isinstance(raw, list) or len(raw) > MOST_FILES:
+    if not isinstance(value, dict) or value.get("files") != []:
         raise BadListing("it has no list of files")
-    files = tuple(_file(entry) for entry in raw)
     if same_place(entry.path for entry in files):
         raise BadListing("two of its files need the same place")
     build, program = value.get("build"), value.get("program")
-    if not any(entry.path == program for entry in files):
-        program = ""  # only a verified file of the game is started
-    return Listing(plain(build[:LONGEST_BUILD]) if isinstance(build, str) else "", files, program)
+    listed = any(entry.path == program for entry in files)
+    return Listing(
+        plain(build[:LONGEST_BUILD]) if isinstance(build, str) else "",
+        tuple(files),
+        str(program) if listed else "",  # only a verified file of the game is started
+    )
 
 
-def _file(entry: Any) -> GameFile:
-    fields = entry if isinstance(entry, dict) else {}
+def _read_files(text: bytes, at: int) -> tuple[list[GameFile], int]:
+    """Return the files of the JSON array whose content begins at ``at``, and where it ends."""
+    files: list[GameFile] = []
+    size_of_paths = 0
+    if empty := _NO_FILES.match(text, at):
+        return files, empty.start(1)
+    while len(files) < MOST_FILES:
+        entry = _ENTRY.match(text, at, at + LONGEST_ENTRY)
+        if entry is None:
+            raise BadListing("it has a file that cannot be read")
+        file = _file(entry[1])
+        files.append(file)
+        size_of_paths += getsizeof(file.path)
+        if size_of_paths > LARGEST_PATHS:
+            raise BadListing("its paths are too long")
+        if entry[2] == b"]":
+            return files, entry.start(2)
+        at = entry.end()
+    raise BadListing("it has too many files")
+
+
+def _file(raw: bytes) -> GameFile:
+    try:
+        fields = json.parse(raw)
+    except json.BadJson:
+        raise BadListing("it is not JSON") from None
     path, size, sha256 = fields.get("path"), fields.get("size"), fields.get("sha256")
     if not isinstance(path, str) or not is_safe(path):
         raise BadListing("it has a path that must not be written")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as standard_json
 import tracemalloc
 from pathlib import Path, PureWindowsPath
 from typing import Any
@@ -42,16 +43,77 @@ class ListingTests(SynchronousTestCase):
             with self.assertRaises(BadListing):
                 read_listing(manifest({path: b"" for path in paths}))
 
-    def test_a_list_of_deep_paths_takes_memory_only_for_its_paths(self) -> None:
+    def test_hostile_list_takes_less_memory_than_its_text(self) -> None:
+        size = 2**20
+        empty_file = b'{"path":"a","size":0,"sha256":"%s","x":' % (b"0" * 64)
+        for text in (
+            *(
+                b'{"files":[%s]}' % b",".join([item] * (size // len(item)))
+                for item in (b"[]", b"{}", b"7.5", b'"ab"')
+            ),
+            b'{"files":' + b"[" * size,
+            b'{"files":[' + b" " * size,
+            b'{"files":[{%s}]}' % b",".join(b'"%d":{}' % number for number in range(size // 10)),
+            b'{"files":[' + empty_file + b'"' + b"\\" * size + b'"}]}',
+            b'{"files":[],"x":[%s]}' % b",".join([b"[]"] * size),
+            b'{"x":[%s],"files":[]}' % b",".join([b"[]"] * size),
+            json.dump({"files": [], "build": "b" * size}),
+        ):
+            with self.subTest(text=text[:30]):
+                self.assertLess(self.memory_of(text), size)
+                self.assertRaises(BadListing, read_listing, text)
+
+    def test_valid_list_takes_three_times_its_text_at_most(self) -> None:
         deep = "/".join("d" * 250)
-        text = manifest({f"{number}/{deep}": b"" for number in range(500)})
+        for paths in (
+            [f"{number:x}" for number in range(10_000)],
+            [f"{number}/{deep}" for number in range(500)],
+        ):
+            text = manifest({path: b"" for path in paths})
+            self.assertLess(self.memory_of(text), 3 * len(text))
+
+    def memory_of(self, text: bytes) -> int:
+        """Return the most bytes that reading ``text`` takes, beside the text."""
         tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        read_listing(text)
-        self.assertLess(tracemalloc.get_traced_memory()[1], 20 * len(text))
+        try:
+            read_listing(text)
+        except BadListing:
+            pass
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        return peak
+
+    def test_files_are_read_in_any_spelling_of_json(self) -> None:
+        entry = {"path": 'a{"x"]}/\u00e9[1]', "size": 3, "sha256": "0" * 64, "more": 'a"}\\'}
+        entry["path"] = entry["path"].replace('"', "'")
+        value = {"program": "b", "files": [entry, {**entry, "path": "b"}], "build": "1"}
+        for text in (
+            json.dump(value),
+            standard_json.dumps(value).encode(),
+            standard_json.dumps(value, indent=4).replace("\n", "\r\n").encode(),
+        ):
+            listing = read_listing(text)
+            self.assertEqual([file.path for file in listing.files], [entry["path"], "b"])
+            self.assertEqual((listing.build, listing.program), ("1", "b"))
+        self.assertEqual(read_listing(b'{"files" : [ ] }').files, ())
+
+    def test_list_is_valid_json_as_a_whole(self) -> None:
+        good = manifest({"a": b"", "b": b""})
+        for bad in (
+            good[:-1],
+            good + b"}",
+            b"[" + good + b"]",
+            good.replace(b'"files"', b'"x":{"files"') + b"}",
+            good.replace(b"},{", b"},,{"),
+            good.replace(b"},{", b"} {"),
+            good.replace(b"}]", b"},]"),
+        ):
+            with self.subTest(text=bad), self.assertRaises(BadListing):
+                read_listing(bad)
 
     def test_version_name_is_limited(self) -> None:
-        data = {"files": [], "build": "b" * 10**6}
+        data = {"files": [], "build": "b" * 10**4}
         self.assertEqual(len(read_listing(json.dump(data)).build), LONGEST_BUILD)
 
     def test_only_a_file_of_the_list_is_the_program(self) -> None:
