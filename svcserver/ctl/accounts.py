@@ -175,7 +175,7 @@ def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
 @host_command(gameserver_key, "revoke", reason=True)
 @click.argument("key")
 def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
-    """Revoke a key; its game servers can no longer write."""
+    """Revoke a key; its game servers can no longer save."""
 
     def act(tx: Connection, _: Trace) -> None:
         if not drop_game_server_key(tx, key):

@@ -44,7 +44,7 @@ def alerts() -> None:
 
 @host_command(alerts, "list")
 def show(host: Host, out: Out) -> None:
-    """List the channels with form, topics and quiet hours."""
+    """List the channels with type, topics and quiet hours."""
     channels, wrong = read_channels(host.need_folder())
     rows = []
     for entry in channels:
@@ -93,10 +93,10 @@ def add(
     more: tuple[str, ...],
     reason: str,
 ) -> None:
-    """Add a channel as the file alert-NAME.env.
+    """Add a channel; its settings are in alert-NAME.env.
 
-    The page "Alerts" lists the settings. Pass secrets (a webhook's URL, a TOKEN) in FILE or on the
-    standard input: every user of the machine can see the command line.
+    The page "Alerts" of the manual lists the settings. Pass secrets (a webhook's URL, a TOKEN) in
+    FILE or on the standard input, because every user of the machine can see the command line.
     """
     from svcserver.ctl.noting import noted  # as below
 
@@ -106,7 +106,8 @@ def add(
         names = parse_env_file("\n".join(lines)).keys()
         if "URL" not in names:
             fail(
-                "The URL is missing. Give --from FILE with a line URL=..., or --from - and type it."
+                "The URL is missing. Use --from FILE, where FILE has a line URL=...,"
+                " or use --from - and type that line."
             )
         is_signed = form != MAIL and names.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
         ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []

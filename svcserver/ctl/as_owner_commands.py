@@ -107,8 +107,8 @@ def mute(reply: Reply, arguments: Arguments) -> str:
 
 @_sanction("unmute")
 def unmute(reply: Reply, _: Arguments) -> str:
-    """Let a muted account write again."""
-    return f"{reply['Username']} may write again"
+    """Let a muted account chat again."""
+    return f"{reply['Username']} may chat again"
 
 
 @_sanction("kick")
@@ -136,7 +136,7 @@ def _about_account(route: str, body: type[Any], argument: str, **more: Any) -> A
 
 @_about_account("RenameUser", RenameWish, "new_username", fixed={"username": None})
 def rename(reply: Reply, _: Arguments) -> str:
-    """Rename an account and its characters."""
+    """Rename an account; its characters take the same name."""
     return f"{reply['OldUsername']} is now {reply['Username']}"
 
 
@@ -166,9 +166,9 @@ def revoke(reply: Reply, arguments: Arguments) -> str:
     "SeedProgression", SeedWish, "mode", types={"mode": click.Choice(["fresh", "grandfather"])}
 )
 def seed(reply: Reply, arguments: Arguments) -> str:
-    """Reset all progress of an account, or complete it.
+    """Overwrite all progress of an account.
 
-    "fresh" starts every track from zero, "grandfather" completes every track.
+    "fresh" sets every track to zero; "grandfather" finishes every track.
     """
     return (
         f"{len(reply['Tracks'])} tracks of {arguments['user_id']['name']} written ({reply['Mode']})"
@@ -190,7 +190,7 @@ def merge_notes(reply: Reply, _: Arguments) -> str:
 @host_command(account, "show")
 @click.argument("name")
 def show(host: Host, out: Out, name: str) -> None:
-    """Show all that staff can see of an account."""
+    """Show everything that staff can see about an account."""
     person = _person(owner_of(host), name)
     out.data(person)
     out.text(*(f"{key:<15}{value}" for key, value in person.items() if value is not None))
@@ -210,7 +210,7 @@ def _announce(_: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply
     AnnouncementWish,
     {"text": "TEXT"},
     helps={
-        "restart_in": "Count down to a restart, like 10m.",
+        "restart_in": "Announce a restart after this time, like 10m; it does not restart the host.",
         "for_": "How long to show it, like 2h. Default: 1h.",
     },
     more=[click.option("--clear", is_flag=True, help="End the current announcement.")],
@@ -243,7 +243,7 @@ def announce(reply: Reply, arguments: Arguments) -> list[str]:
 def registration(reply: Reply, _: Arguments) -> str:
     """Show or set who may register.
 
-    MODE applies until the metagame restarts.
+    The new mode applies until the metagame restarts. "none" closes registration.
     """
     return f"registration is {reply.get('RegistrationMode', 'not set')}"
 
@@ -346,7 +346,10 @@ def start(reply: Reply, arguments: Arguments) -> str:
 
 @_on_game_server("stop")
 def stop(_: Reply, arguments: Arguments) -> str:
-    """Stop a game server, named by id, id prefix or kind."""
+    """Stop a game server.
+
+    SERVER is its id, the start of its id, or its kind.
+    """
     return f"{arguments['id']['kind']} {arguments['id']['id']} has ended"
 
 

@@ -52,12 +52,14 @@ _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUN
 
 @host_command(None, "bundle")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--lines", type=click.IntRange(0, 10_000), default=2000, help="Lines of the log.")
+@click.option(
+    "--lines", type=click.IntRange(0, 10_000), default=2000, help="Number of log lines to include."
+)
 def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
     """Collect diagnostics into one file without secrets.
 
-    FILE is a tar.gz with the doctor's findings, versions, settings, logs and figures. It holds
-    names and addresses of players: send it only to people you trust.
+    FILE is a tar.gz with the output of svcctl doctor, versions, settings, logs and measurements. It
+    contains names and addresses of players: send it only to people you trust.
     """
     folder = host.need_folder("*.env")
     target = file or Path(time.strftime("svc-bundle-%Y%m%d-%H%M%S.tar.gz"))

@@ -43,9 +43,11 @@ def cert() -> None:
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Default: the host's folder.",
+    help="Folder for the certificate. Default: the host's folder.",
 )
-@click.option("--force", is_flag=True, help="Replace the current one; all invites break.")
+@click.option(
+    "--force", is_flag=True, help="Replace the current certificate; all invites stop working."
+)
 def make(
     host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool, reason: str
 ) -> None:
@@ -105,7 +107,7 @@ def switch(host: Host, out: Out, reason: str) -> None:
 @host_command(cert, "fingerprint")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 def show(host: Host, out: Out, file: Path | None) -> None:
-    """Print the SHA-256 that invites carry.
+    """Print the certificate's SHA-256, as in invites.
 
     FILE defaults to the host's GATEWAY_CERT.
     """

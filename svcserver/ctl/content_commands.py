@@ -32,13 +32,13 @@ def content() -> None:
 
 
 @host_command(content, "manifest")
-@click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
-@click.option("--build", default=BUILD, help="The game's build, shown to launchers.")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option("--build", default=BUILD, help="The game's build number, displayed in the launcher.")
 @click.option("--out", "output", type=click.Path(path_type=Path), help="The manifest file.")
 def manifest(host: Host, out: Out, folder: Path | None, build: str, output: Path | None) -> None:
     """Hash the files in DIR and write the manifest.
 
-    DIR defaults to CONTENT_GAME_DIR.
+    The default for DIR is the setting CONTENT_GAME_DIR.
     """
     game, target = places(host, folder, output)
     try:
@@ -52,12 +52,12 @@ def manifest(host: Host, out: Out, folder: Path | None, build: str, output: Path
 
 
 @host_command(content, "verify")
-@click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option("--manifest", "listed", type=click.Path(path_type=Path), help="The manifest file.")
 def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> None:
     """Compare the files in DIR with the manifest.
 
-    DIR defaults to CONTENT_GAME_DIR.
+    The default for DIR is the setting CONTENT_GAME_DIR.
     """
     game, source = places(host, folder, listed)
     try:
@@ -79,12 +79,12 @@ def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> No
 
 
 @host_command(content, "launcher")
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path), default=BUILT)
+@click.argument("file", metavar="[FILE]", type=click.Path(path_type=Path), default=BUILT)
 def launcher(host: Host, out: Out, file: Path) -> None:
     """Offer the launcher FILE for download.
 
-    Players download it with its checksum. FILE is svc-launcher.pyz of a release; in a clone it
-    defaults to the file that make launcher built.
+    Players download the launcher with its checksum. FILE is svc-launcher.pyz from a release. In a
+    Git clone, the default is the file built by "make launcher".
     """
     if not file.is_file():
         fail(f"{file} is not there; {how(host.folder)}")

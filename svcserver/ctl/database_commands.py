@@ -104,7 +104,7 @@ def migrate_restored(url: URL) -> None:
 def check(host: Host, out: Out) -> None:
     """Check every page and reference of the database.
 
-    Fail if any fault is found.
+    The exit code is not 0 if a fault is found.
     """
     url = database.url_of(host)
     faults = sqlite_faults(database.file_of(url))
@@ -185,7 +185,7 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
     """Copy a snapshot of the database into a new file and check the copy."""
     with noted(host, "backup", target.name, reason=reason), stoppable():
         if target.exists():
-            fail(f"{target} exists already; choose another name")
+            fail(f"{target} already exists; choose another name")
         url = database.url_of(host)
         fresh = target.with_name(target.name + ".new")
         try:
@@ -197,7 +197,10 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
                 copy_sqlite(database.existing_file(file), fresh)
                 make_one_file(fresh)
                 if faults := sqlite_faults(fresh):
-                    fail(f"the copy is damaged: {faults[0]}; run svcctl db check")
+                    fail(
+                        f"the backup just made is damaged: {faults[0]};"
+                        " check the database with svcctl db check"
+                    )
             fresh.rename(target)
         except OSError as why:
             fail(f"{target} cannot be written: {why.strerror}")
@@ -211,11 +214,11 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--stop", is_flag=True, help="Stop a running host first.")
 def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None:
-    """Replace the database by the backup FILE.
+    """Replace the database with the backup FILE.
 
-    The host must be stopped, or give --stop. The previous database is kept: SQLite's beside its
-    file, as svc.db.before-restore-DATE-TIME, PostgreSQL's in the host's folder, as
-    before-restore-DATE-TIME.dump. This command can restore it.
+    Stop the host first, or use --stop. The previous database is kept. SQLite: next to the database
+    file, as svc.db.before-restore-DATE-TIME. PostgreSQL: in the host's folder, as
+    before-restore-DATE-TIME.dump. This command can restore the previous database, too.
     """
     with noted(host, "restore", source.name, reason=reason), stoppable():
         url = database.url_of(host)
@@ -226,7 +229,7 @@ def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None
             running.refuse_running(host, url)
         if file is not None:
             if faults := sqlite_faults(source):
-                fail(f"{source} is no sound backup ({faults[0]}); the database was not changed")
+                fail(f"{source} is not a valid backup ({faults[0]}); the database was not changed")
             if not _has_accounts(source):
                 fail(f"{source} is no backup of a host; the database was not changed")
             if has_foreign_code(source):
@@ -253,7 +256,7 @@ def put_back(source: Path, file: Path) -> Path | None:
     if file.exists():
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
         if previous.exists():
-            fail(f"{previous} exists already; wait a second and try again")
+            fail(f"nothing was restored: {previous} already exists; try again in a second")
         os.close(os.open(previous, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         copy_sqlite(file, previous)
         make_one_file(previous)

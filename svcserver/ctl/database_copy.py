@@ -108,7 +108,10 @@ def _fill(old: Connection, before: _Known, new: Connection, after: _Known) -> di
     targets = {table.name: table for table in after.tables}
     unknown = [table.name for table in before.tables if table.name not in targets]
     if unknown:
-        fail(f"SOURCE has the unknown table {unknown[0]}. Nothing was copied; remove it first.")
+        fail(
+            f"SOURCE has a table that this version does not know: {unknown[0]}. Nothing was copied."
+            " Drop the table from SOURCE if you do not need it, and run the command again."
+        )
     sources = {table.name: table for table in before.tables}
     counts = {}
     for table in after.tables:  # referenced tables come first
@@ -125,7 +128,10 @@ def _rows(old: Connection, source: Table, new: Connection, target: Table) -> int
         new.execute(insert(target), [dict(row) for row in part])
     expected, count = _count(old, source), _count(new, target)
     if expected != count:
-        fail(f"{target.name} has {count} rows instead of {expected}; nothing was copied")
+        fail(
+            f"the copy of {target.name} has {count} rows instead of {expected}, so the copy was"
+            " undone. Stop the host and run the command again."
+        )
     return count
 
 

@@ -32,7 +32,11 @@ STOPPED = PlayFailed("stack", "stopped before the session ended")
 
 @click.command("demo")
 @click.option("--config", metavar="DIR", default=FOLDER, help="The demo host's folder.")
-@click.option("--once", is_flag=True, help="Stop after the session; exit with 0 on success.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Stop when the simulated players have finished; exit with 0 on success.",
+)
 @session_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @as_owner_of_its_folder

@@ -16,11 +16,15 @@ from svcserver.relay.settings import target_of
 
 @click.group()
 def relay() -> None:
-    """Check a player's relay."""
+    """Check a relay's connection to the gateway."""
 
 
 @host_command(relay, "check")
-@click.option("--invite", metavar="STRING|FILE", help="The invite. Default: the relay's settings.")
+@click.option(
+    "--invite",
+    metavar="STRING|FILE",
+    help="The join string to test, or a file with it. Default: the relay's settings.",
+)
 def check(host: Host, out: Out, invite: str | None) -> None:
     """Connect to the gateway and check its certificate."""
     settings = host.settings("relay", RelaySettings) if invite is None else RelaySettings()

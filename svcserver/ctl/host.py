@@ -176,7 +176,11 @@ REASON = click.Option(
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
 HOST_OPTIONS = (
     click.Option(["--config"], metavar="DIR", help="The host's folder, made by svcctl init."),
-    click.Option(["--env-file"], metavar="FILE", help="An env file of one component."),
+    click.Option(
+        ["--env-file"],
+        metavar="FILE",
+        help="Instead of --config: read the settings of one service from its env file.",
+    ),
     AS_JSON,
 )
 

@@ -41,7 +41,12 @@ FIRST_NO_PORT = 65_536
     metavar="A",
     help="Make a private host on this IPv4 address. Default: the overlay network's.",
 )
-@click.option("--workers", type=click.IntRange(1, MOST), default=1, help="Number of metagames.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, MOST),
+    default=1,
+    help="Number of metagame processes (the central server).",
+)
 @click.option(
     "--database",
     metavar="URL",
@@ -62,7 +67,7 @@ FIRST_NO_PORT = 65_536
     "--share-database",
     "shared",
     is_flag=True,
-    help="Join the database of another host.",
+    help="Use the existing database of another host.",
 )
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
 @click.option(
@@ -91,8 +96,8 @@ def init(
     through the gateway. Without it the host is private, and players connect over an overlay network
     such as a VPN.
 
-    Pass a URL with a password by its environment variable, because every user can see the command
-    line.
+    If a URL contains a password, set it in the environment variable, because every user on the
+    machine can see the command line.
     """
     out = Out(as_json)
     place = place_of(public_host, private_host)
@@ -156,12 +161,12 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
         if database:
             database_url(database)
     except ValueError as why:
-        fail(f"--database or {DATABASE_VARIABLE}: {why}")
+        fail(f"the database URL in --database or {DATABASE_VARIABLE} is not valid: {why}")
     try:
         if live:
             live_url(live)
     except ValueError as why:
-        fail(f"--live or {LIVE_VARIABLE}: {why}")
+        fail(f"the live-state URL in --live or {LIVE_VARIABLE} is not valid: {why}")
     try:
         check(workers, {"DATABASE_URL": database, "LIVE_URL": live})
     except BadSetting as why:

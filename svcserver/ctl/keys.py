@@ -59,7 +59,7 @@ def keys() -> None:
 
 @host_command(keys, "list")
 def list_keys(host: Host, out: Out) -> None:
-    """Show which key signs and which still verify."""
+    """Show the signing key and the old keys still accepted."""
     _show(out, _PublicKeys.of(host))
 
 
@@ -67,8 +67,8 @@ def list_keys(host: Host, out: Out) -> None:
 def rotate(host: Host, out: Out, reason: str) -> None:
     """Sign with a new key; old tokens stay valid.
 
-    Nobody is logged out. The new key counts from the metagame's next start; a day later, run svcctl
-    keys retire.
+    Nobody is logged out. The metagame uses the new key after its next restart. One day later, run
+    "svcctl keys retire".
     """
     with noted(host, "rotate keys", reason=reason) as trace:
         current = _PublicKeys.of(host)
@@ -99,8 +99,9 @@ def rotate(host: Host, out: Out, reason: str) -> None:
 def retire(host: Host, out: Out, at_once: bool, reason: str) -> None:
     """Remove the keys that no longer sign.
 
-    This works a day after the metagame's first start with the new key, when the old tokens have
-    expired. Use --now for a leaked key: all players must then log in again.
+    Run this at least one day after the metagame was restarted with the new key. Before, the command
+    refuses, because old tokens may still be valid. Use --now if a key was leaked: all players must
+    then log in again.
     """
     with noted(host, "retire keys", reason=reason) as trace:
         current = _PublicKeys.of(host)

@@ -36,7 +36,7 @@ def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]
 
 @host_command(None, "restart", reason=True)
 @click.option(
-    "--rolling", "is_rolling", is_flag=True, help="Restart one after the other, without downtime."
+    "--rolling", "is_rolling", is_flag=True, help="Required: restart one service after the other."
 )
 def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
     """Restart the services without downtime.
@@ -77,9 +77,14 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
 
 
 @host_command(None, "upgrade")
-@click.option("--check", "only_check", is_flag=True, help="Show the migrations and change nothing.")
+@click.option(
+    "--check",
+    "only_check",
+    is_flag=True,
+    help="Required: only show the migrations and change nothing.",
+)
 def upgrade(host: Host, out: Out, only_check: bool) -> None:
-    """Show pending database migrations."""
+    """Show the migrations that svcctl db upgrade would run."""
     if not only_check:
         fail("Give --check. svcctl db upgrade or the metagame's start runs the migrations.")
     engine = database.existing(database.url_of(host))
@@ -106,13 +111,15 @@ PATIENCE_S = 120.0  # for the stack to come back
 START_S = 60.0  # for a metagame that has just been started, and brings its database up to date
 TRY_S = 0.5
 WHY = "The reason, shown to players and in the audit log."
-WAIT = click.option("--wait", is_flag=True, help="Return once it is done.")
+WAIT = click.option(
+    "--wait", is_flag=True, help="Do not return before the wait and any stop or restart are over."
+)
 NOBODY_ONLINE = click.option(
     "--nobody-online",
     "until",
     is_flag=True,
     callback=lambda _, __, is_set: "nobody" if is_set else "no hunt",
-    help="Wait for all players to leave, not only hunts.",
+    help="Wait until no player is online, not just until no hunt is running.",
 )
 
 
@@ -132,13 +139,13 @@ def _once_empty(owner: Owner, act: Callable[[], Reply], arguments: Arguments) ->
     {},
     drain,
     fixed={"on": True, "until": "no hunt"},
-    helps={"then": "What svc-stack does once it is empty.", "reason": WHY},
+    helps={"then": "What svc-stack does when the last hunt has ended.", "reason": WHY},
     types={"then": click.Choice(["stop", "restart"])},
     more=[WAIT, NOBODY_ONLINE],
     send=_once_empty,
 )
 def on(reply: Reply, _: Arguments) -> list[str]:
-    """Refuse new hunts and tell waiting players."""
+    """Refuse new hunts and inform waiting players."""
     return _lines(reply)
 
 
@@ -153,7 +160,8 @@ def on(reply: Reply, _: Arguments) -> list[str]:
 def off(reply: Reply, _: Arguments) -> list[str]:
     """Allow new hunts again.
 
-    Wait up to a minute for a metagame that is starting, as after an upgrade.
+    If the metagame is still starting, for example after an upgrade, the command waits up to a
+    minute.
     """
     return _lines(reply)
 
@@ -176,7 +184,7 @@ def update() -> None:
 @click.option("--reason", default="update", help=WHY)
 @WAIT
 def when_empty(host: Host, out: Out, until: str, reason: str, wait: bool) -> None:
-    """Restart svc-stack once no hunt runs.
+    """Restart svc-stack when no hunt is running.
 
     New hunts are refused until then. svcctl drain off cancels the restart.
     """
@@ -191,7 +199,9 @@ def when_empty(host: Host, out: Out, until: str, reason: str, wait: bool) -> Non
     if wait:
         _until_restarted(owner, folder, before.begun)
     out.data({**state, "restarted": wait})
-    out.text("the stack has been restarted" if wait else "the stack restarts once it is empty")
+    out.text(
+        "the stack has been restarted" if wait else "the stack restarts when no hunt is running"
+    )
     if not wait:
         out.text(*_lines(state))
 

@@ -109,12 +109,15 @@ def moment(at: object) -> str:
 
 
 @host_command(None, "audit")
-@click.option("--actor", default="", help="Only acts of this member of staff.")
-@click.option("--target", default="", help="Only acts on this account.")
-@click.option("--since", default="", help="Only newer than this, like 12h or 7d.")
-@click.option("--until", default="", help="Only older than this, like 12h or 7d.")
+@click.option("--actor", default="", help="Only actions by this staff member.")
+@click.option("--target", default="", help="Only actions on this account.")
+@click.option("--since", default="", help="Only actions after this time ago, like 12h or 7d.")
+@click.option("--until", default="", help="Only actions before this time ago, like 12h or 7d.")
 @click.option(
-    "--count", type=click.IntRange(1, MOST_ROWS), default=MAX_ROWS, help="Most rows to show."
+    "--count",
+    type=click.IntRange(1, MOST_ROWS),
+    default=MAX_ROWS,
+    help="Maximum number of rows to show.",
 )
 def audit(
     host: Host, out: Out, actor: str, target: str, since: str, until: str, count: int

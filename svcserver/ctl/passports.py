@@ -52,7 +52,7 @@ def key(host: Host, out: Out) -> None:
 def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
     """Accept passports that the host with KEY signed.
 
-    svcctl passport key prints KEY on the other host.
+    To get KEY, the owner of the other host runs "svcctl passport key".
     """
     entry = AuditEntry(actor(), "passport trust", "", reason)
     text = _key(host, entry, key)
@@ -132,9 +132,10 @@ def _key(host: Host, entry: AuditEntry, text: str) -> str:
 def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     """Import the passport FILE into the account NAME.
 
-    Each player of a host can import once. Progress is raised to the passport's and never lowered.
-    Characters become the newest saves; earlier saves stay. Items, currency and loadouts are raised
-    to the passport's amounts. PASSPORT_TAKES in metagame.env limits what is imported.
+    You can import a passport only once for each player of another host. If the passport has more
+    progress, items or currency than the account, the account gets the difference; nothing is
+    lowered. Each imported character is stored as the newest save; earlier saves are kept.
+    PASSPORT_TAKES in metagame.env limits what is imported.
     """
     entry = AuditEntry(actor(), "passport import", name, reason)
     try:

@@ -207,7 +207,7 @@ def _change_access(host: Host, entry: AuditEntry, **change: Any) -> Account:
 def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
     """Give a staff account a separate dashboard key.
 
-    The account's own key then only plays. The new key is printed once.
+    The account's own key is then only for playing. The new key is printed once.
     """
     key = None if off else new_account_key()
     key_hash = None if key is None else fingerprint(key)
@@ -224,7 +224,9 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
 
 @host_command(account, "second-factor", reason=True)
 @click.argument("name")
-@click.option("--off", is_flag=True, help="Remove it, for example after a lost phone.")
+@click.option(
+    "--off", is_flag=True, help="Remove the second factor, for example if the phone was lost."
+)
 def second_factor(host: Host, out: Out, name: str, off: bool, reason: str) -> None:
     """Require a code from an authenticator app.
 
@@ -276,7 +278,11 @@ def _saves(tx: Connection, name: str) -> tuple[Account, list[History]]:
 @click.argument("version", type=click.IntRange(0))
 @click.option("--character", default="", help="The character's name, if there are several.")
 @click.option("--loadouts", is_flag=True, help="Roll back the loadouts instead of the save.")
-@click.option("--kick", is_flag=True, help="Log the player off first, so that no save follows.")
+@click.option(
+    "--kick",
+    is_flag=True,
+    help="Log the player off first, so that no later save undoes the rollback.",
+)
 def rollback(
     host: Host,
     out: Out,
@@ -289,7 +295,7 @@ def rollback(
 ) -> None:
     """Roll a character back to an earlier save.
 
-    svcctl account saves lists the versions.
+    Run "svcctl account saves" to list the versions.
     """
     who, histories = transact(host, partial(_saves, name=name))
     matches = [

@@ -49,7 +49,11 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @host_command(None, "play")
 @session_options
-@click.option("--url", metavar="URL", help="The metagame's URL, without relay and gateway.")
+@click.option(
+    "--url",
+    metavar="URL",
+    help="Connect directly to the metagame at URL, without relay and gateway.",
+)
 @click.option(
     "--relay-port", type=click.IntRange(1024, 65000), default=61010, help="Port of the first relay."
 )

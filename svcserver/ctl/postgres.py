@@ -33,7 +33,7 @@ def found(program: str) -> str:
 def dump(url: URL, target: Path) -> None:
     """Write the whole database into ``target``, mode 0600, or nothing."""
     if target.exists():
-        fail(f"{target} exists already; wait a second and try again")
+        fail(f"no backup was made: {target} already exists; try again in a second")
     fresh = target.with_name(target.name + ".new")
     try:
         os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -87,7 +87,7 @@ def refuse_running(host: Host, url: URL) -> None:
         fail(f"the host runs: {user} uses its database. Stop it first")
     if user.unit:
         fail(f"the host runs: {user}. Stop it first: {_stop_line(user.unit)}")
-    fail(f"the host runs: {user}. Stop it first, or give --stop")
+    fail(f"the host runs: {user}. Stop it first, or use --stop")
 
 
 def stop(host: Host, url: URL) -> list[DatabaseUser]:
@@ -119,7 +119,7 @@ def _end(user: DatabaseUser) -> None:
             fail(f"{user} belongs to another user. Stop it as that user, or as root")
     while started is not None and started_at(user.pid) == started:
         if time.monotonic() > deadline:
-            fail(f"{user} has not ended {STOP_S:.0f} s after SIGTERM; see its log")
+            fail(f"{user} is still running {STOP_S:.0f} s after SIGTERM; see its log")
         time.sleep(LOOK_S)
 
 

@@ -23,7 +23,7 @@ NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else the key is not 
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
 @click.option("--key", help="An account key. Default: the owner's.")
 def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
-    """Show who is online, instances and health."""
+    """Show players online, game servers and health."""
     state_and_health = look(host, key)
     if not watch:
         show(out, *state_and_health)
@@ -135,8 +135,8 @@ MOST_LINES = 60  # a day has 1,440 minutes
 def figures(host: Host, out: Out, span: str) -> None:
     """Show load, errors, memory and players over time.
 
-    The ranges hour and day are in minutes, week in hours, weeks in days. The table shows the newest
-    rows; --json prints all.
+    "hour" and "day" have one row for each minute, "week" one for each hour, and "weeks" (the last
+    eight) one for each day. The table shows the newest rows; --json prints all.
     """
     data = owner_of(host).find("DashboardFigures", range=span)
     if data is None:

@@ -45,7 +45,9 @@ PUBLIC, PRIVATE = "public", "private"
 @click.option("--private-host", metavar="A", help="Make a private host that listens on A.")
 @click.option("--owner", metavar="NAME", help="The first player, who owns the new host.")
 @click.option("--yes", "-y", is_flag=True, help="Use the defaults of svcctl init without asking.")
-@click.option("--invite", "invited", is_flag=True, help="Make an invite for an existing host, too.")
+@click.option(
+    "--invite", "invited", is_flag=True, help="Make an invite even if the host already exists."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @as_owner_of_its_folder
 def up(

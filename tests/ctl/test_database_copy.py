@@ -181,7 +181,7 @@ class CopyTests(SynchronousTestCase):
         with mock.patch.object(database_copy, "_count", short):
             ran = svcctl("db", "copy", self.filled(), target)
         self.assertEqual(ran.status, 1)
-        self.assertIn(f"accounts has {ROWS} rows instead of {ROWS + 1}", ran.line)
+        self.assertIn(f"the copy of accounts has {ROWS} rows instead of {ROWS + 1}", ran.line)
         self.assertEqual(set(map(len, read(target).values())), {0})
 
     def test_a_table_of_the_owners_own_stops_it(self) -> None:

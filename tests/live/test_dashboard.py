@@ -77,7 +77,7 @@ def test_who_is_where_and_the_registration(browser: Browser, here: Host) -> None
         tab.press("Change registration")
         tab.page.get_by_role("combobox", name="Registration").select_option("INVITECODE")
         tab.confirm("Change")
-        tab.told("Registration is now INVITECODE")
+        tab.told("Registration changed. Invite code: only with a code")
         reply = here.admin("GET", "RegistrationStatus")
         assert reply == {"RegistrationMode": "INVITECODE"}
 
@@ -124,7 +124,7 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
         choice = tab.page.get_by_role("combobox", name="Ann_1 is online now (in the city)")
         expect(choice).to_have_value("yes")
         tab.confirm("Roll back")
-        tab.told(f"is back at version {version}")
+        tab.told(f"has the contents of version {version} again")
         tab.told("the player is logged out")
         assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401
         log_in_again(here, 0)
@@ -183,9 +183,9 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         tab.answer("Grant", Entitlement="gift_of_autumn", Hours="0")
         tab.told("Falke now has gift_of_autumn")
         expect(row).to_contain_text("for ever")
-        tab.press("Seed")
+        tab.press("Set progress")
         tab.page.get_by_role("combobox", name="How").select_option("grandfather")
-        tab.confirm("Seed")
+        tab.confirm("Overwrite")
         tab.told("of Falke written (grandfather)")
     [renamed] = [
         entry
@@ -203,7 +203,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         tab.sign_in(here.key)
         open_account(tab, "Eve")
         tab.press("Mute")
-        lasts = tab.page.get_by_role("textbox", name="For how long")
+        lasts = tab.page.get_by_role("textbox", name="Duration")
         lasts.fill("a while")
         tab.page.get_by_role("textbox", name="Reason").fill("spam")
         tab.confirm("Mute")  # what is typed stays there with what is wrong
@@ -218,7 +218,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         expect(row).to_contain_text("spam")
         row.get_by_role("button", name="Unmute").click()
         tab.confirm("Unmute")
-        tab.told("Eve may write again")
+        tab.told("Eve may chat again")
         expect(row).to_have_count(0)
         tab.press("Announce")
         tab.page.get_by_role("textbox", name="Text").fill("Hunt night")

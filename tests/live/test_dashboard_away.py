@@ -42,7 +42,7 @@ PATIENT = """() => { // what a server may take: it is frozen for as long as the 
         return real(act, ms < 10_000 ? ms : 600_000);
     };
 }"""
-UNSURE = "it may or may not have been done"
+UNSURE = "your change may or may not have been saved"
 ACTS = (("Ban", "Banned", "is banned"), ("Mute", "Muted", "is muted"))
 READ = (
     "Machine",

@@ -182,7 +182,7 @@ def test_an_act_by_keyboard_whose_row_goes_leads_to_the_next_row(
             keys.press("Enter")
             expect(tab.page.get_by_role("dialog")).to_contain_text(f"Unmute {name}?")
             keys.press("Enter")  # in its first field
-            tab.told(f"{name} may write again")
+            tab.told(f"{name} may chat again")
             expect(row(tab, "Bans and mutes", name)).to_have_count(0)
             expect(place).to_be_focused()
 

@@ -90,11 +90,11 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
         tab.confirm("Cancel")
         press(tab, "city", "Restart")
         tab.confirm("Restart")
-        tab.told("The city is restarted")
+        tab.told("The city was restarted")
         assert city_of(here) not in ("", before)
         press(tab, "city", "Stop")
         tab.confirm("Stop")
-        tab.told("The city is stopped")
+        tab.told("The city was stopped")
         expect(row_of(tab, "city")).to_have_count(0)
         assert running(here) == []
         tab.picture("machine-stopped")
@@ -160,7 +160,7 @@ def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
         tab.press("End it")
         tab.confirm("Allow")
         tab.told("New hunts are allowed")
-        expect(tab.page.get_by_text("New hunts are allowed: ")).to_be_visible()
+        expect(tab.page.get_by_text("New hunts are allowed. Now: ")).to_be_visible()
         assert join() == 200
         hook = (
             tab.page.get_by_role("table", name="Alerts").get_by_role("row").filter(has_text="hook")
@@ -190,7 +190,7 @@ def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[H
         again.focus()
         tab.page.keyboard.press("Enter")
         tab.confirm("Restart")
-        tab.told("The city is restarted")
+        tab.told("The city was restarted")
         expect(again).to_be_focused()
 
 
@@ -201,7 +201,7 @@ def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Hos
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.go("Machine")
-        for act, done in (("Restart", "The city is restarted"), ("Stop", "The city is stopped")):
+        for act, done in (("Restart", "The city was restarted"), ("Stop", "The city was stopped")):
             before = city_of(here)
             count = len(logged_cities(here))
             os.kill(logged_cities(here)[-1], signal.SIGSTOP)
@@ -235,7 +235,7 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
             expect(tab.page.locator("#away")).to_be_visible()
         finally:
             os.kill(metagame, signal.SIGCONT)
-        tab.told("The city is restarted")
+        tab.told("The city was restarted")
         expect(tab.page.locator("#away")).to_be_hidden()
         [city] = [server for server in running(here) if server["kind"] == "city"]
         assert city["id"] != before
@@ -309,7 +309,7 @@ def test_an_update_when_empty_is_begun_on_the_page(
         tab.answer("Pause", Once="restart", Reason="update")
         tab.told("New hunts are paused")
         eventually(lambda: said(here.folder).count("stack ready: ") == begun + 1)
-        ended = tab.page.get_by_text("New hunts are allowed: ")
+        ended = tab.page.get_by_text("New hunts are allowed. Now: ")
         expect(ended).to_be_visible(timeout=60_000)  # and whoever is signed in stays so
         expect(tab.page.locator("#away")).to_be_hidden(timeout=60_000)
         expect(row_of(tab, "city")).to_have_count(1)

@@ -123,7 +123,7 @@ def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host
         tab.press("Merge notes")
         expect(tab.page.get_by_role("dialog")).to_contain_text("Forgetful has 1,070 notes")
         tab.answer("Move", Name="Falk", Reason="began anew")
-        tab.told("1,070 notes of Forgetful now belong to Falk")
+        tab.told("1,070 notes of Forgetful moved to Falk")
         expect(tab.fact("Notes")).to_have_text("0")
         tab.press("New key")
         tab.answer("Create", Reason="lost")
@@ -235,22 +235,22 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         tab.look_at_question()  # before the code, which is right for half a minute
         used = code_of(secret)
         tab.answer("Add", Key=key, Code=used)
-        tab.told("Signing in asks for a code from now on")
+        tab.told("From now on, signing in requires a code")
         tab.press("Sign out")
         for offered, replies in ((player["key"], "another key"), (key, "Enter the code")):
             tab.page.get_by_label("Account key").fill(offered)
             tab.press("Sign in")
             expect(tab.page.get_by_role("alert")).to_contain_text(replies)
-        tab.page.get_by_label("Code of your second factor").fill(used)
+        tab.page.get_by_label("Code from your authenticator app").fill(used)
         tab.press("Sign in")  # one that was used opens nothing
         expect(tab.page.get_by_role("alert")).to_contain_text("Enter the code")
         fresh = code_of(secret, 1)  # a clock may be half a minute ahead
-        tab.page.get_by_label("Code of your second factor").fill(fresh)
+        tab.page.get_by_label("Code from your authenticator app").fill(fresh)
         tab.press("Sign in")
         expect(tab.page.locator("#who")).to_have_text("Careful (moderator)")
         assert log_in(here, player["key"]) == 200  # it still plays
         tab.press("My access")
-        tab.confirm("Use the account key again")
+        tab.confirm("Go back to the account key")
         tab.look_at_question()
         while (second := code_of(secret, 1)) == fresh:
             tab.page.wait_for_timeout(1_000)

@@ -78,8 +78,8 @@ def mute(tab: Visit) -> None:
 @pytest.mark.parametrize(
     ("page", "reads", "act", "says", "shown"),
     [
-        ("Moderation", "**/DashboardSanctions", unmute, "Eve may write again", "Nobody is banned"),
-        ("Invites", "**/InviteCodes", invite, "Invite for 17 accounts created", "17 uses"),
+        ("Moderation", "**/DashboardSanctions", unmute, "Eve may chat again", "Nobody is banned"),
+        ("Invites", "**/InviteCodes", invite, "Invite created for 17 accounts", "17 uses"),
         ("Cleo", "**/DashboardPerson?*", mute, "Cleo is muted", "by Olga: song"),
     ],
     ids=["an act", "a dialog that acts", "an account"],
@@ -119,7 +119,7 @@ def test_what_was_done_is_said_though_the_list_cannot_be_read(browser: Browser, 
         expect(row(tab, "Eve")).to_have_count(1)
         tab.page.route("**/DashboardSanctions", lambda entry: entry.abort())
         unmute(tab)
-        tab.told("Eve may write again")
+        tab.told("Eve may chat again")
         expect(tab.page.locator("#says .bad")).to_have_count(0)
         expect(tab.page.locator("#away")).to_be_visible()  # what is shown is old, and it is said
         tab.page.unroute("**/DashboardSanctions")
@@ -157,7 +157,7 @@ def test_an_older_list_never_covers_a_newer_one(browser: Browser, here: Host) ->
         page.wait_for_timeout(1_000)  # in which a page without order would read and draw
         [(older, body)] = stored
         older.fulfill(body=body, content_type="application/json")
-        tab.told("Eve may write again")
+        tab.told("Eve may chat again")
         assert row(tab, "Eve").count() == 0
         here.admin("POST", "DashboardMute", {"Account": "Falk"})
         expect(row(tab, "Falk")).to_have_count(1)

@@ -122,7 +122,7 @@ def _newest_of_each(
 
 @click.group("backup")
 def backup() -> None:
-    """Make, list, prove and restore backups."""
+    """Make, list, test and restore backups."""
 
 
 def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
@@ -142,7 +142,10 @@ def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
 
 @host_command(backup, "now", reason=True)
 @click.option(
-    "--prove", "is_proven", is_flag=True, help="Also restore it into scratch and play on it."
+    "--prove",
+    "is_proven",
+    is_flag=True,
+    help="Also test the backup: restore it into a temporary host and simulate players.",
 )
 @click.option(
     "--database",
@@ -273,7 +276,7 @@ def _looked_at(entry: Backup) -> Backup:
 
 @host_command(backup, "list")
 def list_backups(host: Host, out: Out) -> None:
-    """List the backups and when each was proven."""
+    """List the backups and when each was last tested."""
     state = known(wanted_of(host).data)
     wrong = state.wrong(time.time())
     out.data(
@@ -299,10 +302,11 @@ def list_backups(host: Host, out: Out) -> None:
 def prove_command(
     host: Host, out: Out, file: Path | None, identity: Path | None, reason: str
 ) -> None:
-    """Restore FILE into scratch and play on it.
+    """Test FILE: restore it into a temporary host.
 
-    FILE defaults to the newest backup. The running host is not touched. A drill takes about a
-    minute, free ports and the memory of a second host.
+    Simulated players then play on the temporary host. FILE defaults to the newest backup. The
+    running host is not touched. The test takes about a minute. It needs free ports and as much
+    memory as a second host.
     """
     wanted = wanted_of(host, identity)
     state = known(wanted.data)
@@ -344,10 +348,10 @@ def restore(
     reason: str,
     stop: bool,
 ) -> None:
-    """Restore the database of FILE, or the whole host.
+    """Restore the database in FILE, or the whole host.
 
-    Without --into, FILE's database replaces this host's, which must be stopped. With --into, the
-    whole host is restored into DIR.
+    Without --into, the database in FILE replaces the database of this host; stop the host first.
+    With --into, the whole host is restored into DIR.
     """
     if into is None:
         with noted(host, "restore", file.name, reason=reason), stoppable():

@@ -94,7 +94,7 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
         stamp = datetime.fromtimestamp(now).strftime(STAMP)
         final = wanted.target / f"svc-backup-{stamp}.tar.gz{SUFFIX if lock else ''}"
         if final.exists():
-            fail(f"{final} exists already; wait a second and try again")
+            fail(f"no backup was made: {final} already exists; try again in a second")
         made = _finish(clear, final, lock, scratch)
         digest, size = archive.digest_of(made), made.stat().st_size
         made.rename(final)

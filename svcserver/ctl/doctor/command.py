@@ -43,7 +43,7 @@ CHECKS: tuple[Check, ...] = (
 def doctor(host: Host, out: Out) -> None:
     """Find what is wrong with a host and how to fix it.
 
-    Nothing is changed. Each finding names its cure.
+    Nothing is changed. Each problem is shown with its fix.
     """
     findings = examine(host, host.need_folder("*.env"))
     wrong = [finding for finding in findings if finding.level is Level.WRONG]

@@ -88,7 +88,7 @@ class FactorWish:
 
 def wrong_code() -> Unauthenticated:
     """Return the 401 for a missing, wrong or used code, on which the page asks for one."""
-    return Unauthenticated("enter the code of your second factor", code="second_factor")
+    return Unauthenticated("enter the code from your authenticator app", code="second_factor")
 
 
 @frozen

@@ -291,7 +291,7 @@ class WaysTests(StaffCase):
         self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
         self.game.clock.advance(60)
         self.assertEqual(self.sign_in(self.olga.key, "000000").status, 401)
-        self.refused("POST /svc/api/DashboardSession", "enter the code of your second factor")
+        self.refused("POST /svc/api/DashboardSession", "enter the code from your authenticator app")
         sent = {"x-svc-second-factor": "000000"}
         for route, body in (
             ("OwnKey", {"On": True}),
@@ -302,7 +302,7 @@ class WaysTests(StaffCase):
             self.assertEqual(page.status, 401)
             self.refused(
                 {"OwnKey": f"POST {path}", "SecondFactor": "second factor"}[route],
-                "enter the code of your second factor",
+                "enter the code from your authenticator app",
             )
 
     def refused(self, action: str, why: str) -> None:

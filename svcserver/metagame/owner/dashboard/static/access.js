@@ -9,20 +9,20 @@ export async function ways() {
   if (!await act(async () => { mine = await read("DashboardAccess"); })) return;
   const close = show("My access", false,
     el("p", {}, mine.ownKey ? "A separate key opens the dashboard. Your account key is only for playing." : "Your account key also opens the dashboard."),
-    button(mine.ownKey ? "Use the account key again" : "Create a dashboard key", () => ownKey(mine, close)),
-    el("p", {}, mine.secondFactor ? "Signing in asks for the code of your second factor." : "Signing in needs only the key."),
+    button(mine.ownKey ? "Go back to the account key" : "Create a dashboard key", () => ownKey(mine, close)),
+    el("p", {}, mine.secondFactor ? "You need a two-factor code to sign in." : "You need only the key to sign in."),
     button(mine.secondFactor ? "Remove the second factor" : "Add a second factor", () => factor(mine, close)));
 }
 
 const KEY = { name: "key", label: "Key that you sign in with", type: "password" };
-const CODE = { name: "code", label: "Current code of your authenticator app", longest: 6 };
+const CODE = { name: "code", label: "Current code from your authenticator app", longest: 6 };
 
 async function ownKey(mine, close) {
   const on = !mine.ownKey;
   close();
   let made;
   const given = await ask({
-    title: on ? "Create a dashboard key" : "Use the account key again", confirm: on ? "Create" : "Use it",
+    title: on ? "Create a dashboard key" : "Go back to the account key", confirm: on ? "Create" : "Use it",
     fields: mine.secondFactor ? [KEY, CODE] : [KEY],
     run: async ({ key, code }) => {
       made = await prove("DashboardOwnKey", { On: on }, key.trim(), code?.trim());
@@ -39,11 +39,11 @@ async function factor(mine, close) {
   close();
   const run = async ({ key, code }) => {
     await prove("DashboardSecondFactor", { Code: code.trim(), Secret: mine.secondFactor ? "" : mine.secret }, key.trim());
-    return mine.secondFactor ? "Signing in needs only the key again" : "Signing in asks for a code from now on";
+    return mine.secondFactor ? "From now on, signing in requires only the key" : "From now on, signing in requires a code";
   };
   await ask(mine.secondFactor
     ? { title: "Remove the second factor", confirm: "Remove", fields: [KEY, CODE], run }
     : { title: "Add a second factor", confirm: "Add", fields: [KEY, CODE], run,
       text: "Scan this with an authenticator app, then enter the code it shows.",
-      picture: el("div", {}, qr(mine.qr, "QR code of the second factor"), el("p", { class: "join" }, mine.secret)) });
+      picture: el("div", {}, qr(mine.qr, "QR code for your authenticator app"), el("p", { class: "join" }, mine.secret)) });
 }

@@ -78,7 +78,7 @@ function none(why) {
 
 async function rename(one) {
   await ask({
-    title: `Rename ${one.name}`, text: "The account and its characters get the new name at once.",
+    title: `Rename ${one.name}`, text: "The account is renamed now, and all its characters take the same name.",
     fields: [{ name: "name", label: "New name (3 to 16 letters, digits or _)", value: one.name }, REASON], confirm: "Rename",
     run: async ({ name, reason }) => {
       const said = await send("RenameUser", { UserId: one.id, NewUsername: name, Reason: reason });

@@ -23,13 +23,13 @@ const WORDS = {
   400: "The server rejected one of these values.",
   401: "The server does not know this key.",
   403: "Your role does not allow this.",
-  404: "The server has nothing under this name.",
-  409: "This cannot be done now.",
+  404: "The server found nothing with this name.",
+  409: "The server refused this in its current state. Reload the page and try again.",
   429: "Too many requests. Wait a moment.",
   503: "The server is not available right now.",
 };
 const AWAY = "The server does not answer.";
-const UNSURE = "No reply arrived, so it may or may not have been done. Check the page once the server answers again.";
+const UNSURE = "The server did not reply, so your change may or may not have been saved. Check the page when the server answers again.";
 
 const WORD = "svc-dashboard-word";
 

@@ -42,7 +42,7 @@ async function signIn(event) {
   } catch (why) {
     if (why.code === "second_factor") {
       at("code-field").hidden = false;
-      at("sign-in-error").textContent = "Enter the code of your second factor.";
+      at("sign-in-error").textContent = "Enter the code from your authenticator app.";
       at("code").focus();
       return;
     }

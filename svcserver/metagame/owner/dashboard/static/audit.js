@@ -11,7 +11,7 @@ export async function audit(root, live) {
   const box = (name, label) => el("input", { type: "search", id: `audit-${name}`, class: "search", placeholder: label, maxlength: 64, autocomplete: "off", "aria-label": label });
   const actor = box("actor", "Filter by actor"), target = box("target", "Filter by target");
   const place = el("div", {});
-  root.replaceChildren(head("Audit", "Every act of staff and every refused attempt. Nobody can change the log."),
+  root.replaceChildren(head("Audit", "Everything staff did, and every attempt that was refused. Nobody can change the log."),
     el("form", { class: "tools", submit: (event) => { event.preventDefault(); look().catch(failed); } }, actor, target,
       el("button", { type: "submit" }, "Show")), place);
   const failed = (why) => redraw(place, card(null, [], nothing(why.message)));

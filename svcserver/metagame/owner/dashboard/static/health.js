@@ -60,7 +60,7 @@ export function health(root, live) {
     look().catch(() => {}); // the banner shows that the server does not answer
   }, AGAIN_MS);
 
-  root.replaceChildren(head("Health", "Load and errors of the metagame.", choices), about, place);
+  root.replaceChildren(head("Health", "Load and errors of the metagame (the central server process).", choices), about, place);
   place.append(...charts.map((one) => one.node));
   return (told) => {
     if (told.off) {

@@ -10,7 +10,7 @@ export async function invites(root, live) {
     const { InviteCodes: codes } = await read("InviteCodes");
     if (!live.shown()) return;
     redraw(root,
-      head("Invites", "A code creates accounts. Send it to one friend, privately.", button("New invite", () => create(again), "primary")),
+      head("Invites", "A friend needs an invite code to create an account. Send the code privately.", button("New invite", () => create(again), "primary")),
       card(null, [], codes.length ? listed(codes, again) : nothing("There are no codes. Create one to invite a friend.")));
   });
   await again();
@@ -37,7 +37,7 @@ async function create(again) {
       { name: "name", label: "Note for the log (optional)", optional: true }, REASON],
     run: async ({ uses, name, reason }) => {
       ({ code } = await send("CreateInvite", { uses: Number(uses), name, Reason: reason }));
-      return `Invite for ${count(Number(uses), "account")} created`;
+      return `Invite created for ${count(Number(uses), "account")}`;
     },
     again,
   });
@@ -54,7 +54,7 @@ async function share(code) {
   }
   show("Invite", false, qr(said.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string contains the code: anybody who has it can join. Paste it into the launcher."),
     el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")), el("div", { class: "tools" },
-      button("Copy message and join string", () => copy([...said.letter, "", said.join].join("\n"), "Invite")),
+      button("Copy an invitation with the join string", () => copy([...said.letter, "", said.join].join("\n"), "Invite")),
       button("Copy join string", () => copy(said.join, "Join string")), button("Copy code", () => copy(code, "Code"))));
 }
 

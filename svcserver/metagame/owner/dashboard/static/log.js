@@ -16,7 +16,7 @@ export function log(root, live) {
   const service = select("Service", [["", "All services"]]);
   const place = el("div", { class: "log", role: "log", tabindex: "0", "aria-label": "Log lines" });
   const alone = el("p", { class: "muted", hidden: true },
-    "Only the metagame's own log: without svc-stack the other logs are not collected. Under systemd use journalctl -u 'svc-*'.");
+    "This page shows only the metagame's log. The other logs are collected only if svc-stack runs the host. With systemd, use journalctl -u 'svc-*'.");
   let lines = [], ids = [];
 
   function select(label, options) {

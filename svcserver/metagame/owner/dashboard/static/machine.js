@@ -27,7 +27,7 @@ function maintenance(said, again) {
   const there = `${hunts}, ${count(said.playersOnline, "player")} online`;
   if (!one) {
     return card("Maintenance", [owners("Pause new hunts", () => begin(said.stack, again))],
-      el("p", { class: "muted" }, `New hunts are allowed: ${there}.`));
+      el("p", { class: "muted" }, `New hunts are allowed. Now: ${there}.`));
   }
   const acting = { stopping: "the stack is stopping", restarting: "the stack is restarting" }[one.then];
   const then = acting ?? { "": "nothing", stop: "the stack stops", restart: "the stack restarts" }[one.then];
@@ -62,12 +62,12 @@ async function test(one, again) {
 }
 
 const ACTS = [["restart", "restart the stack"], ["stop", "stop the stack"]];
-const UNITS = "No svc-stack runs this host, so the dashboard cannot stop or restart it. Under systemd run systemctl restart svcserver.target once it is empty.";
+const UNITS = "This host was not started by svc-stack, so the dashboard cannot stop or restart the host. If you use systemd, wait until no hunt is running, then run: systemctl restart svcserver.target";
 
 async function begin(stack, again) {
   const given = await ask({
     title: "Pause new hunts?", confirm: "Pause",
-    text: "Running hunts continue to their end. New ones are refused until you end this." + (stack ? "" : ` ${UNITS}`),
+    text: "Running hunts continue to their end. No new hunt can start until you end the pause." + (stack ? "" : ` ${UNITS}`),
     fields: [
       { name: "then", label: "When the server is empty", options: [["", "do nothing"], ...(stack ? ACTS : [])] },
       { name: "until", label: "Empty means", options: [["no hunt", "no hunt runs"], ["nobody", "nobody is online"]] },
@@ -101,7 +101,7 @@ function gameServers(said, again) {
 }
 
 async function start(kind, again) {
-  await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} is started`, again);
+  await act(() => send("DashboardGameServer", { Act: "start", Kind: kind }), () => `The ${kind} was started`, again);
 }
 
 async function handle(one, what, again) {
@@ -111,7 +111,7 @@ async function handle(one, what, again) {
   });
   if (given) {
     await act(() => send("DashboardGameServer", { Act: what, Id: one.id, Reason: given.reason }),
-      () => `The ${one.kind} ${what === "stop" ? "is stopped" : "is restarted"}`, again);
+      () => `The ${one.kind} ${what === "stop" ? "was stopped" : "was restarted"}`, again);
   }
 }
 

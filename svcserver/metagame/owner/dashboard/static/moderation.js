@@ -14,7 +14,7 @@ export async function moderation(root, live) {
     const shown = held.sanctions.length;
     const more = held.count > shown ? ` The newest ${shown} are shown; svcctl sanctions lists all.` : "";
     redraw(root,
-      head("Moderation", `${count(held.count, "ban or mute", "bans and mutes")}.${more} To ban, mute or kick, open the account’s page.`),
+      head("Moderation", `Bans and mutes: ${held.count.toLocaleString()}.${more} To ban, mute or kick, open the account’s page.`),
       announced(told.announcement, again), card("Bans and mutes", [], listed(held.sanctions, again)));
   });
   await again();
@@ -46,10 +46,10 @@ function announced(one, again) {
 async function announce(again) {
   await ask({
     title: "Announce to everybody", confirm: "Announce",
-    text: "The text is shown in the status banner and sent to every chat room. The server does not restart by itself.",
+    text: "The text is shown in the status banner and sent to every chat room. This only announces a restart: you must restart the server yourself.",
     fields: [{ name: "text", label: "Text", longest: 256 },
-      { name: "restart", label: "Restart in (such as 10m; empty for no restart)", optional: true, longest: 16 },
-      { name: "lasts", label: "Shown for (such as 2h; empty for an hour)", optional: true, longest: 16 }, REASON],
+      { name: "restart", label: "Announce a restart in (for example 10m; leave empty to announce none)", optional: true, longest: 16 },
+      { name: "lasts", label: "Show for (for example 2h; default: 1h)", optional: true, longest: 16 }, REASON],
     run: async (asked) => {
       const sent = { Text: asked.text, RestartIn: asked.restart, For: asked.lasts, Reason: asked.reason };
       const said = await send("DashboardAnnouncement", sent);

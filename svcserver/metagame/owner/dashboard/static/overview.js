@@ -39,7 +39,7 @@ async function registration(status, changed) {
   });
   if (given) {
     await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode, Reason: given.reason }),
-      (said) => `Registration is now ${said.RegistrationMode}`, changed);
+      (said) => `Registration changed. ${MODES.find(([mode]) => mode === said.RegistrationMode)?.[1] ?? said.RegistrationMode}`, changed);
   }
 }
 
@@ -100,7 +100,7 @@ function instances(status) {
 function evening(feed) {
   const items = feed.map((one) => el("li", {}, el("p", {}, names(one.who, one.count), " ", one.what),
     el("time", { datetime: one.at, title: exactly(one.at), class: "muted small" }, ago(one.at))));
-  return card("Recent activity", [], items.length ? el("ul", { class: "list feed", tabindex: "0", "aria-label": "Recent activity" }, items) : nothing("Nothing has happened yet."));
+  return card("Recent activity", [], items.length ? el("ul", { class: "list feed", tabindex: "0", "aria-label": "Recent activity" }, items) : nothing("No recent events."));
 }
 
 /** The names of the first players of an event. */

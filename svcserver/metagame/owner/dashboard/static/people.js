@@ -7,13 +7,13 @@ import { button, el } from "./dom.js";
 import { moderators, owners } from "./staff.js";
 import { count } from "./words.js";
 
-const LASTS = { name: "lasts", label: "For how long (such as 2h or 7d; empty for no end)", optional: true, longest: 16 };
+const LASTS = { name: "lasts", label: "Duration (for example 2h or 7d; leave empty for permanent)", optional: true, longest: 16 };
 const NOTE = { name: "note", label: "Note for staff", optional: true, longest: 1024 };
 const ADDRESSES = { name: "addresses", label: "Its addresses", value: "" };
 const OUT = { ...ADDRESSES,
-  options: [["", "Only the account"], ["yes", "Also ban its recent addresses (IPv6: the /64), which keeps out others there as well"]] };
+  options: [["", "Only the account"], ["yes", "Also ban its recent IP addresses (IPv6: the whole /64). Other people on these addresses are banned, too"]] };
 const SILENT = { ...ADDRESSES,
-  options: [["", "Only the account"], ["yes", "Also mute its recent addresses (IPv6: the /64)"]] };
+  options: [["", "Only the account"], ["yes", "Also mute its recent IP addresses (IPv6: the whole /64)"]] };
 const ROLES = [["player", "Player"], ["helper", "Helper: read only"], ["moderator", "Moderator: bans, mutes and kicks"], ["owner", "Owner: everything"]];
 
 export function handling(one, live) {
@@ -41,9 +41,9 @@ async function newKey(one, live) {
 }
 
 async function mergeNotes(one, live) {
-  await ask({ title: `Move the notes of ${one.name} to another account`, confirm: "Move",
-    text: `${one.name} has ${one.notes.toLocaleString()} notes. All of them are moved. Use this for a player who had to start over.`,
-    fields: [{ name: "to", label: "Name of the account that gets them", longest: 64 }, REASON],
+  await ask({ title: `Move the notes (currency) of ${one.name} to another account`, confirm: "Move",
+    text: `${one.name} has ${one.notes.toLocaleString()} notes (currency). All of them are moved. Use this for a player who had to start over.`,
+    fields: [{ name: "to", label: "Name of the account that gets the notes", longest: 64 }, REASON],
     run: async ({ to, reason }) => {
       const said = await send("DashboardMergeNotes", { Account: one.id, To: to.trim(), Reason: reason });
       return `${said.Moved.toLocaleString()} notes of ${said.Username} moved to ${said.To}`;
@@ -138,6 +138,6 @@ export async function lift(entry, live) {
   const given = await ask({ title: `${ban ? "Unban" : "Unmute"} ${entry.Username}?`, fields: [REASON], confirm: ban ? "Unban" : "Unmute" });
   if (given) {
     await act(() => send(ban ? "DashboardUnban" : "DashboardUnmute", { Account: entry.UserId, Reason: given.reason }),
-      (said) => `${said.Username} may ${ban ? "log in" : "write"} again`, live.again);
+      (said) => `${said.Username} may ${ban ? "log in" : "chat"} again`, live.again);
   }
 }

@@ -15,24 +15,24 @@ function tracks(report, account, live) {
     rank(one.confirmed_fremium_rank, one.earned_free_rank), rank(one.confirmed_premium_rank, one.earned_premium_rank)]);
   const note = `Hunt pass ${report.HuntPass} · ${count(report.Objectives.length, "objective")}`;
   return card("Progression", [report.RealMode ? null : badge("fixed progression", "warn"), el("span", { class: "muted small" }, note),
-    owners("Seed", () => seed(account, live))], rows.length
+    owners("Set progress", () => seed(account, live))], rows.length
     ? table("Tracks", [["Track"], ["Progress", "end"], ["Free rank", "end"], ["Premium rank", "end"]], rows, report.Tracks.map((one) => one.progression_id))
     : nothing("No track has any progress yet."));
 }
 
 function rank(confirmed, earned) {
-  return earned === null || earned === confirmed ? String(confirmed) : `${confirmed} of ${earned} earned`;
+  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned, ${confirmed} confirmed`;
 }
 
 async function seed(account, live) {
   const given = await ask({
-    title: `Seed the progression of ${account.name}?`, danger: true, confirm: "Seed",
+    title: `Overwrite the progress of ${account.name}?`, danger: true, confirm: "Overwrite",
     text: "Every track is overwritten. The player's progress on the tracks is lost.",
-    fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Grandfather: every track complete"]] }, REASON],
+    fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Complete: every track finished"]] }, REASON],
   });
   if (given) {
     await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode, Reason: given.reason }),
-      (said) => `${count(said.Tracks.length, "track")} of ${account.name} set (${said.Mode})`, live.again);
+      (said) => `Set ${count(said.Tracks.length, "track")} of ${account.name} to ${said.Mode === "fresh" ? "0" : "complete"}`, live.again);
   }
 }
 

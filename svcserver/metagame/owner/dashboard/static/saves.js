@@ -87,7 +87,7 @@ async function compare(route, one, name, older, newer) {
 /** Ask before a roll-back; an online player would save over it, so offer to log the player out. */
 async function question(title, text, account) {
   const now = await read("DashboardPerson", { Account: account.id }).catch(() => account);
-  const online = now.where ? [{ name: "kick", label: `${account.name} is online now (${place(now.where).toLowerCase()}). The next save would replace this version`,
+  const online = now.where ? [{ name: "kick", label: `${account.name} is online now (${place(now.where).toLowerCase()}). The next save would undo the rollback`,
     options: [["yes", "Log the player out first"], ["", "Leave the player online"]], value: "yes" }] : [];
   return ask({ title, danger: true, confirm: "Roll back", fields: [...online, REASON],
     text: `${text} ${now.where ? "" : `${account.name} is not online.`}` });
@@ -100,10 +100,10 @@ async function rolled(route, one, version, given, account) {
 
 async function back(one, version, account, live) {
   const given = await question(`Roll ${one.Name} back to version ${version.Version}?`,
-    `The save of ${exactly(version.SavedDate)} becomes the newest. No version is lost: you can go forward the same way.`, account);
+    `The save of ${exactly(version.SavedDate)} becomes the newest. No version is lost: you can return to a newer version in the same way.`, account);
   if (!given) return;
   await act(() => rolled("RollbackCharacter", one, version, given, account), (said) =>
-    `${one.Name} is back at version ${said.RolledBackTo}, saved as version ${said.UpdateVersion}${off(given)}`, live.again);
+    `${one.Name} has the contents of version ${said.RolledBackTo} again (stored as version ${said.UpdateVersion})${off(given)}`, live.again);
 }
 
 async function backLoadout(one, version, account, live) {
