@@ -1,1 +1,1 @@
-"""Live state that several processes may share: what is true now and is lost with a restart."""
+"""Live state: data that several processes may share and that a restart may discard."""

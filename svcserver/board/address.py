@@ -1,4 +1,4 @@
-"""The address of the live-state engine in LIVE_URL, and its certificate authorities."""
+"""The address of the live-state engine from LIVE_URL, with its certificate authorities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # 
 
 @frozen
 class Address:
-    """The engine's address in LIVE_URL; its repr hides the credentials."""
+    """The live-state engine's address from LIVE_URL; its repr hides the credentials."""
 
     host: str
     port: int
@@ -23,13 +23,13 @@ class Address:
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     tls: bool = False
-    ca: Path | None = None  # the PEM file of its authorities; None: those of the system
+    ca: Path | None = None  # PEM file with CA certificates; None: the system's
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Parse ``valkey://[user:password@]host:port[/db]``; raises ValueError with the cure.
+        """Parse ``valkey://[user:password@]host:port[/db]``; raises ValueError with the fix.
 
-        ``valkeys://`` may end with ``?ca=`` and the absolute path of a PEM file.
+        ``valkeys://`` (TLS) may end with ``?ca=`` and the absolute path of a PEM file.
         """
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES or not parts.hostname or parts.fragment:
@@ -41,7 +41,7 @@ class Address:
             raise ValueError("must end with the number of a database, as in valkey://host:6379/0")
         try:
             port = parts.port
-        except ValueError:  # its text could show a part of a password
+        except ValueError:  # the error's text could contain a part of a password
             raise ValueError("must name a port of 1 to 65535 after the host") from None
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if user and not password:
@@ -57,11 +57,11 @@ def _authority(query: str, *, tls: bool) -> Path:
 
 
 def authorities(path: Path) -> list[str]:
-    """Return the certificates of a PEM file; raises ValueError with the cure."""
+    """Return the certificates in a PEM file; raises ValueError, which says what to fix."""
     try:
         text = path.read_text(encoding="ascii")
         ssl.create_default_context(cadata=text)
-    except (ssl.SSLError, ValueError):  # no text, or no certificate in it
+    except (ssl.SSLError, ValueError):  # not ASCII, or without a certificate
         raise ValueError(f"names a ca without a certificate in PEM: {path}") from None
     except OSError as error:
         raise ValueError(f"names a ca that cannot be read: {path}: {error.strerror}") from None

@@ -1,10 +1,10 @@
-"""The interface to live state: ``transact`` runs synchronous work on a transaction.
+"""The interface to live state: ``transact`` runs synchronous work in a transaction.
 
     await board.transact(lambda transaction: leave(BoardParties(transaction), me), near=keys)
 
 ``work(transaction)`` reads and writes entries. If it raises, nothing is written. ``work`` may run
-more than once, so it has no effect outside its transaction, which also provides the time and new
-ids and takes the news to send.
+more than once, so it must have no effect outside its transaction. The transaction also provides
+the time, new ids and a method to publish events.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Key = tuple[Kind[Any], str]
 
 
 class BoardTransaction(ABC):
-    """The board's unit of work: writes, ids and news wait here until it is committed.
+    """The board's unit of work, which collects writes, ids and events until the commit.
 
     ``now``: epoch seconds by the engine's clock, the same in every run of the work.
-    ``ids``: those drawn by earlier runs, which a repeated run draws again.
+    ``ids``: the ids that earlier runs of the work drew; a repeated run draws the same ids again.
     """
 
     __slots__ = ("_drawn", "_ids", "news", "now", "written")
@@ -39,7 +39,7 @@ class BoardTransaction(ABC):
         self._ids, self._drawn = ids, 0
 
     def new_id(self) -> str:
-        """Return a random UUID, the same one in a repeated run."""
+        """Return a random UUID; a repeated run of the work gets the same one."""
         if self._drawn == len(self._ids):
             self._ids.append(new_id())
         self._drawn += 1
@@ -52,27 +52,27 @@ class BoardTransaction(ABC):
     def put(self, kind: Kind[T], key: str, value: T) -> None:
         """Write an entry and restart its time to live.
 
-        An entry that was not read before is written blind: the last write wins.
+        If the entry was not read before, no conflict is detected: the last write wins.
         """
         self.written[kind, key] = value
 
     def drop(self, kind: Kind[Any], key: str) -> None:
-        """Delete an entry, if it exists."""
+        """Delete an entry; does nothing if it does not exist."""
         self.written[kind, key] = None
 
     @abstractmethod
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
         """Return every entry of a listed kind, least recently written first.
 
-        A concurrent change of the list does not repeat the transaction.
+        The transaction is not repeated if another process changes the list meanwhile.
         """
 
     @abstractmethod
     def count(self, kind: Kind[Any]) -> int:
-        """Return the number of entries that ``each`` returns."""
+        """Return the number of entries that ``each`` would return."""
 
     def publish(self, news: object) -> None:
-        """Send news to the listeners of its type, once the transaction is committed."""
+        """Publish an event to the listeners of its type when the transaction is committed."""
         self.news.append(news)
 
     def _own_writes(self, kind: Kind[Any]) -> dict[str, Any]:
@@ -83,33 +83,33 @@ Work = Callable[[BoardTransaction], T]
 
 
 class Board(Protocol):
-    """The interface that features have to live state."""
+    """The interface through which features use live state."""
 
     @property
     def shared(self) -> bool:
-        """True if other processes use the same board."""
+        """True if other processes use the same live state."""
 
     def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
-        """Run ``work``; fires once it is committed and its news is delivered.
+        """Run ``work``; fires with its result once it is committed and its events are delivered.
 
-        ``near`` names entries that ``work`` reads in any case, so that an external engine loads
-        them together. The result must not depend on it.
+        ``near`` names entries that ``work`` always reads, so that an external engine loads them
+        together. ``near`` must not affect the result.
         """
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
-        """Call ``listener`` with all news of this type, in one order for all processes."""
+        """Call ``listener`` with every event of this type; all processes see the same order."""
 
     def reads_as(self, name: str) -> None:
-        """Let this process skip news whose ``readers`` are not empty and do not include ``name``.
+        """Skip, in this process, the events whose ``readers`` are set and do not include ``name``.
 
-        A memory board delivers everything to every listener.
+        A memory board delivers all events to every listener.
         """
 
     def forget_at_start(self, *keys: Key) -> None:
-        """Delete these entries unless a process that called this is already running.
+        """Delete these entries, unless a process that made the same call is already running.
 
-        Call it before the service starts. It is done before any transaction.
+        Call this before the service starts. The entries are deleted before any transaction.
         """
 
     def when_missed(self, look: Callable[[], None]) -> None:
-        """Call ``look`` whenever news of other processes may have been missed."""
+        """Call ``look`` whenever events of other processes may have been missed."""

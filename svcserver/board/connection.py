@@ -1,4 +1,4 @@
-"""A connection to Valkey or Redis, which writes commands once per reactor turn.
+"""A connection to Valkey or Redis, which sends queued commands once per reactor turn.
 
 ``hiredis`` parses the replies (RESP2). If the engine does not answer for ``DEADLINE_S``, the
 connection is aborted and every pending command fails.
@@ -18,29 +18,32 @@ from twisted.python.failure import Failure
 
 DEADLINE_S = 1.0
 LOOK_S = 0.25  # between two checks for overdue replies
-MOST_WAITING = 20_000  # commands without a reply; more fail
+MOST_WAITING = 20_000  # unanswered commands; further ones fail
 MOST_BYTES = 64 << 20  # of one incomplete reply
 
 Argument = bytes | str | int
 
 
 class ConnectionEnded(Exception):
-    """The connection ended, or the engine was too slow, before the reply arrived."""
+    """The error for a command whose connection ended, or timed out, before the reply arrived."""
 
 
 class EngineError(Exception):
-    """The engine's error reply, which begins with a code such as NOSCRIPT, or invalid RESP."""
+    """An error reply of the engine, which begins with a code such as NOSCRIPT, or invalid RESP."""
 
 
 def encoded(*arguments: Argument) -> bytes:
-    """Return a command as RESP."""
-    pack: Any = hiredis.pack_command  # its stub only accepts tuples of one
+    """Return a command encoded as RESP."""
+    pack: Any = hiredis.pack_command  # its type stub only accepts 1-tuples
     packed: bytes = pack(arguments)
     return packed
 
 
 class EngineWire(Protocol):
-    """A connection. ``pushed`` receives the channel and bytes of each published message."""
+    """One connection to the engine.
+
+    ``pushed`` is called with the channel and the bytes of each published message.
+    """
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class EngineWire(Protocol):
         return done
 
     def cut(self) -> None:
-        """Abort the connection; commands that were sent may be lost."""
+        """Abort the connection; the engine may not have received the last commands."""
         transport: Any = self.transport
         if transport is not None:
             transport.abortConnection()
@@ -127,10 +130,10 @@ class EngineWire(Protocol):
     def _overdue(self) -> None:
         self._check = self._clock.callLater(LOOK_S, self._overdue)
         late = bool(self._waiting) and self._clock.seconds() - self._waiting[0][0] > DEADLINE_S
-        if late and self._late:  # the first time, our own process may have been busy
+        if late and self._late:  # once may only mean that this process was busy
             self.cut()
         self._late = late
 
 
 def _keep_place(_: Deferred[Any]) -> None:
-    """Keep a cancelled command in the queue, because its reply still comes."""
+    """Leave a cancelled command in the queue, because the engine still sends its reply."""

@@ -1,4 +1,4 @@
-"""Delivery of news to listeners, in order and in every process that shares the board."""
+"""The delivery of events to listeners, in order, in every process that shares the board."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ log = Logger()
 
 @define(eq=False)
 class InOrder(Generic[T]):
-    """A queue that calls ``take`` with one item at a time; items added by ``take`` come last."""
+    """A queue that passes items to ``take`` one by one; items that ``take`` adds come last."""
 
     take: Callable[[T], None]
     busy: bool = field(default=False, init=False)
     _waiting: deque[T] = field(factory=deque, init=False)
 
     def add(self, items: Iterable[T]) -> None:
-        """Take the items now, or after the one that is being taken."""
+        """Queue the items, and process the queue unless this is a call from inside ``take``."""
         self._waiting.extend(items)
         if self.busy:
             return
@@ -40,7 +40,7 @@ class InOrder(Generic[T]):
 
 
 def deliver(listener: Callable[[Any], None], news: object) -> None:
-    """Call a listener and log its failure, since the transaction has already been committed."""
+    """Call a listener; only log its failure, because the transaction is already committed."""
     try:
         listener(news)
     except Exception:
@@ -50,7 +50,7 @@ def deliver(listener: Callable[[Any], None], news: object) -> None:
 def share_signal(
     board: Board, signal: Signal[N], kind: type[N], handler: Callable[[N], None]
 ) -> None:
-    """Call ``handler`` for a signal sent in any process that shares the board.
+    """Call ``handler`` for a signal that is sent in any process that shares the board.
 
     Call this once for each signal; use ``connect_shared`` for further handlers.
     """
@@ -64,7 +64,7 @@ def share_signal(
 def connect_shared(
     board: Board, signal: Signal[N], kind: type[N], handler: Callable[[N], None]
 ) -> None:
-    """Add another handler to a signal that ``share_signal`` shares."""
+    """Add another handler to a signal that ``share_signal`` has shared."""
     if board.shared:
         board.listen(kind, handler)
     else:

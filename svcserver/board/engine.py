@@ -1,6 +1,7 @@
 """The client of the live-state engine, with two connections that reconnect by themselves.
 
-One is for commands and one listens to channels. While the first is down, commands fail at once.
+One connection is for commands, the other for published messages. While the first is down,
+commands fail immediately.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NAME_S = 2.0  # to resolve the host name, for which the system has no deadline
 AGAIN_S = 0.25  # between two attempts to connect, plus a random half
 BEAT_S = 1.0  # between two heartbeats of a connection
 RETRY_S = 1  # of a refusal
-# errors of an engine that is no longer or not yet the master: connecting again may find that one
+# errors of an engine that is not the master (any more): a reconnect may find the master
 STALE = ("READONLY", "MASTERDOWN", "LOADING")
 LISTENS_LATE_S = 3.0  # only in a simulation
 MOST_EARLY = 1_000  # commands that wait for the first connection
@@ -43,7 +44,7 @@ Ask = Callable[..., Deferred[Any]]  # takes the words of a command
 
 
 class BoardAway(Unavailable):
-    """The engine of live state does not answer: refused with 503."""
+    """The error while the live-state engine does not answer; the HTTP reply is a 503."""
 
     def __init__(self) -> None:
         super().__init__("live state cannot be reached now", retry_after_s=RETRY_S)
@@ -51,7 +52,7 @@ class BoardAway(Unavailable):
 
 @define(eq=False, slots=False)
 class Engine(Service):
-    """The engine over TCP or TLS; its methods fail with BoardAway while it is disconnected."""
+    """The live-state engine over TCP or TLS; methods fail with BoardAway while disconnected."""
 
     reactor: Any
     address: Address
@@ -71,7 +72,7 @@ class Engine(Service):
 
     @property
     def space(self) -> str:
-        """The number of the database, in the name of each channel: databases share channels."""
+        """The database number for channel names, because databases share their channels."""
         return str(self.address.db)
 
     def startService(self) -> None:
@@ -85,26 +86,26 @@ class Engine(Service):
         self._listening.stop()
 
     def seconds(self) -> float:
-        """Return the reactor's clock, in seconds."""
+        """Return the reactor's time in seconds."""
         seconds: float = self.reactor.seconds()
         return seconds
 
     def pause(self, seconds: float) -> Deferred[None]:
-        """Fires after so many seconds; cancellable."""
+        """Return a cancellable Deferred that fires after so many seconds."""
         return deferLater(self.reactor, seconds)
 
     def on_messages(
         self, pushed: Pushed, joined: Callable[[], None], left: Callable[[], None]
     ) -> None:
-        """Call ``pushed`` with each message, the others when the listening begins or ends."""
+        """Set the callbacks for each message, and for the start and end of listening."""
         self._pushed, self._joined, self._listening.left = pushed, joined, left
 
     def before_all(self, prepare: Callable[[Ask], Awaitable[None]]) -> None:
-        """Run ``prepare`` once, on the first connection and before any other command."""
+        """Run ``prepare`` once, on the first connection and before all other commands."""
         self._preparations.append(prepare)
 
     def subscribe(self, channel: bytes) -> None:
-        """Listen to this channel from now on, after a reconnect as well."""
+        """Subscribe to a channel now, and again after every reconnect."""
         self._channels.append(channel)
         wire = self._listening.wire
         if wire is not None:
@@ -117,7 +118,7 @@ class Engine(Service):
             wire.cut()
 
     def ask(self, *command: Argument) -> Deferred[Any]:
-        """Send a command."""
+        """Send a command and return its reply."""
         wire = self._asking.wire
         if wire is not None:
             return wire.ask(*command).addErrback(self._refused)
@@ -128,7 +129,7 @@ class Engine(Service):
         return early.addCallback(lambda _: self.ask(*command))
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
-        """Run a script."""
+        """Run a script on the engine and return its reply."""
         if buggify("engine: it goes between a load and its commit") and script is COMMIT:
             _cut(self._asking)
         reply = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
@@ -153,7 +154,7 @@ class Engine(Service):
             if self._warned.due(text.partition(" ")[0], self.seconds()):
                 log.error("the engine of LIVE_URL refuses a command: {why}", why=text)
             if text.startswith("NOSCRIPT"):
-                _cut(self._asking)  # somebody flushed the scripts: connecting loads them
+                _cut(self._asking)  # the scripts were flushed: a reconnect loads them again
             elif any(word in text for word in STALE):
                 _cut(self._asking)
                 _cut(self._listening)
@@ -186,7 +187,7 @@ def _cut(connection: Connection) -> None:
 
 @define(eq=False, slots=False)
 class Connection:
-    """A connection that reconnects; ``wire`` is set while it can be used.
+    """A connection that reconnects by itself; ``wire`` is set while it is usable.
 
     ``prepare`` sends the first commands. A PING every ``BEAT_S`` detects a dead connection.
     """
@@ -265,7 +266,7 @@ class Connection:
     def _failed(self, failure: Any) -> None:
         if not self._running:
             return
-        if failure.check(EngineError):  # a wrong password, or it is still loading
+        if failure.check(EngineError):  # a wrong password, or the engine is still loading
             text = failure.getErrorMessage()
             if self._warned.due(text.partition(" ")[0], self.reactor.seconds()):
                 log.error("the engine of LIVE_URL refuses the connection: {why}", why=text)
@@ -278,7 +279,7 @@ class Connection:
 
     def _lost(self, wire: EngineWire) -> None:
         if wire is not self.wire:
-            return  # it was not ready yet: ``_failed`` handles it
+            return  # the wire was not ready yet: ``_failed`` handles the loss
         self.wire = None
         self._beats.stopService()
         if self.left is not None:
@@ -292,7 +293,7 @@ class Connection:
     def _again(self) -> None:
         if self._later is not None and self._later.active():
             self._later.cancel()
-        wait = AGAIN_S * (1 + self._dice.random() / 2)  # spreads workers
+        wait = AGAIN_S * (1 + self._dice.random() / 2)  # spreads the workers' reconnects
         self._later = self.reactor.callLater(wait, self._connect)
 
     def _beat(self) -> None:
@@ -307,7 +308,7 @@ class _Wires(Factory):
 
 
 def _trust(address: Address) -> Any:
-    """Return the certificate checks; the file is read again for each connection."""
+    """Return the TLS certificate checks; the CA file is read anew for each connection."""
     if address.ca is None:
         return optionsForClientTLS(address.host)
     roots = [Certificate.loadPEM(pem.encode()) for pem in authorities(address.ca)]

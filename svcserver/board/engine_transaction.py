@@ -1,4 +1,4 @@
-"""The transaction of an act on an external engine, and the entries loaded for it."""
+"""A transaction on an external engine, and the entries that were loaded for it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TAG = 16  # bytes
 class Seal:
     """The keyed hash that proves that this host wrote an entry.
 
-    All workers of the host have the key, and the engine does not.
+    All workers of the host have the key; the engine does not.
     """
 
     key: bytes = field(repr=False)
 
     def close(self, name: bytes, stamp: bytes, value: bytes) -> bytes:
-        """Return the hash of the entry followed by its value."""
+        """Return the entry's hash followed by its value."""
         return self._tag(name, stamp, value) + value
 
     def open(self, name: bytes, stamp: bytes, sealed: bytes) -> bytes:
@@ -49,7 +49,7 @@ class Seal:
 
 
 class NotLoaded(BaseException):
-    """Stops a run that must be repeated; no ``Exception``, so that no work catches it."""
+    """The signal to stop a run early; no ``Exception``, so that ``work`` cannot catch it."""
 
 
 @define
@@ -65,7 +65,7 @@ class Loaded:
 
 @define
 class MissingData:
-    """The keys, lists and counts that a run needed and that were not loaded."""
+    """The keys, lists and counts that a run needed but that were not loaded yet."""
 
     entries: dict[Key, None] = field(factory=dict)
     lists: dict[Kind[Any], None] = field(factory=dict)
@@ -76,13 +76,13 @@ class MissingData:
 
 
 def name_of(kind: Kind[Any], key: str) -> bytes:
-    """Return the entry's name on the engine."""
+    """Return the entry's key on the engine."""
     return f"{PREFIX}{kind.name}:{key}".encode("utf-8", "surrogatepass")
 
 
 @define
 class Values:
-    """A cache of decoded values by key and stamp."""
+    """A cache of decoded values, by key and write stamp."""
 
     most: int
     seal: Seal
@@ -91,7 +91,7 @@ class Values:
     _warned: Throttle = field(factory=Throttle, init=False)
 
     def decode(self, at: tuple[Kind[T], str], data: bytes) -> T | None:
-        """Return the value of an entry, or None if it is damaged, which counts as absent."""
+        """Return an entry's value, or None if it is damaged: it then counts as absent."""
         stamped = at, data[:STAMP]
         if stamped in self._known:
             known: T = self._known[stamped]
@@ -99,7 +99,9 @@ class Values:
         kind, key = at
         try:
             value = self._decode(kind, key, data)
-        except Exception as error:  # of any kind: failing would last as long as the entry
+        except (
+            Exception
+        ) as error:  # of any kind: otherwise all reads would fail until the entry expires
             if self._warned.due(kind.name, self.seconds()):
                 text = (
                     "ignoring an entry {kind} on the engine of LIVE_URL, which is damaged or from "
@@ -109,7 +111,7 @@ class Values:
             return None
         if len(data) < KEPT_BYTES:
             if len(self._known) >= self.most:
-                self._known.clear()  # rare, and cheaper than an order by last use
+                self._known.clear()  # rare, and cheaper than an LRU order
             self._known[stamped] = value
         return value
 
@@ -125,14 +127,14 @@ class Values:
 class EngineTransaction(BoardTransaction):
     """A ``BoardTransaction`` on loaded entries.
 
-    An entry that is not loaded is noted as missing and treated as absent.
+    If an entry is not loaded, the transaction records it as missing and treats it as absent.
     """
 
     __slots__ = ("_loaded", "_values", "missing", "read")
 
     def __init__(self, loaded: Loaded, values: Values, ids: list[str]) -> None:
         super().__init__(loaded.now, ids)
-        self.read: dict[Key, None] = {}  # in the order of the reading
+        self.read: dict[Key, None] = {}  # in reading order
         self.missing = MissingData()
         self._loaded, self._values = loaded, values
 

@@ -1,4 +1,4 @@
-"""The creation of the ``Board`` that LIVE_URL names."""
+"""The function that creates the ``Board`` for LIVE_URL, and the memory board's snapshot."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ ONLY_A_FILE = os.O_NOFOLLOW | os.O_NONBLOCK if POSIX else 0  # never a link or a
 
 
 class Unusable(Exception):
-    """The snapshot file cannot be used; the text names the reason."""
+    """The error for a snapshot file that cannot be used; its text names the reason."""
 
 
 @define(eq=False, slots=False)
 class Snapshot(Service):
-    """The service that writes the board's entries when it stops; ``load`` reads them."""
+    """The service that saves the board's entries to a file on stop; ``load`` reads the file."""
 
     board: MemoryBoard
     wall_clock: Callable[[], float]
     path: Path
 
     def load(self) -> None:
-        """Load the entries of the last stop into the board, if it was recent."""
+        """Load the entries that the last stop saved into the board, if they are recent."""
         try:
             data = _content(self.path)
         except FileNotFoundError:
@@ -72,7 +72,7 @@ class Snapshot(Service):
             data = _written(self.board.saved(), self.wall_clock())
             if len(data) > MOST_BYTES + HEAD_BYTES:
                 raise Unusable(f"would have {len(data)} bytes")
-            fresh.unlink(missing_ok=True)  # others may be able to read an old one
+            fresh.unlink(missing_ok=True)  # an old file may be readable by others
             handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -88,7 +88,7 @@ def _reason(error: Exception) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """Return the file's bytes; raises OSError, or Unusable if others may have written it."""
+    """Return the file's bytes; raises OSError, or Unusable if others can write the file."""
     handle = os.open(path, os.O_RDONLY | ONLY_A_FILE)
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(file.fileno())
@@ -109,7 +109,7 @@ def _written(kinds: dict[str, list[Any]], now: float) -> bytes:
 
 
 def _read(data: bytes, now: float) -> tuple[float, dict[str, list[Any]]]:
-    """Return the age in seconds and the entries; raises Unusable."""
+    """Return the snapshot's age in seconds and its entries; raises Unusable."""
     first, _, body = data.partition(b"\n")
     try:
         head = orjson.loads(first)
@@ -129,12 +129,12 @@ def _read(data: bytes, now: float) -> tuple[float, dict[str, list[Any]]]:
 
 
 IN_MEMORY = "memory:"
-PURPOSE = b"svc board 1"  # of the key that seals entries
+PURPOSE = b"svc board 1"  # of the key that signs entries
 
 
 @frozen
 class LiveUrl:
-    """LIVE_URL, the place of live state; its text hides the password."""
+    """LIVE_URL, the address of live state; ``str()`` hides the password."""
 
     _text: str = field(repr=False)
 
@@ -145,7 +145,7 @@ class LiveUrl:
 
     @property
     def in_memory(self) -> bool:
-        """True if each process has its own live state."""
+        """True if live state is in the memory of each process."""
         return self._text == IN_MEMORY
 
     @property
@@ -161,8 +161,8 @@ class LiveUrl:
     ) -> tuple[Board, tuple[Any, ...]]:
         """Return the board and the services that it needs.
 
-        ``wall_clock``: the memory board's clock. ``folder``: for the memory board's snapshot.
-        ``secret``: of this host, to seal the entries on an engine.
+        ``wall_clock`` is the memory board's clock. ``folder`` is the directory for the memory
+        board's snapshot. ``secret`` is this host's secret, which signs entries on an engine.
         """
         if self.in_memory:
             board = MemoryBoard(wall_clock)
@@ -171,7 +171,7 @@ class LiveUrl:
             snapshot = Snapshot(board, wall_clock, folder.absolute() / FILE)
             snapshot.load()
             return board, (snapshot,)
-        from svcserver.board.engine import Engine  # a memory board needs none of it
+        from svcserver.board.engine import Engine  # a memory board does not need it
         from svcserver.board.engine_transaction import Seal
         from svcserver.board.valkey import ValkeyBoard
 
@@ -180,7 +180,7 @@ class LiveUrl:
 
 
 def live_url(text: str) -> LiveUrl:
-    """Parse LIVE_URL, which is ``memory:`` or the address of a Valkey; raises ValueError."""
+    """Parse LIVE_URL, either ``memory:`` or a Valkey address; raises ValueError."""
     url = text.strip()
     if url != IN_MEMORY and (ca := Address.parse(url).ca) is not None:
         authorities(ca)

@@ -1,4 +1,4 @@
-"""The kinds of entries on the board, each with the shape of its values and its bounds."""
+"""The kinds of board entries, each with the type of its values and its limits."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ MOST = 100_000
 
 @frozen(eq=False)
 class Kind(Generic[T]):
-    """Entries of one shape, each under a text key; created once, by a module or a service.
+    """A kind of entries with one value type; create each kind once, in a module or a service.
 
-    Values are immutable: frozen attrs classes, tuples, frozensets, text and numbers. ``shape`` is
-    their type, by which an external engine stores them as JSON.
+    Values are immutable: frozen attrs classes, tuples, frozensets, strings and numbers. ``shape``
+    is their type, which an external engine needs to store them as JSON.
 
-    ``lives_s``: seconds after its last write, or with ``kept_by_reading`` its last read or write,
-    when an entry expires. ``most``: the limit above which a memory board drops the entry that
-    expires first. An external engine has one limit for all kinds (``maxmemory``).
+    ``lives_s`` is an entry's time to live in seconds. It restarts with each write or, with
+    ``kept_by_reading``, also with each read. ``most`` is the maximum number of entries on a
+    memory board, which then drops the entry that expires first. An external engine has one limit
+    for all kinds (``maxmemory``).
 
-    ``compared=False`` is for heartbeats, which are written all the time: another process's write
-    after this transaction's read does not repeat the transaction.
+    ``compared=False`` is for heartbeats, which are written all the time: the transaction is not
+    repeated if another process writes the entry after this transaction read it.
 
-    ``sealed``: an external engine stores each entry with a keyed hash, so that an entry which
-    somebody else wrote or copied from another key is ignored. Use False only where a forged entry
-    grants nothing, and say why. No hash protects against deleting an entry or restoring an old one,
-    so data that must withstand that belongs in the database.
+    ``sealed``: an external engine stores each entry with a keyed hash. An entry that someone else
+    wrote, or copied from another key, is ignored. Use False only where a forged entry grants
+    nothing, and say why. A hash cannot reveal that an entry was deleted or replaced by an older
+    one, so data that must be safe from that belongs in the database.
 
-    ``listed=True``: ``BoardTransaction.each`` and ``BoardTransaction.count`` list all entries. It
-    excludes ``kept_by_reading``, because the list only records writes.
+    ``listed=True``: ``BoardTransaction.each`` and ``BoardTransaction.count`` work for this kind.
+    This excludes ``kept_by_reading``, because the list only records writes.
     """
 
     name: str
@@ -52,16 +53,16 @@ class Kind(Generic[T]):
             raise TypeError(f"entries called {self.name} cannot be both listed and kept by reading")
 
     def check_listed(self) -> None:
-        """Raise TypeError if the kind is not listed."""
+        """Raise TypeError if entries of this kind cannot be listed."""
         if not self.listed:
             raise TypeError(f"entries called {self.name} are not listed")
 
     def clash(self) -> ValueError:
-        """Return the error for another kind with the same name."""
+        """Return the error for two kinds with the same name."""
         return ValueError(f"two kinds of entries are called {self.name}")
 
     def encode(self, value: T) -> bytes:
-        """Return ``value`` as JSON; NaN and infinity would come back as None."""
+        """Return ``value`` as JSON; NaN and infinity are decoded as None."""
         return encode(value, self.shape)
 
     def decode(self, data: bytes) -> T:
@@ -69,19 +70,19 @@ class Kind(Generic[T]):
 
 
 def encode(value: Any, shape: Any) -> bytes:
-    """Return ``value`` as JSON, by the types of its ``shape``."""
+    """Return ``value`` as JSON, encoded according to the type ``shape``."""
     return orjson.dumps(_converter().unstructure(value, shape))
 
 
 def decode(data: bytes, shape: type[T]) -> T:
-    """Return the value that was encoded; raises ValueError or cattrs' errors."""
+    """Return the decoded value; raises ValueError or cattrs' errors."""
     value: T = _converter().structure(orjson.loads(data), shape)
     return value
 
 
 @cache
 def _converter() -> Any:
-    from cattrs.preconf.orjson import make_converter  # a memory board never needs it
+    from cattrs.preconf.orjson import make_converter  # not needed by a memory board
 
     # sorted sets: every process writes the same value as the same bytes
     return make_converter(unstruct_collection_overrides={Set: sorted})

@@ -1,4 +1,4 @@
-"""The board of a single process, which needs no engine and is lost with the process."""
+"""A board for a single process: it needs no engine, and its data end with the process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SWEPT = 64  # expired entries removed, at most, in a sweep
 
 @define(eq=False)
 class StoredValue:
-    """A value and the time when it expires."""
+    """A value and the time when it expires (epoch seconds)."""
 
     value: Any
     until: float
@@ -37,11 +37,11 @@ Table = OrderedDict[str, StoredValue]  # in order of expiry
 
 
 class Tables(dict[Kind[Any], Table]):
-    """The entries of each kind."""
+    """The tables of entries, one for each kind."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.saved: dict[str, list[Any]] = {}  # of kinds not used since the restart
+        self.saved: dict[str, list[Any]] = {}  # of kinds that are unused since the restart
 
     def __missing__(self, kind: Kind[Any]) -> Table:
         if any(known.name == kind.name for known in self):
@@ -61,7 +61,7 @@ class Tables(dict[Kind[Any], Table]):
 
 
 class MemoryTransaction(BoardTransaction):
-    """A ``BoardTransaction`` on the tables of a memory board."""
+    """A ``BoardTransaction`` on a memory board's tables."""
 
     __slots__ = ("_tables",)
 
@@ -93,7 +93,7 @@ class MemoryTransaction(BoardTransaction):
         return len(self.each(kind)) if self.written else len(self._live(kind))
 
     def _live(self, kind: Kind[Any]) -> Table:
-        """Return the table after removing its expired entries."""
+        """Return the table of a kind after removing its expired entries."""
         kind.check_listed()
         table = self._tables[kind]
         while table and next(iter(table.values())).until <= self.now:
@@ -104,7 +104,7 @@ class MemoryTransaction(BoardTransaction):
 class MemoryBoard:
     """A ``Board`` that commits before ``transact`` returns.
 
-    ``wall_clock`` returns epoch seconds that never go back.
+    ``wall_clock`` returns epoch seconds and never runs backwards.
     """
 
     shared = False
@@ -113,7 +113,7 @@ class MemoryBoard:
         self._now = wall_clock
         self._tables = Tables()
         self._listeners: dict[type, list[Callable[[Any], None]]] = {}
-        self._news = InOrder(self._deliver)  # news of a listener's own transaction comes later
+        self._news = InOrder(self._deliver)  # a listener's own events are delivered later
         self._commits = 0
         self._full = Throttle()
 
@@ -132,17 +132,17 @@ class MemoryBoard:
         self._listeners.setdefault(news, []).append(listener)
 
     def reads_as(self, name: str) -> None:
-        """Do nothing: every listener receives everything."""
+        """Do nothing, because a memory board delivers all events to every listener."""
 
     def forget_at_start(self, *keys: Key) -> None:
         for kind, key in keys:
             self._tables[kind].pop(key, None)
 
     def when_missed(self, look: Callable[[], None]) -> None:
-        """Do nothing: no news is ever missed."""
+        """Do nothing, because a memory board never misses events."""
 
     def saved(self) -> dict[str, list[Any]]:
-        """Return all entries for ``restore``: key, value and expiry by the name of their kind."""
+        """Return all entries by their kind's name, each as (key, value, expiry)."""
         now = self._now()
         saved = dict(self._tables.saved)
         for kind, table in self._tables.items():
@@ -154,11 +154,11 @@ class MemoryBoard:
         return saved
 
     def restore(self, saved: dict[str, list[Any]]) -> None:
-        """Load the entries of ``saved`` into an unused board."""
+        """Load entries that ``saved`` returned into a board that is not yet in use."""
         self._tables.saved = saved
 
     def held(self, kind: Kind[Any]) -> int:
-        """Return the number of entries of a kind in memory, including expired ones."""
+        """Return how many entries of a kind are in memory, including expired ones."""
         return len(self._tables[kind])
 
     def _run(self, work: Work[T], now: float) -> tuple[T, MemoryTransaction]:
@@ -192,7 +192,7 @@ class MemoryBoard:
             log.warn(text, most=kind.most, kind=kind.name)
 
     def _sweep(self, now: float) -> None:
-        """Remove some expired entries of one kind, so that unused kinds shrink as well."""
+        """Remove some expired entries of one kind, so that even unused kinds shrink."""
         tables = list(self._tables.values())
         _reclaim(tables[self._commits // SWEEP_EVERY % len(tables)], now, SWEPT)
 

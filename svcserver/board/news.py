@@ -1,10 +1,10 @@
-"""The news between processes that share an engine: one channel, one order, numbered.
+"""The events between processes that share an engine: one channel, numbered messages.
 
-The engine keeps a list of the latest news. After a reconnect, a process reads the messages it
+The engine keeps a list of the latest messages. After a reconnect, a process reads the messages it
 missed and resumes after the last one it received, provided that message is still in the list with
-the same text: a replica that took over may have lost the newest ones and reused their numbers. If
-it is not, or a number is missing, the ``when_missed`` callbacks run. An engine that restarted empty
-has a new name of its life, and everything in its list is new.
+the same text. A replica that took over may have lost the newest messages and reused their numbers.
+If the message is not in the list, or a number is missing, the ``when_missed`` callbacks run. An
+engine that restarted empty has a new life id, and all messages in its list are new.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from svcserver.kernel.throttle import Throttle
 N = TypeVar("N")
 log = Logger()
 
-PAGES = 64, MOST_LATELY  # messages read: usually few were missed
-FORM = re.compile(rb"(0|[1-9][0-9]{0,14}) ")  # of a message: its number comes first
-BIRTH = b"0 "  # the start of the message that names the engine's life
-TRIES, AGAIN_S = 10, 0.25  # to read them: the command connection may reconnect later
+PAGES = 64, MOST_LATELY  # messages read at a time: usually few were missed
+FORM = re.compile(rb"(0|[1-9][0-9]{0,14}) ")  # a message starts with its number
+BIRTH = b"0 "  # the start of the message with the engine's life id
+TRIES, AGAIN_S = 10, 0.25  # to read the list: the command connection may reconnect later
 
 
 @frozen
 class Lately:
-    """The engine's list of news, and the name of its life, empty before its first news."""
+    """The engine's list of latest messages, and its life id (empty before its first message)."""
 
     life: bytes
     news: list[bytes]
@@ -44,7 +44,7 @@ class Lately:
 
 @define(eq=False, slots=False)
 class NewsFeed:
-    """Sends and receives the news of a board."""
+    """The sender and receiver of a board's events."""
 
     engine: Engine
     channel: bytes = field(init=False)
@@ -53,14 +53,14 @@ class NewsFeed:
     )
     _missed: list[Callable[[], None]] = field(factory=list, init=False)
     _arrived: InOrder[tuple[bytes, bool]] = field(init=False)  # True: read from the list
-    _last: bytes | None = field(default=None, init=False)  # what was delivered last
-    _known: bytes | None = field(default=None, init=False)  # the last one before we listened
-    _life: bytes | None = field(default=None, init=False)  # of the engine; None: unknown
+    _last: bytes | None = field(default=None, init=False)  # the last message delivered
+    _known: bytes | None = field(default=None, init=False)  # the last message before listening
+    _life: bytes | None = field(default=None, init=False)  # the engine's life id; None: unknown
     _connections: int = field(default=0, init=False)
     _joined: bool = field(default=False, init=False)
     _held: list[bytes] | None = field(default=None, init=False)  # received while the list is read
     _named: str = field(default="", init=False)
-    _read: set[bytes] = field(factory=set, init=False)  # and may be received as well
+    _read: set[bytes] = field(factory=set, init=False)  # messages read, maybe to be received
     _waiting: list[tuple[int, int, Deferred[None]]] = field(factory=list, init=False)
     _order: Any = field(factory=count, init=False)
     _warned: Throttle = field(factory=Throttle, init=False)
@@ -81,7 +81,7 @@ class NewsFeed:
         self._missed.append(look)
 
     def commit_arguments(self, news: list[object]) -> list[bytes]:
-        """Return the arguments of the script COMMIT for the news of a transaction."""
+        """Return the arguments of the script COMMIT that publish these events."""
         arguments: list[bytes] = []
         for item in news:
             name = "@".join([_name(type(item)), *getattr(item, "readers", ())])
@@ -89,9 +89,9 @@ class NewsFeed:
         return arguments
 
     async def delivered(self, number: int) -> None:
-        """Wait until the news with this number has been delivered in this process.
+        """Wait until the message with this number was delivered in this process.
 
-        Return at once if a listener is running, or while disconnected.
+        Returns immediately while a listener is running or the connection is down.
         """
         if self._arrived.busy or not self._joined:
             return
@@ -112,7 +112,7 @@ class NewsFeed:
             self._resume(lately)
 
     async def _lately(self, connection: int) -> Lately | None:
-        """Read the list at least back to the last delivered message; None if that fails."""
+        """Read the list back to the last delivered message; None if that fails."""
         for _ in range(TRIES):
             try:
                 for most in PAGES:
@@ -130,7 +130,7 @@ class NewsFeed:
         return None
 
     def _resume(self, lately: Lately | None) -> None:
-        """Deliver what was missed, then what was received while the list was read."""
+        """Deliver missed messages, then those received while the list was being read."""
         since = self._since(lately)
         held, self._held = self._held or [], None
         missed = since is None and self._connections > 1
@@ -140,12 +140,12 @@ class NewsFeed:
             self._known = lately.news[-1] if lately is not None and lately.news else None
         self._life = None if lately is None else lately.life
         self._arrived.add([*((item, True) for item in since), *((item, False) for item in held)])
-        if missed:  # after the delivery of what did arrive
+        if missed:  # after delivering what did arrive
             self._report_missed()
         self._release()
 
     def _since(self, lately: Lately | None) -> list[bytes] | None:
-        """Return the messages after the last known one; None if that cannot be determined."""
+        """Return the messages after the last known one, or None if these cannot be determined."""
         last = self._last or self._known
         if last is None or lately is None or not lately.news or self._is_another(lately.life):
             return None
@@ -155,7 +155,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """Return all messages of an engine that restarted after our last connection."""
+        """Return all messages if the engine restarted since the last connection, else none."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []
@@ -186,7 +186,7 @@ class NewsFeed:
             self._release()
 
     def _reached(self) -> int:
-        """Return the number up to which everything was delivered."""
+        """Return the number of the last message before which all were delivered."""
         return max(_number(message) for message in (self._known, self._last, b"0") if message)
 
     def _release(self) -> None:
@@ -206,7 +206,7 @@ class NewsFeed:
         last, self._last = self._last, message
         if message.startswith(BIRTH):
             self._life, self._known = message, None
-        if message.endswith(b" "):  # the engine keeps only the number of a long one
+        if message.endswith(b" "):  # the list has only the number of a long message
             self._report_missed()
             return
         if last is not None and _number(message) != _number(last) + 1:
@@ -223,7 +223,7 @@ class NewsFeed:
         kind, listeners = known
         try:
             news: Any = decode(text, kind)
-        except Exception:  # of any kind: what follows must be delivered
+        except Exception:  # of any kind: later messages must be delivered
             self._warn(name)
             self._report_missed()
             return

@@ -1,7 +1,7 @@
-"""A limit of events per key and window, of which a place can be taken and given back.
+"""A limit on events per key and time window; an event can be reserved and released.
 
-A place is taken before a database transaction that may turn out not to need it, so that two
-concurrent requests never share the last one:
+Reserve a place before a database transaction that may turn out not to need it. So two concurrent
+requests never share the last place:
 
     async with ASKED.place(board, account) as place:
         place.used = await request(allowed=place.free)
@@ -20,21 +20,21 @@ MOST = 65_536  # keys
 
 @frozen
 class Quota:
-    """At most ``limit`` places per key within the lifetime of entries of ``kind``."""
+    """A limit of ``limit`` places per key; a place expires after the time to live of ``kind``."""
 
     kind: Kind[tuple[float, ...]]
     limit: int
 
     @classmethod
     def named(cls, name: str, limit: int, window_s: float) -> Quota:
-        """Return a quota with its own kind, called ``name``."""
+        """Return a quota with a new kind of entries called ``name``."""
         shape = tuple[float, ...]
-        # not sealed: whoever could forge a count could also empty it, and a forged one only refuses
-        # requests for a while; a count that must withstand that is in the database
+        # not sealed: a forger could delete the count anyway, and a forged count only refuses
+        # requests for a while; a count that must be safe from forgery is in the database
         return cls(Kind(name, shape, lives_s=window_s, most=MOST, sealed=False), limit)
 
     def take(self, transaction: BoardTransaction, key: str) -> float | None:
-        """Take a place; returns the time of it, or None if none is left."""
+        """Take a place; returns the current time, or None if no place is free."""
         taken = self._taken(transaction, key)
         if len(taken) >= self.limit:
             return None
@@ -42,7 +42,7 @@ class Quota:
         return transaction.now
 
     def take_or_wait(self, transaction: BoardTransaction, key: str) -> float:
-        """Take a place and return 0.0, or return the seconds until one is free."""
+        """Take a place and return 0.0, or return the seconds until a place becomes free."""
         if self.take(transaction, key) is not None:
             return 0.0
         return self._taken(transaction, key)[0] + self.kind.lives_s - transaction.now
@@ -51,7 +51,7 @@ class Quota:
         return len(self._taken(transaction, key)) >= self.limit
 
     def give_back(self, transaction: BoardTransaction, key: str, at: float) -> None:
-        """Undo the ``take`` that returned ``at``, unless it has expired."""
+        """Release the place taken at the time ``at``, unless it has expired."""
         taken = list(self._taken(transaction, key))
         if at not in taken:
             return
@@ -62,7 +62,7 @@ class Quota:
             transaction.drop(self.kind, key)
 
     def place(self, board: Board, key: str) -> QuotaPlace:
-        """Return a context manager that takes a place and gives it back unless it is used."""
+        """Return a context manager that takes a place and releases it unless it was used."""
         return QuotaPlace(self, board, key)
 
     def _taken(self, transaction: BoardTransaction, key: str) -> tuple[float, ...]:
@@ -72,7 +72,7 @@ class Quota:
 
 @define
 class QuotaPlace:
-    """A place in the quota of ``key``; ``used``: it is not given back."""
+    """A place in the quota of ``key``; if ``used`` is set, it is not released."""
 
     quota: Quota
     board: Board

@@ -1,7 +1,7 @@
-"""The memory board for tests, which finds what would go wrong on a shared engine.
+"""A memory board for tests that detects what would fail on a shared engine.
 
-It runs all work twice, which must do the same both times. Each value passes through its encoding,
-so that a change made to a value after it was read is lost, as on an engine.
+It runs all work twice and requires the same outcome both times. It also encodes and decodes each
+value, so that a change made to a value after reading it is lost, as on an engine.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class NotRepeatable(AssertionError):
-    """Work had another effect when it ran again on the same entries."""
+    """The failure of work that had another outcome when it ran again on the same entries."""
 
 
 class NotEncodable(AssertionError):
-    """A value changes when it is encoded and decoded."""
+    """The failure for a value that changes when it is encoded and decoded."""
 
 
 class RehearsedBoard(MemoryBoard):
@@ -49,7 +49,7 @@ class RehearsedBoard(MemoryBoard):
 
 
 class _CopyingTransaction(MemoryTransaction):
-    """A transaction that copies every value, as an engine does."""
+    """A transaction that copies every value through its encoding, as an engine does."""
 
     __slots__ = ()
 

@@ -1,12 +1,12 @@
-"""The scripts that run inside the engine. They know keys and bytes, and no rule of any feature.
+"""The Lua scripts that run inside the engine; they handle keys and bytes, but no game rules.
 
-``LOAD`` reads entries and the engine's time. ``COMMIT`` writes if every compared entry is
-unchanged, and publishes news with the next number of its channel. The engine keeps a list of the
-latest news for processes that were disconnected. An engine that restarts empty counts from 1 again,
-so it first publishes a new random name of its life as number 0.
+``LOAD`` reads entries and the engine's time. ``COMMIT`` writes entries if every compared entry is
+unchanged, and publishes messages with consecutive numbers. The engine keeps a list of the latest
+messages for processes that were disconnected. An engine that restarts empty counts from 1 again,
+so it first publishes a new life id as message number 0.
 
-If somebody stored a value of another type under one of our keys, it is deleted and counts as
-absent, since every transaction that reads it would fail otherwise.
+If someone stored a value of another Redis type under one of these keys, the value is deleted and
+counts as absent. Otherwise every transaction that reads the key would fail.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import hashlib
 
 from attrs import field, frozen
 
-MOST_LATELY = 16_384  # news in the list: usually 5 MB, eight seconds of 100,000 players
-MOST_NUMBER = 10**14  # of news: the engine prints larger ones as fractions
-LONGEST_LATELY = 8_192  # bytes of news in the list; only the number of longer ones is kept
-MOST_BYTES = 8 << 20  # of an entry; a larger one is not ours and is cut off
-STAMP = 12  # bytes at the start of an entry, new at every write, for the comparison
+MOST_LATELY = (
+    16_384  # messages in the list: usually 5 MB, or eight seconds of 100,000 players' events
+)
+MOST_NUMBER = 10**14  # of messages: the engine formats larger numbers as fractions
+LONGEST_LATELY = 8_192  # bytes of a message in the list; of longer ones it has only the number
+MOST_BYTES = 8 << 20  # of an entry; a larger one is foreign and is cut off
+STAMP = 12  # bytes at an entry's start, unique for each write, for the comparison
 
 # the arguments of COMMIT for each key: stamp, value, milliseconds to live, list
 ANY, ABSENT = b"*", b""  # instead of a stamp: not compared; must not exist
@@ -30,7 +32,7 @@ UNLISTED = b""
 
 @frozen
 class Script:
-    """A script and the engine's name for it."""
+    """A Lua script and its SHA-1, by which the engine knows it."""
 
     text: str
     sha: str = field(init=False)
@@ -41,7 +43,7 @@ class Script:
 
 
 # ARGV[i]: milliseconds to live from now on, or "" to keep the time to live.
-# Returns seconds, microseconds and the entries; an absent one is empty.
+# Returns seconds, microseconds and the entries; an absent entry is empty.
 LOAD = Script(
     """
 local time = redis.call('TIME')
@@ -59,7 +61,7 @@ return found
 """.replace("MOST_BYTES", str(MOST_BYTES))
 )
 
-# ARGV: a command that reads the members of a list after a time. Returns its reply.
+# ARGV: a command that reads the list members after a given time. Returns its reply.
 LISTED = Script(
     """
 local found = redis.pcall(ARGV[1], KEYS[1], ARGV[2], '+inf')
@@ -69,8 +71,8 @@ return redis.call(ARGV[1], KEYS[1], ARGV[2], '+inf')
 """
 )
 
-# ARGV: four for each key as above, then a channel and a text for each piece of news.
-# Returns the index of the first key that has changed, or 0 and the numbers of the news.
+# ARGV: four values for each key as above, then a channel and a text for each message.
+# Returns the index of the first changed key, or 0 and the numbers of the messages.
 COMMIT = Script(
     """
 local n = #KEYS

@@ -1,8 +1,9 @@
 """The board on an engine that several processes share: Valkey or Redis.
 
-The rules stay in Python. A transaction loads what it reads, runs, and writes if nothing that it
-read has changed. Otherwise it runs again. Several loads are no snapshot, so the entries are also
-compared before a result, a refusal or an exception counts. Time is the engine's.
+The game rules stay in Python. A transaction loads entries, runs the work, and writes if no entry
+that it read has changed. Otherwise it runs again. Several loads are no snapshot. So after more than
+one load, the entries are compared before a result or an exception is returned. The engine's clock
+gives the time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ UNCHANGED = KEEP, b"", UNLISTED
 
 
 class Overtaken(Unavailable):
-    """Other transactions changed what this one read, too many times."""
+    """The error when other transactions changed the entries that this one read, too many times."""
 
     def __init__(self) -> None:
         super().__init__("too many change the same at once", retry_after_s=1)
@@ -55,7 +56,7 @@ class Overtaken(Unavailable):
 
 @frozen
 class Outcome(Generic[T]):
-    """The result of a run, or the exception it raised."""
+    """The result of one run of the work, or the exception that it raised."""
 
     result: T | None
     raised: Exception | None
@@ -63,9 +64,10 @@ class Outcome(Generic[T]):
 
 @define(eq=False, slots=False)
 class ValkeyBoard:
-    """A ``Board`` on an engine.
+    """A ``Board`` that is stored in a Valkey or Redis server.
 
-    ``time_of`` maps the engine's time to the board's, for tests. ``seal``: of this host's secret.
+    ``time_of`` maps the engine's time to the board's, for tests. ``seal`` signs entries with a key
+    derived from this host's secret.
     """
 
     shared = True
@@ -97,7 +99,7 @@ class ValkeyBoard:
         self.engine.before_all(partial(self._forget_if_first, names))
 
     async def _forget_if_first(self, names: list[bytes], ask: Ask) -> None:
-        """Delete the entries unless another process listens on the channel of running ones."""
+        """Delete the entries unless another process already listens on the running channel."""
         running = f"svc:{self.engine.space}:running".encode()
         _, listeners = await ask("PUBSUB", "NUMSUB", running)
         if not listeners:
@@ -119,17 +121,17 @@ class ValkeyBoard:
             if await self._commit(loaded, transaction, outcome):
                 if outcome.raised is not None:
                     raise outcome.raised
-                return outcome.result  # type: ignore[return-value]  # it raised nothing
+                return outcome.result  # type: ignore[return-value]  # the work raised nothing
             self.conflicts += 1
             wanted = dict.fromkeys(transaction.read)
-            if tries > 1:  # random, so that others pass
+            if tries > 1:  # a random pause, so that other transactions can finish
                 await self.engine.pause(min(tries, 10) * 0.002 * self._dice.random())
         raise Overtaken
 
     async def _try(
         self, work: Work[T], wanted: dict[Key, None], ids: list[str]
     ) -> tuple[Loaded, EngineTransaction, Outcome[T]]:
-        """Load entries and run the work until nothing is missing."""
+        """Load entries and run the work, until it needs no entry that is not loaded."""
         loaded = Loaded(self.time_of(self._engine_s()))
         if wanted or self._drift is None:
             await self._load(loaded, wanted)
@@ -148,7 +150,7 @@ class ValkeyBoard:
         raise RuntimeError(f"{work!r} needs more than {MOST_LOADS} loads")
 
     async def _load(self, loaded: Loaded, keys: Iterable[Key]) -> None:
-        # load heartbeats again: they are not compared, so an outdated one would count
+        # load heartbeats again: no comparison detects that one is outdated
         heartbeats = [key for key in loaded.entries if not key[0].compared]
         wanted = list(dict.fromkeys([*keys, *heartbeats]))
         names = [self._name(*key) for key in wanted]
@@ -164,14 +166,14 @@ class ValkeyBoard:
     async def _commit(
         self, loaded: Loaded, transaction: EngineTransaction, outcome: Outcome[T]
     ) -> bool:
-        """Write and publish; return False if an entry that was read has changed."""
+        """Write and publish; returns False if an entry that was read has changed."""
         written = transaction.written if outcome.raised is None else {}
         news = transaction.news if outcome.raised is None else []
         if not written and not news and loaded.loads <= 1:
             return True  # one load is a snapshot
         keys: list[bytes] = []
         arguments: list[bytes] = []
-        # nobody waits for heartbeats, if the engine has just answered
+        # do not wait for the write of heartbeats if the engine has just answered
         beats = loaded.loads == 1 and not news and not any(kind.compared for kind, _ in written)
         for at in written if beats else dict.fromkeys([*transaction.read, *written]):
             kind = at[0]
@@ -206,7 +208,7 @@ class ValkeyBoard:
         return stamp + data, _life(kind), listed
 
     async def _list(self, kind: Kind[Any]) -> list[tuple[str, bytes]]:
-        """Return all entries of a listed kind; they are loaded in pages and are no snapshot."""
+        """Return all entries of a listed kind; pages are loaded one by one, without a snapshot."""
         since = b"(%d" % (self._engine_s() * 1000)
         members = await self.engine.run(LISTED, [_list_of(kind)], [b"ZRANGEBYSCORE", since])
         keys = [key for member in members if (key := _text(member)) is not None]
@@ -223,7 +225,7 @@ class ValkeyBoard:
         return int(await self.engine.run(LISTED, [_list_of(kind)], [b"ZCOUNT", since]))
 
     def _engine_s(self) -> float:
-        """Return the engine's time, estimated from the last load."""
+        """Return the engine's current time, estimated from the last load."""
         return self.engine.seconds() + (self._drift or 0.0)
 
     def _name(self, kind: Kind[Any], key: str) -> bytes:
@@ -232,7 +234,7 @@ class ValkeyBoard:
         return name_of(kind, key)
 
     def _learn(self, near: tuple[Key, ...], transaction: EngineTransaction) -> None:
-        """Remember the keys read beside ``near``, to load all of them together next time."""
+        """Remember the keys read besides ``near``, so that the next run loads all together."""
         beside = tuple(key for key in transaction.read if key not in near)
         known = self._habits.get(near[0])
         if len(beside) <= HABIT_KEYS and (beside or known) and known != beside:
@@ -261,7 +263,7 @@ def _life(kind: Kind[Any]) -> bytes:
 
 
 def _text(member: bytes) -> str | None:
-    """Return the key of a list's member; None if no board wrote it."""
+    """Return a list member as a key, or None if no board wrote it."""
     try:
         return member.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Helpers for the Deferred of a board transaction."""
+"""Helpers for the Deferreds of board transactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = Logger()
 
 
 def log_failure(result: Deferred[Any]) -> None:
-    """Log the failure of an action that nobody waits for, except ``Unavailable``."""
+    """Log the failure of a result that nobody awaits, unless it is ``Unavailable``."""
     if not _has_result(result):
         result.addErrback(_unless_away)
 
@@ -30,7 +30,7 @@ def _unless_away(failure: Failure) -> None:
 
 
 def with_fallback(result: Deferred[T], fallback: T) -> Deferred[T]:
-    """Return ``fallback`` instead of the result if live state is unavailable."""
+    """Return the result, or ``fallback`` if live state is unavailable."""
     if _has_result(result):
         return result
 
