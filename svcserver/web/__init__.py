@@ -1,1 +1,1 @@
-"""The front door: rows, the mount, the site; everything handlers see of HTTP."""
+"""The web framework of the services: routes, access control, connections, logs and metrics."""

@@ -38,7 +38,7 @@ PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
 
 @define
 class Upload:
-    """A request body that is being received; ``limit`` and ``size`` in bytes."""
+    """A request body that is being received; ``limit`` and ``size`` are in bytes."""
 
     head: ParsedHead
     request: HttpRequest
@@ -62,7 +62,7 @@ class Upload:
 
 
 class Channel(Connection):
-    """A client's connection to the service."""
+    """The server side of one client's connection."""
 
     limits = Deadlines(headers_s=RECEIVE_S, keep_alive_s=IDLE_S, idle_s=RECEIVE_S)
     max_discarded = MAX_REFUSED
@@ -82,13 +82,13 @@ class Channel(Connection):
 
     @property
     def unused(self) -> bool:
-        """True if no request has come, nor may be on its way as on a new connection."""
+        """True if no request has arrived, and none can be on its way as on a new connection."""
         old = self.factory.clock.seconds() - self.since >= YOUNG_S
         return not (self._used or self.waiting) and old
 
     @property
     def busy(self) -> bool:
-        """True if a service that stops should wait for an answer of this connection."""
+        """True if a stopping service should wait until this connection's answer is sent."""
         return self._request is not None and not self._request.hopeless
 
     # -- reading ---------------------------------------------------------------
@@ -98,7 +98,7 @@ class Channel(Connection):
         self.next_request()
 
     def start_request(self, raw: bytes) -> None:
-        """Answer a request whose body is empty or already here; else wait for the body."""
+        """Answer a request whose body is empty or complete; otherwise wait for the body."""
         self._used = True
         head = self.factory.parsed_head(raw)
         request = HttpRequest(
@@ -215,9 +215,9 @@ class Channel(Connection):
         self._answer_is_out(close)
 
     def _send_rest(self) -> None:
-        """Write pieces of a large answer for as long as the client takes them.
+        """Write pieces of a large answer for as long as the client reads them.
 
-        Given to the transport at once, each connection would hold a copy of the whole answer.
+        If the whole answer went to the transport at once, each connection would hold a full copy.
         """
         while not self.unread and not self.closing and self._rest_at < len(self._rest):
             piece = self._rest[self._rest_at : self._rest_at + PROMPT]
@@ -244,11 +244,11 @@ class Channel(Connection):
         stream.begin(self)
 
     def write(self, data: bytes) -> None:
-        """Send a part of the stream's body, as a chunk where it has no length."""
+        """Send a part of the stream's body, as a chunk if the body has no known length."""
         self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     def finish(self) -> None:
-        """End the answer: the stream has written everything."""
+        """End the answer, because the stream has written everything."""
         stream, self._stream = self._stream, None
         if stream is None:
             return
@@ -260,7 +260,7 @@ class Channel(Connection):
             self._answer_is_out(self._close_after)
 
     def _refuse(self, answer: Answer, *, to_head: bool = False) -> None:
-        """Answer and end; what still comes is dropped, since a reset would lose the answer."""
+        """Send an error, then close; discard further input, as a reset would lose the error."""
         body = encode_body(answer)
         upload, self._upload = self._upload, None
         self._hold(0)
@@ -272,13 +272,13 @@ class Channel(Connection):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """Write no more for now: the client reads too slowly."""
+        """Stop writing for now, because the client reads too slowly."""
         super().pauseProducing()
         self.within(RECEIVE_S, self.cut)
         self.factory.unread.begin(self, len(self._rest) + PROMPT)  # a piece has been written
 
     def resumeProducing(self) -> None:
-        """Go on writing: the client has read what was buffered."""
+        """Resume writing: the client has read the buffered bytes."""
         self.unread = False
         self.factory.unread.end(self)
         if self.closing:
@@ -293,19 +293,19 @@ class Channel(Connection):
     # -- ends ------------------------------------------------------------------
 
     def readConnectionLost(self) -> None:
-        """Answer the client that has half-closed within ``HALF_CLOSED_S``."""
+        """Give a half-closed client its answer within ``HALF_CLOSED_S``."""
         super().readConnectionLost()
         if self._request is not None and self._stream is None:
             self.await_answer()
 
     def await_answer(self) -> None:
-        """Set no deadline while we work, except for a client that may be away for good."""
+        """Set no deadline for the answer, except for a client that may have disconnected."""
         super().await_answer()
         if self.half_closed and self._stream is None:
             self.within(HALF_CLOSED_S, self.cut)
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
-        """Cancel what is still being done for the client, and release what it holds."""
+        """Cancel unfinished work for the client, and release the client's memory."""
         super().connectionLost(reason)
         self._hold(0)
         self.factory.unread.end(self)
@@ -321,11 +321,11 @@ class Channel(Connection):
 
 @define
 class UnreadAnswers:
-    """Connections with an unread answer, the longest waiting first, which is cut beyond ``most``.
+    """Connections with an unread answer, longest waiting first; beyond ``most`` bytes they are cut.
 
-    An answer is written in pieces, and each that is read puts its connection last again, so that
-    those who do not read at all are cut. Those with more than ``FAIR`` bytes are cut before all
-    with less; the newest is never cut for itself.
+    An answer is written in pieces. When a client reads a piece, its connection moves to the end, so
+    that clients that read nothing are cut first. Connections with more than ``FAIR`` bytes are cut
+    before all connections with less. A connection is never cut on account of its own new bytes.
     """
 
     most: int = MAX_UNREAD
@@ -335,7 +335,7 @@ class UnreadAnswers:
     _small: dict[Channel, int] = field(factory=dict, init=False, repr=False)
 
     def begin(self, reader: Channel, size: int) -> None:
-        """Count ``size`` bytes that wait until ``reader`` reads."""
+        """Count ``size`` bytes that are buffered until ``reader`` reads them."""
         self.end(reader)
         (self._large if size > FAIR else self._small)[reader] = size
         self.total += size

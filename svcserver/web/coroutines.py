@@ -1,4 +1,4 @@
-"""Runs a coroutine: its result at once where it never waits, else a Deferred.
+"""A runner for coroutines: one that never waits returns its result directly, without a Deferred.
 
 Most handlers finish without waiting; a Deferred for each would cost more than the handler itself.
 For a handler that waits, Twisted's own coroutine runner takes ten calls and a context.
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def start_coroutine(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
-    """Return the result of ``work`` if it does not wait, else a Deferred of it.
+    """Return the result of ``work`` if ``work`` does not wait, else a Deferred of the result.
 
     Raises what ``work`` raises before its first wait. Cancelling the Deferred cancels what
     ``work`` waits for.
@@ -33,7 +33,7 @@ def start_coroutine(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
 
 
 class _Waiting(Generic[T]):
-    """A coroutine that waits for a Deferred, and goes on when that has its result."""
+    """A coroutine that waits for a Deferred and resumes with the Deferred's result."""
 
     __slots__ = ("_waits_for", "_work", "done")
 
@@ -46,7 +46,7 @@ class _Waiting(Generic[T]):
         self._waits_for.cancel()
 
     def _go_on(self, result: Any) -> None:
-        """Take the next step: the Deferred that is waited for gives its result or raises."""
+        """Resume the coroutine with the result or the error of the awaited Deferred."""
         try:
             if isinstance(result, Failure):
                 waits_for = result.throwExceptionIntoGenerator(self._work)

@@ -1,4 +1,4 @@
-"""Server-sent events: an answer that goes on, with a line for each change."""
+"""Server-sent events: an answer that stays open and gets a line for each change."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Reader:
 
 @define(eq=False)
 class EventStream(Stream):
-    """Calls ``read_line`` every ``EVERY_S`` and sends a line that differs from the last.
+    """A stream that calls ``read_line`` every ``EVERY_S`` seconds and sends each changed line.
 
     Before anything is sent, the reader's right is checked.
     """
@@ -91,7 +91,7 @@ class EventStream(Stream):
         self._paused_at = None
 
     def finish(self) -> None:
-        """End it properly; the reader opens another."""
+        """End the stream without an error; the reader then opens a new stream."""
         self._rounds.stopService()
         if self._out is not None:
             self._out.transport.unregisterProducer()
@@ -141,7 +141,7 @@ class EventStream(Stream):
 
 @define(eq=False)
 class EventStreams:
-    """All streams of a service.
+    """All event streams of a service, at most ``MOST``.
 
     An account has at most ``SHARE``, and everybody but owners at most ``MOST`` together.
     """
@@ -150,7 +150,7 @@ class EventStreams:
     _open: set[EventStream] = field(factory=set, init=False)
 
     def answer(self, read_line: Look, reader: Reader) -> Answer:
-        """Return an answer that streams ``read_line``; raises Unavailable beyond the limits."""
+        """Return an answer that streams ``read_line``; raises Unavailable beyond ``MOST``."""
         readers = [stream.reader for stream in self._open]
         own = sum(known.account == reader.account for known in readers)
         if own >= SHARE:

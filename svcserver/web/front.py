@@ -1,7 +1,7 @@
 """The front door: a service's routes, and the only place where an exception becomes a status.
 
-Order of refusal: route and switch, the gate's 404, declared size, credential, JSON
-syntax, shape, rule.
+Checks run in this order: route and feature switch, 404 from the gate, declared size, credential,
+JSON syntax, shape, rule.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ MAX_FORM = 100 * 1024  # bytes; the original web framework's default. Spec: 1 §
 
 
 class Gate(Protocol[R]):
-    """Access control: turns a row's access label and a request into a caller, or refuses."""
+    """The access control that turns an access label and a request into a caller, or refuses."""
 
     def exists(self, row: R, parameters: Parameters) -> bool:
         """Return False if the row does not exist for the caller in the path."""
 
     async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> Caller:
-        """Return the proven caller; raises a refusal for an insufficient credential."""
+        """Return the authenticated caller; raises a refusal if the credential is insufficient."""
 
     def early(self, row: R, request: HttpRequest, length: int | None) -> Answer | None:
-        """Return a refusal that needs no body, before the body is read; None to go on."""
+        """Return a refusal that can be given before the body is read, or None to continue."""
 
     def address(self, request: HttpRequest) -> str:
-        """Return the client's address as a trusted proxy sent it; else empty."""
+        """Return the client's address if a trusted proxy sent it, else ""."""
 
 
 @define(eq=False)  # not frozen: one is made for every request
@@ -72,7 +72,7 @@ OnRefusal = Callable[[Any, HttpRequest, Any, Exception], Awaitable[None]]
 
 
 class PageError(Exception):
-    """Raised for the framework's HTML error page. Spec: 1 §4 convention 4."""
+    """An error that is answered with the framework's HTML error page. Spec: 1 §4 convention 4."""
 
     def __init__(self, status: int, cause: BaseException | None = None) -> None:
         super().__init__(status)
@@ -81,7 +81,7 @@ class PageError(Exception):
 
 
 class AnsweredError(Exception):
-    """Raised for an answer that is no documented refusal, so that no row words it."""
+    """An error with a complete answer, which no row's ``refuse`` function changes."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.status)
@@ -102,7 +102,7 @@ def parse_body(request: HttpRequest) -> json.Json:
 
 @define(eq=False)
 class Mounted:
-    """A row with what each of its requests needs."""
+    """A mounted row with everything that its requests need."""
 
     row: Row
     make: Callable[[], Callable[..., Any]] = field(repr=False)  # its endpoint
@@ -115,7 +115,7 @@ class Mounted:
 
     @classmethod
     def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the row with its endpoint; to lose the answer of a GET would test nothing."""
+        """Return the mounted row; a GET gets no lost-answer fault, which would test nothing."""
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost_answer)
@@ -129,13 +129,13 @@ class Mounted:
 class FrontDoor:
     """All rows of a service, behind the gate.
 
-    ``answer`` finds a row by our own table, for our channel. ``resource`` uses a Klein app, for a
-    site of ``twisted.web``. Both run the same endpoints.
+    ``answer`` finds a row in our own route table, for our own channel. ``resource`` uses a Klein
+    app, for a ``twisted.web`` site. Both run the same endpoints.
 
     ``traces`` puts the Python traceback on error pages (development only);
-    ``max_json`` bounds a body in bytes. ``on_refusal(row, request, caller, error)`` is called for
-    each refusal of a row that ``tells``, before it is answered. ``call`` makes a handler's
-    argument, and ``nobody`` is the caller while nothing is proven; a service may have its own
+    ``max_json`` limits a body, in bytes. ``on_refusal(row, request, caller, error)`` is called for
+    each refusal of a row whose ``tells`` is True, before the answer is sent. ``call`` creates a
+    handler's argument. ``nobody`` is the caller before authentication. A service may have its own
     classes for both.
     """
 
@@ -153,10 +153,10 @@ class FrontDoor:
     _elapsed: Callable[[], float] = field(factory=lambda: system().elapsed, init=False)
 
     def mount(self, *features: Feature) -> FrontDoor:
-        """Bind every row of the features whose switch is on.
+        """Bind every row of the features that are switched on.
 
-        A row's endpoint is made at its first request: few of a hundred rows are used soon, and
-        making them all would take most of the time of a service's start.
+        A row's endpoint is created at its first request: few of a hundred rows are used soon, and
+        creating them all would take most of a service's start-up time.
         """
         for feature in features:
             for row in feature.routes.rows:
@@ -224,7 +224,7 @@ class FrontDoor:
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         """Return the refusal that can be given before the body is read, or None.
 
-        It is observed like any other answer: a request refused here never reaches ``answer``.
+        The refusal is reported to the observers, because the request never reaches ``answer``.
         """
         started = self._elapsed()
         try:
@@ -299,7 +299,7 @@ class FrontDoor:
         context: Any,
         started: float,
     ) -> Answer | Failure:
-        """Note the result of an answer that had to wait."""
+        """Report the result of an asynchronous answer to the observers."""
         if isinstance(answer, Failure):
             error = answer.value
             if isinstance(error, Exception) and not isinstance(error, CancelledError):
@@ -332,7 +332,7 @@ class FrontDoor:
             observe(done)
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """Return the HTML error page; with the traceback only where ``traces`` is on."""
+        """Return the HTML error page; the traceback is included only if ``traces`` is on."""
         title = {400: "Bad Request", 413: "Payload Too Large"}.get(status, "Internal Server Error")
         text = title
         if self.traces and why is not None:

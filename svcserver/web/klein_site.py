@@ -1,10 +1,10 @@
-"""A service's routes on an ordinary Klein app, for somebody else's ``twisted.web`` site.
+"""A service's routes on an ordinary Klein app, for another program's ``twisted.web`` site.
 
     site = Site(door.resource())
 
-Every row is a route of the app, and its view runs the same endpoint as our own channel: one
-request gets one answer, whichever of the two serves it. What no route matches (another letter case,
-an unknown path or method) reaches the handler too, which answers it by its own table.
+Every row is a route of the app, and its view runs the same endpoint as our own channel, so both
+give the same answer to a request. A request that no route matches (another letter case, an unknown
+path or method) also goes to the handler, which uses its own route table.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Route = tuple[str, str]
 def klein_app(
     handler: HttpHandler, routes: Iterable[Route], *, proxy_headers: tuple[bytes, ...] = ()
 ) -> Klein:
-    """Return an app that answers as ``handler`` does, with these routes.
+    """Return an app with these routes that gives the same answers as ``handler``.
 
-    ``proxy_headers``: headers that mark a request as forwarded, beside those of every proxy. The
-    site reads a body whole before the app sees it, and bounds it or not.
+    ``proxy_headers`` are headers that mark a request as forwarded, in addition to the usual proxy
+    headers. The site reads a whole body before the app sees it; any size limit is the site's own.
     """
     app = Klein()
     marks = (*proxy_headers, *PROXY_HEADERS)
@@ -56,7 +56,7 @@ def klein_app(
 
 
 class AppResource(KleinResource):
-    """The resource of ``klein_app``, which also answers a path or a host that is no UTF-8."""
+    """The resource of ``klein_app``, which also answers a path or host that is not UTF-8."""
 
     def __init__(
         self, handler: HttpHandler, routes: Iterable[Route], proxy_headers: tuple[bytes, ...]
@@ -65,7 +65,7 @@ class AppResource(KleinResource):
         self._handler, self._marks = handler, (*proxy_headers, *PROXY_HEADERS)
 
     def render(self, request: Any) -> Any:
-        """Let Klein answer what it can decode."""
+        """Pass the request to Klein if its path and host can be decoded."""
         try:
             b"/".join([request.getRequestHostname(), *request.prepath, *request.postpath]).decode()
         except UnicodeDecodeError:
@@ -80,7 +80,7 @@ class AppResource(KleinResource):
 async def _respond(
     handler: HttpHandler, request: Any, depth: int, marks: tuple[bytes, ...]
 ) -> None:
-    """Answer a request of twisted.web at a resource that is ``depth`` segments below the root."""
+    """Answer a twisted.web request to a resource that is ``depth`` segments below the root."""
     ours = HttpRequest(
         request.method.decode("latin-1"),
         b"/" + b"/".join(request.path.split(b"/")[1 + depth :]),
@@ -124,7 +124,7 @@ async def _write(answer: Answer, request: Any) -> None:
 
 @define(eq=False)
 class _StreamOut:
-    """The writer of a ``Stream``: a request of twisted.web, and its transport."""
+    """The writer of a ``Stream``: a twisted.web request and its transport."""
 
     request: Any
     stream: Stream
@@ -135,7 +135,7 @@ class _StreamOut:
         return self
 
     async def run(self) -> None:
-        """Write the stream; returns when it has ended or the client is away."""
+        """Write the stream; return when the stream has ended or the client has disconnected."""
         self.request.notifyFinish().addBoth(lambda _: self.finish())
         self.stream.begin(self)
         await self._done
@@ -153,7 +153,7 @@ class _StreamOut:
         self.request.transport.abortConnection()
 
     def finish(self) -> None:
-        """End the request: the stream has written everything."""
+        """End the request, because the stream has written everything."""
         if not self._done.called:
             self.stream.over()
             self._done.callback(None)

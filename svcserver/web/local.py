@@ -1,8 +1,8 @@
 """The access control of services that only this machine may call.
 
-A caller that is not on loopback, that came through a proxy, or that is another site's web page
-(``http.crosssite``) gets 403 before its body is read. A row for the owner also needs a ticket of
-the machine (``kernel.machine``), because every user of a machine reaches its loopback addresses.
+A caller gets 403 before its body is read if it is not on loopback, came through a proxy, or is
+another site's web page (``http.crosssite``). A row for the owner also needs a ticket of the machine
+(``kernel.machine``), because every user of a machine can reach its loopback addresses.
 Spec: 2 §4 Deploy server.
 """
 
@@ -27,7 +27,7 @@ NO_TICKET = "this route needs a ticket of the machine"
 
 @frozen
 class LocalGate:
-    """A ``front.Gate``: every row is for direct loopback callers, some for the owner alone.
+    """A ``front.Gate``: every row is for direct loopback callers, some rows for the owner only.
 
     ``keys`` returns the signing keys whose tickets are valid.
     """
@@ -69,5 +69,5 @@ class LocalGate:
 
 
 def is_direct(request: HttpRequest) -> bool:
-    """Return whether it is from loopback, without a proxy, and not from another site's page."""
+    """Return whether a request comes from loopback, without a proxy or another site's page."""
     return is_loopback(request.peer) and request.direct

@@ -1,10 +1,10 @@
-"""Log observers: readable lines, or one JSON object a line.
+"""Log observers, which write readable lines, or one JSON object per line.
 
-Every service writes that object with the members of ``line_head`` and the event's own fields;
-docs/owners/logs.md is the table of it.
+Every service writes the members of ``line_head`` and the event's own fields into the object;
+docs/owners/logs.md lists them.
 
-Lines are gathered and handed to the writer at most every ``FLUSH_S``; anything from ``warn`` on
-at once, so that the last lines of a crashing service are not lost.
+Lines are collected and passed to the writer at most every ``FLUSH_S``. Lines of level ``warn`` and
+above are passed immediately, so that the last lines of a crashing service are not lost.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class LogLines:
             self.write_now(line)
 
     def shows(self, level: Any) -> bool:
-        """Return whether LOG_LEVEL lets a line of that level through."""
+        """Return whether LOG_LEVEL permits lines of this level."""
         return _RANK.get(level, 4) >= _LOWEST[self.level]
 
     def keep(self, line: str) -> None:
-        """Write a finished line soon, together with others."""
+        """Write a complete line soon, together with other lines."""
         self._waiting.append(line)
         if self.clock is None:
             self.flush()
@@ -95,7 +95,7 @@ class LogLines:
             self._flushing = self.clock.callLater(FLUSH_S, self._due)
 
     def write_now(self, line: str) -> None:
-        """Write a line at once, after those that wait."""
+        """Write a line immediately, after the lines that are still waiting."""
         self._waiting.append(line)
         self.flush()
 
@@ -109,18 +109,18 @@ class LogLines:
             self.out.flush()
 
     def end(self) -> None:
-        """Write every line at once from now on: the service has stopped."""
+        """Write every line immediately from now on, because the service has stopped."""
         self.flush()
         self.clock = None
         for writer in self.writers:
             writer.end()
 
     def dropped(self) -> int:
-        """Return how many lines were dropped, because no reader took them or the disk was full."""
+        """Return the number of lines dropped because of a stalled reader or a full disk."""
         return sum(writer.dropped() for writer in self.writers)
 
     def line_of_dropped(self, count: int) -> str:
-        """Return the line that reports so many dropped lines."""
+        """Return the log line that reports this number of dropped lines."""
         event = {
             "log_time": epoch(),
             "log_level": LogLevel.warn,
@@ -151,7 +151,7 @@ class LogLines:
 def line_head(
     time: float, level: str, namespace: str, message: str, service: str = ""
 ) -> dict[str, Any]:
-    """Return the first members of each JSON line; ``service`` only where lines of several meet."""
+    """Return the first members of each JSON line; ``service`` only in a shared log."""
     named = {"service": service} if service else {}
     return {
         "time": iso(time),
@@ -163,7 +163,7 @@ def line_head(
 
 
 def as_line(line: dict[str, Any], event: dict[str, Any]) -> str:
-    """Return ``line`` and the event's own fields beside it, as one line of JSON."""
+    """Return ``line`` and the event's own fields as one line of JSON."""
     for name, value in event.items():
         if name not in line and name not in _PRIVATE and not name.startswith("log_"):
             line[name] = _value(value)
@@ -173,12 +173,12 @@ def as_line(line: dict[str, Any], event: dict[str, Any]) -> str:
 
 
 def rank(level: Any) -> int:
-    """Return 0 for debug, 1 info, 2 warn, 3 error, 4 for anything graver."""
+    """Return 0 for debug, 1 for info, 2 for warn, 3 for error, 4 for anything more severe."""
     return _RANK.get(level, 4)
 
 
 def message_of(event: dict[str, Any]) -> str:
-    """Return the formatted message, in one line of bounded length."""
+    """Return the formatted message as one line of limited length."""
     pattern = event.get("log_format")
     try:
         text = pattern.format_map(event) if pattern is not None else formatEvent(event)
@@ -197,9 +197,9 @@ def _value(value: Any) -> Any:
 
 
 def trace_of(event: dict[str, Any]) -> str:
-    """Return the traceback of its failure, on lines of its own; empty without one.
+    """Return the traceback of an event's failure on separate lines, or "" without a failure.
 
-    They are indented: no text that an exception quotes can look like a line of the log.
+    The lines are indented, so that no text in an exception can look like a log line.
     """
     failure = event.get("log_failure")
     if not isinstance(failure, Failure):
@@ -210,7 +210,7 @@ def trace_of(event: dict[str, Any]) -> str:
 def standard_lines(
     *, production: bool, level: str, clock: Any = None, service: str = ""
 ) -> LogLines:
-    """Return the observer of a service started by ``twistd``: standard output."""
+    """Return the standard-output observer of a service that ``twistd`` starts."""
     out, _, mine = writers()
     return LogLines(
         out, as_json=production, level=level, clock=clock, writers=mine[:1], service=service
@@ -230,10 +230,10 @@ class JsonLines(LogLines):
     err: Out = field(factory=lambda: sys.stderr)
 
     def say(self, namespace: str, message: str, members: str) -> None:
-        """Write an ``info`` line directly: an event of the logger would cost more than the line.
+        """Write an ``info`` line directly, because a logger event would cost more than the line.
 
-        ``message`` and ``namespace`` need no escapes; ``members`` is JSON text without its braces.
-        A dictionary of them, merged and dumped, took three times as long.
+        ``message`` and ``namespace`` must need no escapes; ``members`` is JSON text without its
+        braces. Merging and dumping a dictionary took three times as long.
         """
         if self.shows(LogLevel.info):
             time = _iso_ms(round(epoch() * 1000))
@@ -249,13 +249,13 @@ class JsonLines(LogLines):
 
 
 def json_lines(level: str, clock: Any = None) -> JsonLines:
-    """Return the observer of a small service started by ``twistd``."""
+    """Return the observer of a small service that ``twistd`` starts."""
     out, err, mine = writers()
     return JsonLines(out, level=level, clock=clock, err=err, writers=mine)
 
 
 class LibraryLogs(logging.Handler):
-    """Passes warnings and errors that libraries send to ``logging`` on to Twisted's logger."""
+    """The handler that passes libraries' ``logging`` warnings and errors to Twisted's logger."""
 
     def emit(self, record: logging.LogRecord) -> None:
         level = LogLevel.levelWithName("warn" if record.levelno < logging.ERROR else "error")
@@ -269,7 +269,7 @@ class LibraryLogs(logging.Handler):
 
     @classmethod
     def install(cls) -> None:
-        """Log warnings of libraries, which use ``logging``, with ours; once a process."""
+        """Pass libraries' ``logging`` warnings to our log; installed once per process."""
         root = logging.getLogger()
         if not any(isinstance(handler, cls) for handler in root.handlers):
             root.addHandler(cls(logging.WARNING))

@@ -1,8 +1,8 @@
-"""Writes the log from a thread of its own, so that a stalled reader blocks nothing.
+"""A log writer with its own thread, so that a stalled reader does not block the service.
 
-A pipe whose reader stalls takes no more bytes, and a write to it would block the reactor, and
-so the whole service. The thread keeps unwritten lines, up to ``MOST`` bytes; beyond that the
-oldest are dropped, and the next written line reports how many.
+A pipe whose reader stalls accepts no more bytes, and a write to it would block the reactor, and so
+the whole service. The thread buffers unwritten lines, up to ``MOST`` bytes. Beyond that limit the
+oldest lines are dropped, and the next written line reports how many.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Nowhere:
 
 @frozen
 class Batch:
-    """The next lines to write, and how many were dropped before them."""
+    """The next lines to write, and the number of lines dropped before them."""
 
     dropped: int
     data: bytes
@@ -59,7 +59,7 @@ class Backlog:
     _waiting: deque[bytes] = field(factory=deque, init=False)
 
     def put(self, data: bytes) -> None:
-        """Keep whole lines until they can be written; the oldest are dropped when it is full."""
+        """Queue whole lines until they can be written; if the queue is full, drop the oldest."""
         self._waiting.append(data)
         self._held += len(data)
         while self._held > self.most:
@@ -82,7 +82,7 @@ class Backlog:
         return batch
 
     def failed(self, batch: Batch) -> None:
-        """Count a batch as dropped that could not be written, as when the disk is full."""
+        """Count a batch as dropped because it could not be written, e.g. to a full disk."""
         self._unsaid += batch.dropped
         self._lose(batch.data)
 
@@ -96,17 +96,17 @@ class Backlog:
 
 
 def _last_lines(data: bytes, most: int) -> bytes:
-    """Return the last whole lines of ``data`` within ``most`` bytes."""
+    """Return the last whole lines of ``data`` that fit in ``most`` bytes."""
     end_of_line = data.find(b"\n", len(data) - most - 1)
     return data[end_of_line + 1 :] if end_of_line >= 0 else b""
 
 
 @define(eq=False, slots=False)
 class LogWriter:
-    """An ``Out`` whose ``write`` returns at once.
+    """An ``Out`` whose ``write`` returns immediately.
 
-    ``send`` writes some bytes and returns how many; it may block. ``line_of_dropped`` makes the
-    line that reports how many were dropped.
+    ``send`` writes some bytes and returns their number; it may block. ``line_of_dropped`` returns
+    the log line that reports a number of dropped lines.
     """
 
     send: Callable[[memoryview], int]
@@ -118,7 +118,7 @@ class LogWriter:
     _deadline: float | None = field(default=None, init=False)
 
     def write(self, text: str, /) -> None:
-        """Queue whole lines; they are written soon."""
+        """Queue whole lines; the thread writes them soon."""
         data = text.encode("utf-8", "backslashreplace")
         with self._changed:
             self.backlog.put(data)
@@ -127,14 +127,14 @@ class LogWriter:
                 self._begin()
 
     def flush(self) -> None:
-        """Wait for the reader, but only once the process ends, and not for long."""
+        """Wait briefly for the reader, but only while the process ends."""
         if self._deadline is None:
             return
         with self._changed:
             self._changed.wait_for(self._is_done, max(0.0, self._deadline - time.monotonic()))
 
     def end(self) -> None:
-        """Wait for every line from now on, ``LAST_WORDS_S`` in all: the process ends."""
+        """Wait for every line from now on, ``LAST_WORDS_S`` in all, because the process ends."""
         if self._deadline is None:
             self._deadline = time.monotonic() + LAST_WORDS_S
         self.flush()
@@ -177,7 +177,7 @@ class LogWriter:
 
 
 def writer_to(stream: TextIO | None) -> LogWriter | None:
-    """Return a writer on the stream's descriptor; None where it has none."""
+    """Return a writer for the stream's file descriptor, or None if the stream has none."""
     try:
         number = stream.fileno() if stream is not None else -1
     except (OSError, ValueError, AttributeError):
@@ -194,9 +194,9 @@ def _write(number: int, data: memoryview) -> int:
 
 
 def writers() -> tuple[Out, Out, list[LogWriter]]:
-    """Return standard output and error as an ``Out`` each, and the writers that are ours to end.
+    """Return an ``Out`` each for standard output and error, and the writers that we must end.
 
-    Where both end in the same place, as with ``2>&1``, one writer keeps their lines in order.
+    If both go to the same file, as with ``2>&1``, one writer keeps their lines in order.
     """
     out = writer_to(sys.stdout)
     if out is not None and is_same_file(sys.stdout, sys.stderr):
@@ -207,7 +207,7 @@ def writers() -> tuple[Out, Out, list[LogWriter]]:
 
 
 def is_same_file(first: TextIO | None, second: TextIO | None) -> bool:
-    """Return whether both streams end in the same file, as with ``2>&1``."""
+    """Return whether both streams go to the same file, as with ``2>&1``."""
     if first is None or second is None:
         return False
     try:

@@ -3,7 +3,7 @@
     figures = {"svc_content_downloads_running": Figure("Downloads now.", slots.running)}
     show_figures(top, reactor, "content", settings.metrics_port, figures)
 
-Every figure is read at the scrape; nothing is stored for it. ``Counters`` are shown too, one
+Every figure is read when it is scraped; no history is stored. ``Counters`` are shown too, one
 series for each reason: ``svc_content_refusals_total{reason="host"}``.
 """
 
@@ -27,7 +27,7 @@ from svcserver.web.site import HttpHandler
 
 @frozen
 class CountingRequests:
-    """An observer that counts 4xx answers by reason or status, 429s by row, and times of all."""
+    """The observer that counts 4xx answers by reason or status, 429s by row, and all durations."""
 
     counters: Counters
 
@@ -43,10 +43,10 @@ class CountingRequests:
 
 @define
 class CountingHandler:
-    """Counts the answers of a service without a front door; its 429s count as ``limit``.
+    """A handler that counts the answers of a service without a front door; 429s as ``limit``.
 
-    ``paths`` are its routes, or prefixes of them: the names under which times are counted, up to
-    the answer's head.
+    ``paths`` are the service's routes, or prefixes of them. They are the names under which
+    durations are recorded, each measured until the answer's head.
     """
 
     handler: HttpHandler
@@ -83,7 +83,7 @@ class CountingHandler:
 
 
 def count_refusal(counters: Counters, request: HttpRequest, status: int, limit: str) -> None:
-    """Count a 4xx answer by reason or status, and a 429 by ``limit``."""
+    """Count a 4xx answer by reason or status; count a 429 as ``limit``."""
     if 400 <= status < 500:
         counters.add(Counted.REFUSALS, request.refused or str(status))
     if status == 429:
@@ -93,7 +93,7 @@ def count_refusal(counters: Counters, request: HttpRequest, status: int, limit: 
 def show_figures(
     top: TopService, reactor: Any, name: str, port: int | None, figures: Mapping[str, Figure]
 ) -> None:
-    """Add the listener of METRICS_PORT to ``top``; nothing where the port is not set."""
+    """Add the METRICS_PORT listener to ``top``; do nothing if the port is not set."""
     if port is not None:
         metrics(reactor, name, port, figures, top.counters).setServiceParent(top)
 
@@ -105,7 +105,7 @@ def metrics(
     figures: Mapping[str, Figure],
     counters: Counters,
 ) -> IService:
-    """Return the listener of METRICS_PORT; add it after the service's own listener."""
+    """Return the METRICS_PORT listener; add it after the service's own listener."""
     # the library and Twisted's own server, which nothing else of a service needs
     from svcserver.web.metrics_page import Figures, MetricsPage, QuietSite
 

@@ -1,4 +1,4 @@
-"""The page that Prometheus reads; imported only where METRICS_PORT is set."""
+"""The page that Prometheus scrapes; this module is imported only if METRICS_PORT is set."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Figures(Collector):
 
 
 class MetricsPage(Resource):
-    """Answers ``GET /metrics`` for a scraper such as Prometheus."""
+    """The resource that answers ``GET /metrics`` for a scraper such as Prometheus."""
 
     isLeaf = True
 
@@ -77,9 +77,9 @@ class MetricsPage(Resource):
 
 
 def _accepted(accept: str) -> str:
-    """Return OpenMetrics where it is accepted, else "", which is the older text format.
+    """Return the OpenMetrics type if the client accepts it, else "" for the older text format.
 
-    The library itself fails at a version that is no number, so it does not get the header itself.
+    The library fails on a version that is not a number, so it does not get the client's header.
     """
     kinds = (kind.partition(";")[0].strip().lower() for kind in accept.split(","))
     return OPENMETRICS if OPENMETRICS in kinds else ""
@@ -91,7 +91,7 @@ def _foreign(request: Any) -> str:
 
 
 class QuietSite(Site):
-    """A Site without an access log line per scrape."""
+    """A Site that writes no access log line for a scrape."""
 
     noisy = False
 

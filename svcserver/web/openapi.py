@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of a service as a dict, drawn from its rows."""
+"""The OpenAPI 3.1 document of a service as a dict, generated from the service's rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ NEXT = "\n\n"  # between paragraphs
 
 @frozen
 class Credentials:
-    """The credentials that a service's callers use, for the document."""
+    """The credentials that a service's callers use, as the document describes them."""
 
     schemes: Mapping[str, Schema] = field(factory=dict)  # by name, as OpenAPI wants them
     # by access label the ways to prove it, each by names of ``schemes``; (): with nothing
@@ -68,9 +68,9 @@ def document(
     examples: Mapping[str, Mapping[str, Any]] | None = None,
     about: str = "",
 ) -> Schema:
-    """Return the whole document; rows that share a path share its entry.
+    """Return the whole document; rows with the same path share one path entry.
 
-    ``examples`` holds by the name of a row bodies that were ``sent`` and ``answered``;
+    ``examples`` maps a row's name to the bodies that were ``sent`` and ``answered``;
     ``about`` tells readers what the service is and how to use it.
     """
     credentials = credentials or Credentials()
@@ -105,14 +105,14 @@ def document(
 def operation_name(row: Row) -> str:
     """Return the name of a row in a generated client: ``parties_promote``.
 
-    Made of what a row belongs to and its handler alone, so that it never depends on which
+    The name uses only the row's feature and its handler, so that it never depends on which
     other rows are mounted.
     """
     return f"{tag(row)}_{row.handler.__name__}"
 
 
 def check_names(rows: Iterable[Row]) -> None:
-    """Raise ValueError where a name would mean two rows: one of their handlers needs another."""
+    """Raise ValueError if two rows have the same operation name."""
     taken: dict[str, str] = {}
     for row in rows:
         name = operation_name(row)
@@ -168,7 +168,7 @@ def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> 
 
 
 def _needed(shape: Schema, schemas: Mapping[str, Schema]) -> bool:
-    """True if the empty object, as which an empty body counts, does not fit a shape."""
+    """True if a body is required: an empty body counts as ``{}``, which does not fit the shape."""
     if "$ref" in shape:
         shape = schemas[shape["$ref"].rpartition("/")[2]]
     if "anyOf" in shape:
@@ -186,7 +186,7 @@ def tag(row: Row) -> str:
 
 
 def feature(row: Row) -> str:
-    """Return the module of a row's feature: its file, or the folder of its files."""
+    """Return the module of a row's feature: a single file, or the feature's package."""
     folder, _, file = row.handler.__module__.rpartition(".")
     return folder if file in FILES else row.handler.__module__
 
@@ -210,7 +210,7 @@ def plain(text: str) -> str:
 
 
 def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any]) -> Schema:
-    """Return the responses of a row that are no errors; none where every request is refused."""
+    """Return a row's success responses; none if the row refuses every request."""
     reply = row.reply
     kinds = get_args(reply) if get_origin(reply) in (Union, UnionType) else (reply,)
     if NoContent in kinds:
@@ -235,9 +235,9 @@ def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any])
 
 
 def refusals(row: Row, schemas: dict[str, Schema], failure: Schema | None = None) -> Schema:
-    """Return the error responses of a row; a status that is not listed is a defect.
+    """Return the error responses of a row; any other status is a defect.
 
-    ``failure``: a 500 that is no defect.
+    ``failure`` describes a 500 that is not a defect.
     """
     wording = wording_of(row.refuse)
     worded = wording.shape is not None
@@ -253,7 +253,7 @@ def refusals(row: Row, schemas: dict[str, Schema], failure: Schema | None = None
 
 
 def shared_responses() -> dict[str, Schema]:
-    """Return the refusals that rows of every feature may have."""
+    """Return the refusals that rows of every feature may return."""
     return {
         BARE.name: {
             "description": "The status alone; where a request body is not JSON, or the path"
@@ -264,7 +264,7 @@ def shared_responses() -> dict[str, Schema]:
 
 
 def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]:
-    """Return the refusals that a row refers to, by name."""
+    """Return the refusals that a row refers to by name."""
     wording = wording_of(row.refuse)
     if wording.shape is None:
         return {}
@@ -284,7 +284,7 @@ def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]
 
 
 def has_page(row: Row) -> bool:
-    """True if it may answer 400 with a page, for a bad JSON body or a path that is not UTF-8."""
+    """True if a row may answer 400 with a page, for a bad JSON body or a path that is not UTF-8."""
     return row.bad_json is None or bool(row.parameters)
 
 
@@ -298,7 +298,7 @@ def _response(name: str) -> Schema:
 
 
 def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
-    """Return a type's JSON schema; an unknown type gives the empty one, which allows anything."""
+    """Return a type's JSON schema; an unknown type gets the empty schema, which allows anything."""
     if is_typeddict(kind) or (isinstance(kind, type) and has(kind)):
         if kind.__name__ not in schemas:
             schemas[kind.__name__] = {}  # first, so that a shape may hold itself
@@ -319,7 +319,7 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
 
 
 def shape_name(kind: Any) -> str:
-    """Return a type's name: ``TrackListEnvelope`` of ``Envelope[list[Track]]``."""
+    """Return a type's name: ``TrackListEnvelope`` for ``Envelope[list[Track]]``."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is None:
         return f"{kind.__name__[0].upper()}{kind.__name__[1:]}"
@@ -400,15 +400,15 @@ def _object(
 
 
 def template(path: str) -> str:
-    """Return ``/note/{id}`` of a row's ``/note/<id>``."""
+    """Return ``/note/{id}`` for a row's ``/note/<id>``."""
     return re.sub(r"<(\w+)>", r"{\1}", path)
 
 
 def templates(rows: Iterable[Row]) -> dict[str, str]:
     """Map each row's name to its OpenAPI path.
 
-    To OpenAPI paths that differ in the names of parameters alone are one path, with one name for
-    what stands at a place of it: ``/note/{note_id_or_user_id}``.
+    OpenAPI treats paths that differ only in parameter names as one path. Each parameter of such a
+    path therefore gets one joint name: ``/note/{note_id_or_user_id}``.
     """
     rows = list(rows)
     alike: dict[str, list[list[str]]] = {}
@@ -424,7 +424,7 @@ def templates(rows: Iterable[Row]) -> dict[str, str]:
 
 
 def _rename(parameters: list[Schema], path: str) -> None:
-    """Name the path parameters, which come first, as in the path; describe those that differ."""
+    """Rename the leading path parameters as in ``path``; describe each one whose name changes."""
     for parameter, name in zip(parameters, re.findall(r"{(\w+)}", path), strict=False):
         if parameter["name"] != name:
             parameter |= {

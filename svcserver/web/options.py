@@ -24,10 +24,11 @@ from svcserver.kernel.umask import let_nobody_else_write
 def start_as_owner(
     options: usage.Options, name: str, folder: Path, *, keep_rights: bool = True
 ) -> None:
-    """Let a service that root starts in another user's folder run as that user.
+    """Switch from root to the folder's owner, if root starts a service in that user's folder.
 
-    ``keep_rights``: to change the firewall, and to listen on ports below 1024. Nothing changes
-    where ``twistd --uid`` names the user. Fails with one line.
+    ``keep_rights`` keeps the rights to change the firewall and to listen on ports below 1024.
+    Nothing changes if ``twistd --uid`` names the user. On failure, the program exits with a
+    one-line message.
     """
     if options.parent is not None and options.parent.get("uid") is not None:
         return
@@ -40,7 +41,7 @@ def start_as_owner(
 
 
 class ServiceOptions(usage.Options):
-    """Settings from the environment and an env file; a bad one ends the start with one line."""
+    """The settings from the environment and an env file; a bad one ends the start."""
 
     name: ClassVar[str]
     shape: ClassVar[type[Any]]  # the class of the settings
@@ -65,13 +66,13 @@ class ServiceOptions(usage.Options):
             raise failed_start(f"{self.name}: {error}") from None
 
     def check(self) -> Sequence[str]:
-        """Checks across settings, to be overridden: returns warnings, raises BadSetting."""
+        """Check rules that span several settings; return warnings. Raises BadSetting."""
         return ()
 
 
 def plugin(name: str, about: str, module: str = "") -> ServiceMaker:
     """Return the ``twistd`` command ``svc-NAME``, whose Options and makeService are in service.py.
 
-    ``module``: another module that has them.
+    ``module`` names another module that has both.
     """
     return ServiceMaker(f"svc-{name}", module or f"svcserver.{name}.service", about, f"svc-{name}")

@@ -1,12 +1,12 @@
 """The wordings of refusals, for the OpenAPI document.
 
-The exceptions themselves are in ``kernel/refusals.py``. This module notes the shape that a row's
-``refuse`` function gives them. A row's ``refusals`` are single statuses with another shape.
+The exceptions themselves are in ``kernel/refusals.py``. This module records the shape that a row's
+``refuse`` function gives them. A row's ``refusals`` are single statuses with a different shape.
 
     @worded_as(NoteRefusal, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...
 
-It only describes: the decorated function stays as it is.
+The decorator only describes: the decorated function stays unchanged.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from svcserver.web.routes import Refuse, bare
 class Wording:
     """The shape of a feature's refusals.
 
-    A generated client cannot read the JSON of an empty body, so ``bare_too`` are the statuses that
-    may also come without one; 503 always may.
+    A generated client cannot parse an empty body as JSON, so ``bare_too`` lists the statuses that
+    may also have an empty body; 503 always may.
     """
 
     name: str
@@ -39,7 +39,7 @@ _WORDINGS: dict[Refuse, Wording] = {bare: BARE}
 def worded_as(
     shape: Any, *, name: str = "", bare_too: tuple[int, ...] = ()
 ) -> Callable[[Refuse], Refuse]:
-    """Note how the decorated function words refusals; ``name`` defaults to the shape's own."""
+    """Record how the decorated function words refusals; ``name`` defaults to the shape's own."""
 
     def note(refuse: Refuse) -> Refuse:
         _WORDINGS[refuse] = Wording(name or shape.__name__, shape, bare_too)
@@ -49,5 +49,5 @@ def worded_as(
 
 
 def wording_of(refuse: Refuse) -> Wording:
-    """Return the wording of a ``refuse`` function; raises KeyError where none is noted."""
+    """Return the wording of a ``refuse`` function; raises KeyError if none is recorded."""
     return _WORDINGS[refuse]

@@ -29,7 +29,7 @@ A service names further ones to its ``HttpFactory``.
 
 
 class Fields:
-    """Header fields by lower-case name, with a dictionary's own methods for speed."""
+    """The header fields by lowercase name, with a dictionary's own methods for speed."""
 
     __slots__ = ("getRawHeaders", "hasHeader")
 
@@ -39,7 +39,7 @@ class Fields:
 
 
 class ParsedHead:
-    """A parsed head, shared by every request with the same bytes. Raises Fault."""
+    """A parsed head, shared by all requests with the same bytes. Raises Fault."""
 
     __slots__ = ("expects", "fields", "keep_alive", "length", "method", "path", "query")
 
@@ -57,7 +57,7 @@ class ParsedHead:
 class HttpRequest:
     """One request: its head, its whole body, and the address of the peer.
 
-    ``method`` is upper case as sent, ``path`` the raw target without the query.
+    ``method`` is in upper case as sent; ``path`` is the raw target without the query.
     """
 
     method: str
@@ -73,7 +73,7 @@ class HttpRequest:
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:
-        """Return the single value of a header; None when it is missing, empty or repeated."""
+        """Return the single value of a header; None if it is missing, empty or repeated."""
         values = self.headers.getRawHeaders(name)
         if not values or len(values) != 1 or not values[0]:
             return None
@@ -81,7 +81,7 @@ class HttpRequest:
         return value.decode("utf-8", "replace")
 
     def has_header(self, name: bytes) -> bool:
-        """Return whether the header was sent at all, whatever its value."""
+        """Return whether the header was sent, whatever its value."""
         return bool(self.headers.hasHeader(name))
 
     @property
@@ -96,7 +96,7 @@ class HttpRequest:
 
     @property
     def direct(self) -> bool:
-        """True if it came through no proxy and not from another site's web page."""
+        """True if the request came through no proxy and not from another site's web page."""
         if self.proxied:
             self.refused = "proxied"
         else:
@@ -104,7 +104,7 @@ class HttpRequest:
         return not self.refused
 
     def forwarded(self, secret: Secret | None, name: bytes) -> str:
-        """Return the address that our proxy forwarded, where header ``name`` proves it; else ""."""
+        """Return the address that our proxy forwarded if header ``name`` proves it, else ""."""
         sent = self.headers.getRawHeaders(b"x-forwarded-for")
         if not sent:
             return ""
@@ -112,7 +112,7 @@ class HttpRequest:
         return vouched_address(self.peer, addresses, secret=secret, offered=self.header(name))
 
     def foreign(self) -> str:
-        """Return the header that gives another site's web page away, or ""."""
+        """Return the header that shows another site's web page as the sender, or ""."""
         sent = self.headers.getRawHeaders
         return foreign(
             self.method,
@@ -125,24 +125,24 @@ class HttpRequest:
         )
 
     def argument(self, name: str) -> str | None:
-        """Return the first query argument of that name, or None."""
+        """Return the first query argument of this name, or None."""
         values = self.arguments(name)
         return values[0] if values else None
 
     def arguments(self, name: str) -> list[str]:
-        """Return every query argument of that name, in order."""
+        """Return every query argument of this name, in order."""
         if self._arguments is None:
             self._arguments = parse_query(self.query)
         return [value for key, value in self._arguments if key == name]
 
 
 def without_nul(text: str) -> str:
-    """Replace each NUL, which no text column of PostgreSQL takes, with DEL."""
+    """Replace each NUL, which PostgreSQL rejects in text columns, with DEL."""
     return text.replace("\0", "\x7f")
 
 
 def parse_query(text: bytes) -> list[tuple[str, str]]:
-    """Parse a query string or form into names and values; at most 1,000."""
+    """Parse a query string or form into at most 1,000 names and values."""
     try:
         pairs = parse_qsl(
             text.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000

@@ -1,4 +1,4 @@
-"""Writes answers as bytes; parts that many answers share are cached."""
+"""The writing of answers as bytes; parts that many answers share are cached."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ BARE = (204, 304)  # have neither body nor length
 
 
 class Stream:
-    """A body that writes itself; the answer's headers give its length, or say that it has none."""
+    """A body that writes itself; the headers give its length, or say that it has none."""
 
     def begin(self, out: Any) -> None:
         """Start writing with ``out.write``; call ``out.finish()`` after the last byte.
 
-        ``out.transport`` takes a producer.
+        ``out.transport`` accepts a producer.
         """
 
     def over(self) -> None:
-        """Called once: everything is written, or the connection is lost."""
+        """Release resources; called once, after the last write or the loss of the connection."""
 
 
 def encode_body(answer: Answer) -> bytes:
-    """Return the body as bytes; raises TypeError where it is no JSON."""
+    """Return the body as bytes; raises TypeError if JSON cannot represent it."""
     body = answer.body
     if isinstance(body, bytes):
         return body
@@ -37,7 +37,7 @@ def encode_body(answer: Answer) -> bytes:
 
 
 def response_head(answer: Answer, body: bytes, date: bytes, *, close: bool) -> bytes:
-    """Return the head of an answer with that body, with its empty line."""
+    """Return the head of an answer with this body, including the empty line."""
     status = answer.status
     if answer.headers or status in BARE:
         return _with_headers(answer, body, date, close=close)
@@ -63,7 +63,7 @@ def _with_headers(answer: Answer, body: bytes, date: bytes, *, close: bool) -> b
 
 @lru_cache(maxsize=256)
 def _start(status: int, content_type: str) -> bytes:
-    """Return the status line, and the Content-Type line where there is one."""
+    """Return the status line, and the Content-Type line if the answer has one."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:

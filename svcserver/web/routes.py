@@ -1,4 +1,4 @@
-"""A route is data: its row holds everything that the front door must know.
+"""Routes as data: a route's row contains everything that the front door needs.
 
     class NoteRoutes:
         routes = Routes(bare)
@@ -6,8 +6,8 @@
         @routes.row("PUT", "/note", access="member", body=NoteSave, reply=Note)
         async def save(self, call: Call[NoteSave]) -> Answer: ...
 
-The front door (``web.front``) binds the rows; the gate reads access and marks; HEAD,
-letter case, trailing slash, redaction and the OpenAPI document all follow from the row.
+The front door (``web.front``) binds the rows; the gate reads the access label and other marks.
+HEAD, letter case, trailing slash, redaction and the OpenAPI document all follow from the row.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from svcserver.web.request import HttpRequest
 class Answer:
     """A status, a body and extra headers.
 
-    ``body`` is None for no body, bytes as they are, anything else as JSON.
+    A ``body`` of None means no body. Bytes are sent unchanged; anything else is sent as JSON.
     """
 
     status: int = 200
@@ -41,7 +41,7 @@ class Answer:
 
 @frozen
 class Caller:
-    """The proven caller of a request; a service's own class adds more."""
+    """The authenticated caller of a request; a service's own class adds more."""
 
 
 NOBODY = Caller()
@@ -53,7 +53,7 @@ C = TypeVar("C", bound=Caller, default=Any)
 
 @define(eq=False)  # not frozen: one is made for every request
 class Call(Generic[B, C]):
-    """A handler's argument: the caller, the request, and its body in the row's shape."""
+    """A handler's argument: the caller, the request, and the body in the row's shape."""
 
     caller: C
     body: B = field(repr=False)
@@ -77,9 +77,9 @@ class Row:
     """One route.
 
     ``path`` is a werkzeug rule; ``when`` decides from the settings whether the row is
-    mounted at all (an unmounted row is the empty 404). ``access`` is a label of the service's
-    gate. ``body`` is a shape (``kernel.shapes``), None where the body is ignored. A service
-    whose gate knows further marks has a class of its own.
+    mounted at all (an unmounted row answers an empty 404). ``access`` is a label that the service's
+    gate knows. ``body`` is a shape (``kernel.shapes``), or None if the body is ignored. A service
+    whose gate needs further marks has its own subclass.
     """
 
     method: str
@@ -105,22 +105,22 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The endpoint name: unique, and shown to operators."""
+        """The endpoint name, which is unique and shown to operators."""
         return f"{self.method} {self.path}"
 
     @property
     def hides(self) -> bool:
-        """True if it may not exist for the caller in the path, which the gate decides."""
+        """True if the gate decides whether the row exists for the caller in the path."""
         return False
 
     @property
     def tells(self) -> bool:
-        """True if each request that it refuses is reported (``FrontDoor.on_refusal``)."""
+        """True if each request that the row refuses is reported (``FrontDoor.on_refusal``)."""
         return False
 
     @property
     def parameters(self) -> list[str]:
-        """Names of the path parameters, in order."""
+        """The names of the path parameters, in order."""
         return list(_parameters(self.path))
 
 
@@ -131,7 +131,7 @@ def _parameters(path: str) -> tuple[str, ...]:
 
 
 def logged_path(path: bytes, row: Row | None = None) -> str:
-    """Return a request's path for a log line: without secrets and the row's secret parameters."""
+    """Return a request's path for a log line, without secrets and secret path parameters."""
     if row is None:
         return redact_bytes(path)
     if path == row.path.encode():  # nothing of it is the caller's
@@ -149,10 +149,10 @@ R = TypeVar("R", bound=Row, default=Row)
 
 
 class Routes(Generic[R]):
-    """The rows of one feature, and the marks that all of them share.
+    """The rows of one feature, and the marks that all these rows share.
 
-    The wording of refusals is required; often the switch of the feature and its access label are
-    shared too. A row may override each mark.
+    The wording of refusals is required; often the rows also share the feature switch and the access
+    label. A row may override each mark.
     """
 
     make: ClassVar[type[Row]] = Row
@@ -175,33 +175,33 @@ class Routes(Generic[R]):
 
 
 class Page(str):
-    """The reply of a row that answers HTML."""
+    """The reply type of a row that answers with HTML."""
 
 
 @frozen
 class Media:
-    """The reply of a row that does not answer JSON: its possible content types."""
+    """The reply type of a row that does not answer JSON: its possible content types."""
 
     kinds: tuple[str, ...]
 
 
 class NoContent:
-    """The reply of a row that answers 204; ``Note | NoContent`` where it only may."""
+    """The reply type of a row that answers 204; ``Note | NoContent`` if 204 is only possible."""
 
 
 class Redirect:
-    """The reply of a row that answers 302."""
+    """The reply type of a row that answers 302."""
 
 
 class Feature(Protocol):
-    """An object with rows; the handlers are its methods."""
+    """An object with rows, whose handlers are the object's methods."""
 
     @property
     def routes(self) -> Routes[Any]: ...
 
 
 def bare(status: int, refusal: Refusal) -> Answer:
-    """The most common refusal: a status and an empty body."""
+    """Return the most common refusal: a status and an empty body."""
     return Answer(status)
 
 

@@ -1,4 +1,4 @@
-"""The common parts of a service: log, listen, report ``ready``, stop."""
+"""The common parts of a service: logging, listening, reporting ``ready``, stopping."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOTICE_S = 0.1  # from the notice to proxies to the end of listening
 
 
 class TopService(MultiService):
-    """The top service of a plugin; gives the application our log observer."""
+    """The top service of a plugin; it gives the application our log observer."""
 
     def __init__(self, lines: LogLines) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class TopService(MultiService):
         self.counters.watch(Counted.DROPPED_LOG_LINES, "unread", lines.dropped)
 
     def setServiceParent(self, parent: IServiceCollection) -> None:
-        """Give the application our log observer, which ``twistd`` reads before it starts us."""
+        """Give the application our log observer, which ``twistd`` reads before the start."""
         if isinstance(parent, Componentized):
             parent.setComponent(ILogObserver, self.lines)
         super().setServiceParent(parent)
@@ -76,13 +76,13 @@ def top_service(
 
 
 class OrderedServices(MultiService):
-    """Parts that need those before them: they stop one after the other, the last first.
+    """Parts that depend on the parts before them: they stop one by one, the last one first.
 
-    A MultiService stops all at once, so that a running request would lose the database.
+    A MultiService stops all parts together, so a running request would lose the database.
     """
 
     def stopService(self) -> Deferred[None]:
-        """Stop each part; one that fails does not keep the others from stopping."""
+        """Stop each part; if one part fails, the other parts still stop."""
         Service.stopService(self)
         return Deferred.fromCoroutine(self._stop())
 
@@ -95,7 +95,7 @@ class OrderedServices(MultiService):
 
 
 class StartWarnings(Service):
-    """Logs the warnings of ``kernel.settings.load``."""
+    """The service that logs the warnings of ``kernel.settings.load``."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -108,17 +108,17 @@ class StartWarnings(Service):
 
 @define(eq=False, slots=False)
 class Listening(Service):
-    """Listens on TCP from start to stop; a taken port ends the start with one line.
+    """A TCP listener from start to stop; if the port is taken, the start fails with one line.
 
-    The ``ready`` line shows ``name``. ``component`` is the service that owns the port, where it
-    differs: ``name`` may end with ``-metrics``. ``shared`` is a further port on which other
-    processes of ours listen too: the system gives each connection to one of them.
+    The ``ready`` line shows ``name``. ``component`` names the service that owns the port if
+    ``name`` differs: ``name`` may end with ``-metrics``. ``shared`` is a further port on which
+    other processes of ours listen too; the operating system gives each connection to one of them.
 
-    On stop no new connection is taken, running requests may finish for ``DRAIN_S``, then the rest
-    is cut. Connections without a request are closed first, which tells a proxy that we stop
-    (``Sentinel``): it connects no more, and closes the others, on which we still answer for
-    ``HAND_OVER_S``. So no request meets a closed connection, and none is reset in the queue of the
-    listening socket.
+    On stop it accepts no new connection. Running requests may finish for ``DRAIN_S``; then the rest
+    is cut. Connections without a request are closed first. This tells a proxy that we stop
+    (``Sentinel``): the proxy opens no new connection, and closes its other connections, on which we
+    still answer for ``HAND_OVER_S``. So no request meets a closed connection, and none is reset in
+    the queue of the listening socket.
     """
 
     reactor: Any
@@ -132,7 +132,7 @@ class Listening(Service):
     _ports: list[Any] = field(factory=list, init=False)
 
     def privilegedStartService(self) -> None:
-        """Bind before any part has started, so that nothing logs ``ready`` and then fails."""
+        """Bind before any part starts, so that nothing logs ``ready`` and then fails."""
         Service.privilegedStartService(self)
         self._bind(self.port, self._alone)
         if self.shared is not None:
@@ -167,7 +167,7 @@ class Listening(Service):
         log.info("{name} ready on {host}:{port}", name=self.name, host=self.host, port=self.port)
 
     def stopService(self) -> Any:
-        """Take no new connection; fires when running requests have finished."""
+        """Stop accepting; return a Deferred that fires when running requests have finished."""
         Service.stopService(self)
         if not self._ports:
             return succeed(None)
@@ -204,7 +204,7 @@ class Listening(Service):
 
 @define(eq=False, slots=False)
 class CloseOnStop(Service):
-    """Calls ``close`` when the service stops."""
+    """A service that calls ``close`` when it stops."""
 
     close: Callable[[], Deferred[Any]]
 

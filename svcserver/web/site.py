@@ -1,4 +1,4 @@
-"""The factory of channels, and what all channels of a service share."""
+"""The channel factory, and the state that all channels of a service share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = Logger()
 
 
 class HttpHandler(Protocol):
-    """The answerer of a channel's requests: the front door, or a service with few paths."""
+    """The object that answers a channel's requests: the front door or a simpler handler."""
 
     @property
     def max_json(self) -> int:
@@ -33,16 +33,16 @@ class HttpHandler(Protocol):
         """Return the refusal that can be given before the body is read, or None."""
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
-        """Answer at once if nothing has to be waited for; fails with CancelledError only."""
+        """Return the answer, or a Deferred if it must wait; it fails with CancelledError only."""
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """Return the answer to an error that the channel itself finds."""
+        """Return the answer to an error that the channel itself detects."""
 
 
 class HttpFactory(Connections[Channel]):
-    """Serves ``front`` on every connection.
+    """The factory that serves ``front`` on every connection.
 
-    ``proxy_headers``: further headers that mark a request as forwarded.
+    ``proxy_headers`` are further headers that mark a request as forwarded.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class HttpFactory(Connections[Channel]):
         return Channel(self, peer_of(addr))
 
     def parsed_head(self, raw: bytes) -> ParsedHead:
-        """Parse the head ``raw``, or return it from the cache; raises Fault."""
+        """Return the parsed head of ``raw``, from the cache if possible; raises Fault."""
         head = self._heads.get(raw)
         if head is None:
             head = ParsedHead(raw)
@@ -75,14 +75,14 @@ class HttpFactory(Connections[Channel]):
         return head
 
     def date(self) -> bytes:
-        """The Date line, written once a second."""
+        """The Date header line, which is updated once a second."""
         now = int(system.epoch())
         if self._date[0] != now:
             self._date = (now, date_line(now))
         return self._date[1]
 
     def unreadable(self, peer: str, fault: Fault) -> None:
-        """Count a request that cannot be parsed, and log it once a minute and peer."""
+        """Count a malformed request; log at most one a minute for each peer."""
         self.counters.add(Counted.REFUSALS, "unreadable")
         if self._complained.due(peer, self.clock.seconds()):
             log.info(
@@ -99,9 +99,9 @@ class HttpFactory(Connections[Channel]):
                 channel.end()
 
     def close_idle(self, *, keep_used: bool) -> int:
-        """Close connections that owe no answer; return how many are left for now.
+        """Close connections that owe no answer; return the number that stays open for now.
 
-        ``keep_used``: keep those that have carried a request; the next answer closes them.
+        ``keep_used`` keeps connections that have carried a request; their next answer closes them.
         """
         for channel in list(self.channels):
             if not (channel.busy or (keep_used and not channel.unused)):

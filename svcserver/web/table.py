@@ -1,9 +1,9 @@
-"""The compiled route table: (method, path) to a row, in any letter case of the path.
+"""The compiled route table, which maps a method and a path in any letter case to a row.
 
-werkzeug matches static segments case-sensitively and Klein binds a map adapter per
-request; this table folds the letter case of static segments only, ignores a trailing
-slash and resolves a fixed path with one dictionary look-up. A trie per method, so a
-static segment of another method never hides a parameter of this one.
+werkzeug matches static segments case-sensitively, and Klein binds a map adapter per
+request. This table ignores the letter case of static segments only, ignores a trailing
+slash, and finds a fixed path with one dictionary look-up. It has a trie per method, so a
+static segment of another method never hides a parameter of this method.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ANY = "<>"
 
 
 class BadPath(ValueError):
-    """A parameter that is not percent-encoded UTF-8."""
+    """A path parameter is not percent-encoded UTF-8."""
 
 
 @lru_cache(maxsize=1024)
 def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
-    """Return the steps through a trie to a row, and its whole path where it has no parameter.
+    """Return the steps through a trie to a row, and the row's whole path if it has no parameter.
 
-    Cached, because tests and the simulation mount the same rows many times.
+    The result is cached, because tests and the simulation mount the same rows many times.
     """
     segments = [segment for segment in path.lower().split("/") if segment]
     way = tuple(_ANY if segment.startswith("<") else segment for segment in segments)
@@ -40,13 +40,13 @@ def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
 
 @define
 class RouteTable(Generic[T]):
-    """Built once from the mounted rows; ``T`` is the value of a row."""
+    """A route table, built once from the mounted rows; ``T`` is the type of a row's value."""
 
     _fixed: dict[tuple[str, bytes], T] = field(factory=dict, init=False)
     _tries: dict[str, dict[str, Any]] = field(factory=dict, init=False)
 
     def add(self, row: Row, value: T) -> None:
-        """Mount ``row``; a second row of the same shape is a defect."""
+        """Mount ``row``; a second row with the same method and path pattern is a defect."""
         way, fixed = _way(row.path)
         if fixed is not None:
             key = (row.method, fixed)
