@@ -1,1 +1,1 @@
-"""Storage: the only access to the database."""
+"""Storage: all access to the database goes through this package."""

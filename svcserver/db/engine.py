@@ -1,4 +1,4 @@
-"""The SQLAlchemy engine of DATABASE_URL, set so that an acknowledged write is on disk."""
+"""The SQLAlchemy engine for DATABASE_URL, configured so that a committed write is on disk."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ LONGEST_NAME = 63  # bytes of a name in PostgreSQL
 CONNECTIONS = 8  # of a process to PostgreSQL: DATABASE_CONNECTIONS
 
 _PRAGMAS = (
-    "page_size=16384",  # only a new file takes it; twice the saves of 4 KiB pages
+    "page_size=16384",  # only for a new file; twice the saves per second of 4 KiB pages
     "journal_mode=WAL",
     "synchronous=FULL",  # NORMAL may lose acknowledged saves on a power failure
     "cache_size=-32768",
-    "wal_autocheckpoint=4000",  # 64 MiB; the ledger moves its log by itself (checkpoints.py)
+    "wal_autocheckpoint=4000",  # 64 MiB; the ledger checkpoints by itself (sqlite.py)
     "journal_size_limit=134217728",
     "busy_timeout=5000",
     "foreign_keys=ON",
 )
 
 _POSTGRESQL = {
-    "client_encoding": "utf8",  # a database made in the locale C would answer with plain bytes
+    "client_encoding": "utf8",  # a database with the locale C would return plain bytes
     "connect_timeout": 10,  # seconds
-    "keepalives_idle": 30,  # a server that has vanished is noticed within a minute
+    "keepalives_idle": 30,  # a dead server is detected within a minute
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,  # milliseconds
@@ -43,16 +43,16 @@ ESCAPES = (
 
 
 class BadDatabase(Exception):
-    """An error: the database cannot be used; ``str()`` gives the reason, without credentials."""
+    """The error for an unusable database; ``str()`` gives the reason, without credentials."""
 
 
 def database_url(text: str) -> URL:
-    """Return the URL in a setting; raises ValueError for one that cannot be used."""
+    """Parse a database URL from the settings; raises ValueError if it is unusable."""
     try:
         url = make_url(text.strip())
     except ArgumentError:
         raise ValueError("must be a database URL such as sqlite:///svc.db") from None
-    except ValueError:  # whose text would show what stands there, as a part of a password
+    except ValueError:  # its text could contain a part of a password
         raise ValueError(ESCAPES) from None
     if url.get_backend_name() == "postgresql":
         is_escaped = text.count("@") < 2 and "@" not in (url.database or "")
@@ -67,19 +67,20 @@ def database_url(text: str) -> URL:
 
 
 def sqlite_url(file: Path) -> str:
-    """Return the DATABASE_URL of a file by any name, escaping what has a meaning in a URL."""
+    """Return the DATABASE_URL of an SQLite file, with URL characters in its name escaped."""
     return "sqlite:///" + str(file).replace("%", "%25").replace("?", "%3F")
 
 
 def is_sqlite(engine: Engine) -> bool:
-    """Return whether the back-end is SQLite; else it is PostgreSQL."""
+    """Return True if the database is SQLite, False if it is PostgreSQL."""
     return engine.dialect.name == "sqlite"
 
 
 def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl") -> Engine:
-    """Return an engine, not yet connected. It hides statement parameters in logs and errors.
+    """Return an unconnected engine, which hides statement parameters in logs and errors.
 
-    ``connections``: the most to PostgreSQL, which lists them under the name of ``program``.
+    ``connections`` is the maximum number of connections to PostgreSQL. PostgreSQL lists them under
+    the name ``program``.
     """
     if url.get_backend_name() == "sqlite":
         engine = create_engine(
@@ -101,7 +102,7 @@ def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl
 
 
 def _listed_as(program: str) -> str:
-    """Return our connections' name in PostgreSQL's list, for whoever wants to end them."""
+    """Return the name under which PostgreSQL lists this process's connections."""
     return f"{program} (process {os.getpid()} on {socket.gethostname()})"[:LONGEST_NAME]
 
 
@@ -112,6 +113,6 @@ def describe(why: BaseException | None) -> str:
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:
-    """Set the pragmas; with isolation_level=None the sqlite3 module never begins by itself."""
+    """Set the pragmas of a new connection; isolation_level=None disables automatic BEGINs."""
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")

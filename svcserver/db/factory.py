@@ -1,4 +1,4 @@
-"""The choice of the ``Ledger`` by back-end; features know only the protocol."""
+"""The choice of the ``Ledger`` by back-end; features only know the protocol."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from svcserver.kernel.counters import Counters
 
 
 class LedgerService(Ledger, Protocol):
-    """A ledger that is a ``Service`` too: it takes work from start to stop."""
+    """A ledger that is also a Twisted service: it accepts work while it is running."""
 
     def startService(self) -> None:
-        """Take work from now on."""
+        """Start to accept work."""
 
     def stopService(self) -> Any:
-        """A Deferred that fires once accepted work is done."""
+        """Return a Deferred that fires once all accepted work is done."""
 
     def setServiceParent(self, parent: Any) -> None:
-        """Start and stop with ``parent``."""
+        """Attach the ledger to ``parent``, so that both start and stop together."""
 
 
 def ledger_for(
@@ -32,15 +32,15 @@ def ledger_for(
     counters: Counters | None = None,
     accounts: Column[Any] | None = None,
 ) -> LedgerService:
-    """Return the ledger of the engine's back-end.
+    """Return the ledger for the engine's back-end.
 
-    ``reserve``: bytes that SQLite leaves free on its disk. ``counters``: where PostgreSQL's
-    transactions that are run again are counted; ``accounts``: the column by which it locks an
-    account.
+    ``reserve`` is the number of bytes that SQLite leaves free on its disk. ``counters`` counts the
+    transactions that PostgreSQL runs again. ``accounts`` is the column that identifies the account
+    row to lock on PostgreSQL.
     """
     if is_sqlite(engine):
         return SqliteLedger(engine, reactor, reserve)
-    # its driver takes 11 MB, which a host on SQLite is spared
+    # imported late: the driver takes 11 MB, which a host on SQLite does not need
     from svcserver.db.postgres import PostgresLedger
 
     return PostgresLedger(engine, reactor, counters or Counters(), accounts)

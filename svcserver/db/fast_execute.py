@@ -1,10 +1,10 @@
-"""Execution of compiled statements on the driver, at a third of SQLAlchemy's CPU cost.
+"""Execution of compiled statements directly on the driver, at a third of SQLAlchemy's CPU cost.
 
-On SQLite that is its own cursor, on PostgreSQL libpq's pipeline (``pipelined.py``).
+SQLite uses its own cursor, PostgreSQL uses libpq's pipeline mode (``pipelined.py``).
 
-SQLAlchemy still compiles every statement; what is the same for each run of it (the SQL text,
-the order of the parameters, the names of the columns) is cached as a plan. Statements that
-are not simple (long lists, Python-side defaults) are executed by SQLAlchemy as usual.
+SQLAlchemy still compiles every statement. The parts that are the same in each run (the SQL text,
+the order of the parameters, the names of the columns) are cached as a plan. SQLAlchemy itself
+executes statements that are not simple, such as those with long lists or Python-side defaults.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 from svcserver.kernel.cache import BoundedCache
 
 MAX_PLANS = 1_024  # a few hundred statements are prebuilt; those built per call are bounded
-MAX_LIST = 16  # values of an expanding list; each length needs a plan of its own
+MAX_LIST = 16  # values of an expanding list; each length needs its own plan
 _FLOAT8, _NUMERIC = 701, 1700
 Convert = Callable[[Any], Any]
 SEEN_ONCE, IMPOSSIBLE = "seen once", "impossible"
 
 
 class Rows:
-    """A statement's result: the part of SQLAlchemy's ``CursorResult`` that stores use."""
+    """A statement's result: the subset of SQLAlchemy's ``CursorResult`` that stores use."""
 
     __slots__ = ("_rows", "rowcount")
 
@@ -50,13 +50,13 @@ class Rows:
         return self._rows[0][0] if self._rows else None
 
     def one(self) -> Any:
-        """Return the only row; raises as SQLAlchemy does for none or several."""
+        """Return the only row; raises SQLAlchemy's errors if there are no rows or several."""
         if len(self._rows) != 1:
             raise MultipleResultsFound if self._rows else NoResultFound
         return self._rows[0]
 
     def scalar_one(self) -> Any:
-        """Return the first column of the only row."""
+        """Return the first column of the only row; raises like ``one``."""
         return self.one()[0]
 
     def scalars(self) -> Rows:
@@ -66,20 +66,20 @@ class Rows:
 
 @frozen
 class Plan:
-    """A statement in the driver's form."""
+    """A compiled statement in the form that the driver executes."""
 
     sql: str
-    values: Callable[[Mapping[str, Any]], Sequence[Any]]  # the parameters in their order
-    row: Callable[[Any], Any] | None  # makes a row with names of a tuple; None: no rows
+    values: Callable[[Mapping[str, Any]], Sequence[Any]]  # returns the parameters in order
+    row: Callable[[Any], Any] | None  # converts a tuple to a named row; None: no rows
     writes: bool = False
 
 
 @define
 class Plans:
-    """A bounded cache of plans by statement and parameter names."""
+    """A bounded cache of plans, by statement and parameter names."""
 
     most_listed: int = MAX_LIST
-    # a plain dict, emptied when it is full: each statement of each request looks here
+    # a plain dict, cleared when it is full, because each statement is looked up here
     _plans: dict[Any, Plan] = field(factory=dict, init=False, repr=False)
     _known: BoundedCache[Any, str] = field(init=False)  # SEEN_ONCE or IMPOSSIBLE
 
@@ -88,9 +88,9 @@ class Plans:
         return BoundedCache(MAX_PLANS)
 
     def plan_for(self, statement: Any, parameters: Mapping[str, Any], dialect: Any) -> Plan | None:
-        """Return the plan, or None at a statement's first run and if no plan is possible.
+        """Return the plan, or None on a statement's first run or if no plan is possible.
 
-        A statement that was built for a single run is never seen again.
+        The first run creates no plan, because a statement built for a single run never comes again.
         """
         key = (statement, *parameters)
         return self._plans.get(key) or self._look(key, parameters, dialect)
@@ -111,14 +111,14 @@ class Plans:
         if plan is None:
             self._known.put(key, IMPOSSIBLE)
             return None
-        if len(self._plans) >= MAX_PLANS:  # looked up for each statement: an order would cost
+        if len(self._plans) >= MAX_PLANS:  # an LRU order would slow down each lookup
             self._plans.clear()
         self._plans[key] = plan
         return plan
 
 
 class FastConnection:
-    """A SQLAlchemy connection whose ``execute`` uses plans; it delegates everything else."""
+    """A SQLAlchemy connection whose ``execute`` uses plans; all else is delegated."""
 
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans
@@ -130,7 +130,7 @@ class FastConnection:
         return getattr(self._connection, name)
 
     def execute(self, statement: Any, parameters: Any = None) -> Any:
-        """Execute as ``Connection.execute`` does, and fetch every row."""
+        """Execute like ``Connection.execute``, but fetch all rows immediately."""
         many = type(parameters) is list
         values = parameters[0] if many and parameters else parameters or {}
         plan = self._plans.plan_for(statement, values, self.dialect)
@@ -149,7 +149,7 @@ def _plan(
     statement: Any, parameters: Mapping[str, Any], dialect: Any, most_listed: int
 ) -> Plan | None:
     if not (getattr(statement, "is_select", False) or getattr(statement, "is_dml", False)):
-        return None  # other kinds do not tell whether they give rows
+        return None  # of other statements it is unknown whether they return rows
     columns = list(parameters) if getattr(statement, "is_insert", False) else None
     lists = {name: value for name, value in parameters.items() if type(value) is list}
     if any(not 0 < len(value) <= most_listed for value in lists.values()):
@@ -157,12 +157,12 @@ def _plan(
     if lists:
         statement = statement.params(
             dict(parameters)
-        )  # lists are rendered only with all values given
+        )  # lists can be rendered only with their values
     compiled: Any = statement.compile(
         dialect=dialect,
         column_keys=columns,
         compile_kwargs={"render_postcompile": bool(lists)},
-        for_executemany=dialect.name != "sqlite",  # else every insert gives its row's number
+        for_executemany=dialect.name != "sqlite",  # otherwise every insert returns its row number
     )
     if (not lists and compiled.post_compile_params) or compiled.literal_execute_params:
         return None
@@ -176,7 +176,7 @@ def _plan(
 
 
 def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Sequence[Any]] | None:
-    """Return a function that orders parameters; one expression, since every call pays for it."""
+    """Return a function that orders parameters, as one expression to make every call cheap."""
     names: dict[str, Any] = {}
     parts = []
     for at, name in enumerate(compiled.positiontup or ()):
@@ -188,7 +188,7 @@ def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Seq
         elif bind.key in parameters:
             part = f"parameters[{bind.key!r}]"
         elif bind.required:
-            return None  # SQLAlchemy says best what is missing
+            return None  # SQLAlchemy's error is the clearest
         else:
             names[f"constant{at}"], part = bind.effective_value, f"constant{at}"
         if convert is not None and not _is_bytes(bind):
@@ -202,7 +202,7 @@ def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Seq
 
 
 def _is_bytes(value: Any) -> bool:
-    """True for bytes: SQLite takes them as they are, other drivers need a conversion."""
+    """Return True for bytes, which SQLite accepts directly; other drivers convert them."""
     return isinstance(getattr(value, "type", None), LargeBinary)
 
 
@@ -217,7 +217,7 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
     ]
     named: Any = namedtuple  # mypy takes only literal field names
     row = named("named", [column.keyname for column in columns], rename=True)
-    make: Callable[[Any], Any] = partial(tuple.__new__, row)  # as _make, which is written in Python
+    make: Callable[[Any], Any] = partial(tuple.__new__, row)  # like _make, but not in Python code
     if not converts:
         return make
 
@@ -231,13 +231,13 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
 
 
 def _convert(kind: Any, dialect: Any) -> Convert | None:
-    """Return the conversion of a driver's value, or None for none."""
+    """Return the function that converts a driver's value, or None if none is needed."""
     convert: Convert | None = kind.dialect_impl(dialect).result_processor(dialect, _oid(kind))
     return convert
 
 
 def _oid(kind: Any) -> int | None:
-    """Return PostgreSQL's number of a numeric type, which SQLAlchemy needs."""
+    """Return PostgreSQL's type number (OID) of a numeric type, which SQLAlchemy needs."""
     if isinstance(kind, Float):
         return _FLOAT8
     return _NUMERIC if isinstance(kind, Numeric) else None

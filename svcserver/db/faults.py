@@ -1,7 +1,7 @@
-"""Database errors that are not bugs: the server is gone, full, locked, or its disk fails.
+"""Database errors that are not bugs: the server is down, busy or locked, or its disk is full.
 
-The caller gets a 503, since trying again makes sense, and the operator one log line per
-minute and fault. A mistake of ours (a bad statement) stays an unexpected failure.
+The caller gets a 503, because a retry makes sense. The operator gets one log line per minute and
+fault. A programming error, such as an invalid statement, remains an unexpected failure.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 
 def cure_of(why: BaseException | None) -> str | None:
-    """Return the fault and its cure in words for an operator; None for any other error."""
+    """Return the cause and the fix of a known database error, for operators; else None."""
     if isinstance(why, NoRoom):
         return _NO_ROOM
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
@@ -68,20 +68,20 @@ def cure_of(why: BaseException | None) -> str | None:
 
 
 def is_full(why: BaseException | None) -> bool:
-    """Return whether the disk is full, or fuller than the reserve allows (SQLite only)."""
+    """Return whether the error means that the SQLite disk, or all but its reserve, is full."""
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     return isinstance(why, NoRoom) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
 
 
 @define
 class Faults:
-    """Turns such failures into an ``Unavailable``, and logs them."""
+    """The conversion of database errors that are not bugs to ``Unavailable``, with a log line."""
 
     seconds: Callable[[], float]
     _throttle: Throttle = field(factory=Throttle, init=False)
 
     def refuse(self, failure: Failure) -> Failure:
-        """Return ``failure``, or an Unavailable in its place."""
+        """Return an ``Unavailable`` for a known database error, else ``failure`` itself."""
         cure = cure_of(failure.value)
         if cure is None:
             return failure

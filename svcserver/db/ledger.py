@@ -2,11 +2,11 @@
 
     character = await ledger.write(lambda tx: SqlCharacters(tx).create(...))
 
-``work(tx)`` gets a SQLAlchemy Core connection inside a transaction. A write's Deferred
-fires only after the COMMIT that holds it; work that raises rolls back alone.
+``work(tx)`` gets a SQLAlchemy Core connection inside a transaction. A write's Deferred fires only
+after the COMMIT that includes the write. If work raises, only that work is rolled back.
 
-Stores issue module-level prebuilt statements with bindparams: building a statement per
-call halves the throughput.
+Stores prebuild their statements at module level, with bindparams. Building a statement for each
+call would halve the throughput.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Work = Callable[[Connection], T]
 
 @define(unsafe_hash=True)  # not frozen: every write makes one
 class OneAccount:
-    """The scope of work that reads and writes only the data of this account.
+    """The scope of work that reads and writes only one account's data.
 
-    PostgreSQL locks the account's row before the work begins, and runs it READ COMMITTED.
+    PostgreSQL locks the account's row first and runs the work with READ COMMITTED isolation.
     """
 
     account_id: str
@@ -36,7 +36,7 @@ class OneAccount:
 class Across:
     """The scope of work that depends on several accounts: PostgreSQL runs it SERIALIZABLE.
 
-    Acts of one account, ``turn``, are run one after the other all the same.
+    Work with the same account ``turn`` still runs one after the other.
     """
 
     turn: str | None = None
@@ -47,14 +47,15 @@ Scope = OneAccount | Across
 
 
 class Ledger(Protocol):
-    """A database that runs functions in transactions."""
+    """A database that runs functions inside transactions."""
 
     def read(self, work: Work[T]) -> Deferred[T]:
-        """Run ``work`` on a snapshot; it must not write."""
+        """Run ``work`` on a snapshot of the database; the work must not write."""
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
-        """Run ``work`` in a transaction; fires after the commit.
+        """Run ``work`` in a transaction; fires with its result after the commit.
 
-        ``scope`` says how it is kept apart from others where transactions run at once; on
-        SQLite they never do. docs/contributors/transactions.md says which acts go across, and why.
+        ``scope`` says how to isolate the work from concurrent transactions; SQLite has no
+        concurrent writes. docs/contributors/transactions.md says which work uses ``Across``, and
+        why.
         """

@@ -1,4 +1,4 @@
-"""A table that holds one row or none: a state of the whole server."""
+"""A table with one row or none, which holds a state of the whole server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _THE_ONE = 1
 
 
 def the_one() -> Column[int]:
-    """Return the primary key of such a table; each needs a column of its own."""
+    """Return the primary-key column of a one-row table; each table needs a new column object."""
     return Column("id", Integer, primary_key=True)
 
 
 class OneRow:
-    """The only row of ``table``, whose primary key is ``the_one()``."""
+    """The single row of ``table``, whose primary key is ``the_one()``."""
 
     def __init__(self, table: Table) -> None:
         is_wanted = table.c.id == bindparam("wanted")
@@ -24,11 +24,11 @@ class OneRow:
         self._drop = delete(table).where(is_wanted)
 
     def get(self, tx: Connection) -> Row[Any] | None:
-        """Return the state; None if nobody has set it, or it was cleared."""
+        """Return the row, or None if it was never set or has been cleared."""
         return tx.execute(self._get, {"wanted": _THE_ONE}).first()
 
     def put(self, tx: Connection, row: Mapping[str, Any] | None) -> None:
-        """Replace it by ``row``, columns by name without the key; None leaves no row."""
+        """Replace the row by ``row`` (values by column, without the key); None deletes the row."""
         tx.execute(self._drop, {"wanted": _THE_ONE})
         if row is not None:
             tx.execute(self._add, {"id": _THE_ONE, **row})

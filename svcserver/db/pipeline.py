@@ -1,7 +1,8 @@
-"""One connection to PostgreSQL on which many statements take one round trip.
+"""A connection to PostgreSQL on which many statements take one round trip.
 
-It is libpq's pipeline mode: statements are prepared once, sent together and answered together.
-Used by one thread; a connection that broke is opened anew when it is next needed.
+The connection uses libpq's pipeline mode: statements are prepared once, sent together and answered
+together. Only one thread may use a connection. A broken connection is reopened when it is next
+needed.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 MAX_PREPARED = 2_048  # a few hundred statements, some in several lengths of a list
-ANSWER_S = 45.0  # the server itself ends a statement after less
+ANSWER_S = 45.0  # the server's own statement timeout is shorter
 _TEXT, _BINARY = pq.Format.TEXT, pq.Format.BINARY
-Sent = list[str | None]  # what is answered: None for a command, else what was prepared
+Sent = list[str | None]  # per reply: None for a command, else the prepared statement
 _DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
 class Gone(Exception):
-    """An error: the connection broke; ``error`` is what SQLAlchemy would have raised."""
+    """The error for a broken connection; ``error`` is what SQLAlchemy would have raised."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -35,11 +36,11 @@ class Gone(Exception):
 
 
 class Unsure(Gone):
-    """An error: it broke during a commit, which may have been done or not."""
+    """The error for a connection that broke during a commit, which may have succeeded."""
 
 
 class Failed(Exception):
-    """An error: the command ``at`` failed, and the transaction with it."""
+    """The error when the command at index ``at`` failed, and with it the transaction."""
 
     def __init__(self, at: int, error: Exception) -> None:
         super().__init__(str(error))
@@ -48,7 +49,7 @@ class Failed(Exception):
 
 @frozen
 class Command:
-    """A statement with ``$1``, and its values in the form of ``encoded``."""
+    """A statement with ``$1`` placeholders, and its values in the form that ``encoded`` returns."""
 
     sql: str
     values: Sequence[bytes | None] = ()
@@ -56,7 +57,7 @@ class Command:
 
 
 def encoded(value: Any) -> tuple[bytes | None, pq.Format] | None:
-    """Return the value as PostgreSQL reads it; None for one that we leave to the driver."""
+    """Return a value in PostgreSQL's format, or None if the driver must convert it."""
     kind = type(value)
     if kind is str:
         return None if "\0" in value else (value.encode(), _TEXT)
@@ -72,7 +73,7 @@ def encoded(value: Any) -> tuple[bytes | None, pq.Format] | None:
 
 
 class Pipeline:
-    """One connection in pipeline mode, which sends commands and reads their results."""
+    """A connection in pipeline mode, which sends commands and reads their results."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -80,30 +81,30 @@ class Pipeline:
         self._pg: Any = None
         self._loader: Any = None
         self._names: dict[str, bytes] = {}
-        self._number = 0  # of the last prepared statement
+        self._number = 0  # number of the last prepared statement
         self._first: list[Command] = []  # to be sent before the next command
-        self._owed: deque[Sent] = deque()  # sent, not yet answered; only the last is waited for
+        self._owed: deque[Sent] = deque()  # batches without a reply; only the last is awaited
         self._poll: Any = None
 
     @property
     def dialect(self) -> Any:
-        """SQLAlchemy's dialect of this database."""
+        """The SQLAlchemy dialect of this database."""
         return self._engine.dialect
 
     @property
     def failed(self) -> bool:
-        """True if the transaction can only be rolled back."""
+        """True if the transaction has failed and can only be rolled back."""
         return bool(self._pg.transaction_status == pq.TransactionStatus.INERROR)
 
     def begin(self, *first: Command) -> None:
-        """Begin a transaction, which is sent with the next command."""
+        """Begin a transaction; the BEGIN is sent together with the next command."""
         self.open()
         if len(self._names) >= MAX_PREPARED:
             self._forget()
         self._first = list(first)
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the result of each command; raises Failed or Gone."""
+        """Send commands and return the result of each; raises Failed or Gone."""
         first, self._first = self._first, []
         self._send([*first, *commands])
         try:
@@ -113,7 +114,7 @@ class Pipeline:
             raise
 
     def commit(self) -> None:
-        """Commit; returns when it is on disk."""
+        """Commit the transaction; returns when it is on disk."""
         if self._first:
             self._first = []  # nothing was done
             return
@@ -127,15 +128,15 @@ class Pipeline:
             )
 
     def end_reading(self) -> None:
-        """Release the snapshot, without waiting for it."""
+        """Release the snapshot without waiting for the reply."""
         if self._first:
             self._first = []
             return
-        with suppress(Gone):  # the next who needs the connection opens another
+        with suppress(Gone):  # the next user of the connection reconnects
             self._send([COMMIT])
 
     def roll_back(self) -> None:
-        """Undo the transaction; if the connection cannot, close it, which undoes it too."""
+        """Roll the transaction back; if that fails, close the connection, which also undoes it."""
         self._first = []
         if self._pg is None:
             return
@@ -147,7 +148,7 @@ class Pipeline:
             self.close()
 
     def rows(self, result: Any, make: Callable[[Any], Any] | None) -> list[Any]:
-        """Return each row made by ``make``; none for a statement that gives no rows."""
+        """Return the result's rows, each created by ``make``; empty if there are no rows."""
         if make is None or not result.ntuples:
             return []
         self._loader.set_pgresult(result)
@@ -155,13 +156,13 @@ class Pipeline:
         return loaded
 
     def plainly(self, run: Callable[[Connection], Any]) -> Any:
-        """Return the result of ``run``, executed by SQLAlchemy, for what is not simple."""
+        """Return the result of ``run``, which SQLAlchemy executes outside pipeline mode."""
         if self._first:
             self.exchange([])
         self._answers()
         try:
             self._pg.exit_pipeline_mode()
-        except Error as why:  # the connection has gone, or holds answers nobody expects
+        except Error as why:  # the connection broke, or has unexpected replies
             raise Gone(why) from why
         try:
             return run(self._connection)
@@ -174,14 +175,14 @@ class Pipeline:
                 self._pg.enter_pipeline_mode()
 
     def open(self) -> None:
-        """Connect, unless connected; raises SQLAlchemy's errors."""
+        """Connect unless already connected; raises SQLAlchemy's errors."""
         if self._pg is not None:
             if self._pg.status == pq.ConnStatus.OK:
                 return
             self.close()
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         raw: Any = connection.connection.dbapi_connection
-        raw.prepare_threshold = None  # what is prepared here is none of the driver's business
+        raw.prepare_threshold = None  # the driver must not prepare statements itself
         self._connection, self._pg, self._loader = connection, raw.pgconn, Transformer(raw)
         self._names, self._owed = {}, deque()
         self._pg.nonblocking = 1
@@ -221,7 +222,7 @@ class Pipeline:
         return name
 
     def _forget(self) -> None:
-        """Let the server drop the prepared statements."""
+        """Make the server drop all prepared statements."""
         self._names = {}
         try:
             self._pg.send_query_params(b"DEALLOCATE ALL", None)
@@ -231,7 +232,7 @@ class Pipeline:
         self._owed.append([None])
 
     def _answers(self) -> list[Any]:
-        """Return the results of the last batch; earlier ones are read and dropped."""
+        """Return the results of the last batch; results of earlier batches are discarded."""
         results: list[Any] = []
         while self._owed:
             results = self._answer(self._owed.popleft())
@@ -249,12 +250,12 @@ class Pipeline:
                         self._names.pop(sql, None)
                 elif sql is None and failed is None:
                     results.append(result)
-                self._pg.get_result()  # None: the end of this one
-            self._next()  # the end of them all
+                self._pg.get_result()  # None: the end of this result
+            self._next()  # the end of all results
         except Error as why:
             raise self._gone(failed or why) from why
         if failed is not None:
-            if (failed.sqlstate or "").startswith("57P"):  # it hangs up
+            if (failed.sqlstate or "").startswith("57P"):  # the server closes the connection
                 raise self._gone(failed)
             raise Failed(len(results), self._as_sqlalchemy(failed))
         return results
@@ -277,7 +278,7 @@ class Pipeline:
         return Gone(self._as_sqlalchemy(why, gone=True))
 
     def _as_sqlalchemy(self, why: Error, *, gone: bool = False) -> Exception:
-        """Return the error that SQLAlchemy would have raised for it."""
+        """Return the error that SQLAlchemy would have raised for a driver error."""
         error: Any = DBAPIError.instance(
             "",
             None,

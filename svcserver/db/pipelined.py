@@ -1,7 +1,7 @@
-"""Pieces of work that share one transaction and its round trips.
+"""Several jobs that share one transaction and its round trips.
 
-Each runs in a greenlet until it asks for something; what all of them ask for is then sent
-together, and each goes on with its answer. For the work it looks like a connection of its own.
+Each job runs in a greenlet until it executes a statement. Then the statements of all jobs are sent
+together, and each job continues with its result. To a job, this looks like its own connection.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
 
 
 class Spoilt(Exception):
-    """An error: the transaction can only be rolled back, because of the pieces in ``by``."""
+    """The error when the jobs in ``by`` failed, so that the transaction must be rolled back."""
 
     def __init__(self, by: Mapping[int, Failure]) -> None:
         super().__init__(f"{len(by)} failed")
@@ -32,7 +32,7 @@ class Spoilt(Exception):
 
 
 class PipelinedConnection:
-    """A SQLAlchemy connection whose ``execute`` is short and sent together with others'."""
+    """A SQLAlchemy connection whose statements are sent together with other jobs'."""
 
     def __init__(self, pipeline: Pipeline, plans: Plans) -> None:
         self._pipeline, self._plans = pipeline, plans
@@ -40,7 +40,7 @@ class PipelinedConnection:
         self.dialect = pipeline.dialect
 
     def execute(self, statement: Any, parameters: Any = None) -> Any:
-        """Execute as ``Connection.execute`` does, and fetch every row."""
+        """Execute like ``Connection.execute``, but fetch all rows immediately."""
         many = isinstance(parameters, list)
         sets = [_padded(values) for values in parameters] if many else [_padded(parameters or {})]
         plan = self._plans.plan_for(statement, sets[0], DIALECT) if sets else None
@@ -54,14 +54,14 @@ class PipelinedConnection:
         return Rows(rows, sum(result.command_tuples or 0 for result in results))
 
     def exec_driver_sql(self, statement: str, parameters: Any = None) -> Any:
-        """Run a statement by itself, outside the pipeline."""
-        self.wrote = True  # for all we know
+        """Run a statement alone, outside pipeline mode."""
+        self.wrote = True  # it may have written
         return self._pipeline.plainly(lambda tx: tx.exec_driver_sql(statement, parameters))
 
 
 @define
 class _Run:
-    """A piece of work that waits for the results of its commands."""
+    """A job that waits for the results of its commands."""
 
     at: int
     tx: PipelinedConnection
@@ -71,17 +71,17 @@ class _Run:
 
 @define
 class _Together:
-    """The jobs of a batch, run side by side: their commands are sent together."""
+    """The jobs of a batch, which run side by side and send their commands together."""
 
     pipeline: Pipeline
     plans: Plans
     results: list[Any] = field(factory=list)
     spoilt: dict[int, Failure] = field(factory=dict)
-    runs: list[_Run] = field(factory=list)  # those that wait
+    runs: list[_Run] = field(factory=list)  # runs that wait
     greenlets: list[Any] = field(factory=list)
 
     def begin(self, works: Sequence[Work[Any]]) -> None:
-        """Run each job up to its first commands."""
+        """Run each job until its first commands."""
         self.results = [None] * len(works)
         for at, work in enumerate(works):
             tx = PipelinedConnection(self.pipeline, self.plans)
@@ -90,7 +90,7 @@ class _Together:
             self._take(run, run.greenlet.switch(work, tx))
 
     def exchange(self) -> None:
-        """Send all commands in one round trip, and run each job up to its next ones."""
+        """Send all commands in one round trip, then run each job until its next commands."""
         runs, self.runs = self.runs, []
         try:
             answers = self.pipeline.exchange([command for run in runs for command in run.commands])
@@ -106,7 +106,7 @@ class _Together:
             begin = end
 
     def end(self) -> None:
-        """End the jobs that still wait; they are run again."""
+        """Stop the jobs that still wait; the caller runs them again."""
         for waiting in self.greenlets:
             if not waiting.dead:
                 waiting.throw()
@@ -128,7 +128,7 @@ class _Together:
 
 
 def together(pipeline: Pipeline, plans: Plans, works: Sequence[Work[Any]]) -> list[Any]:
-    """Return the result of each piece, or its Failure; raises Spoilt or Gone."""
+    """Return each job's result or Failure; raises Spoilt or Gone."""
     pieces = _Together(pipeline, plans)
     try:
         pieces.begin(works)
@@ -149,7 +149,7 @@ def _outcome(work: Work[Any], tx: Any) -> Any:
 
 
 def _whose(runs: Sequence[_Run], at: int) -> _Run:
-    """Return the run that gave the command at this place of the batch."""
+    """Return the run that issued the command at this index of the batch."""
     for run in runs:
         if at < len(run.commands):
             return run
@@ -158,10 +158,10 @@ def _whose(runs: Sequence[_Run], at: int) -> _Run:
 
 
 def _padded(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Pad each list by its last value to a power of two in length.
+    """Pad each list to a power of two in length by repeating its last value.
 
-    An ``IN`` means the same with a value repeated, and then few statements differ in length, so
-    that their plans are reused.
+    A repeated value does not change an ``IN``. With few different lengths, there are few different
+    statements, so that their plans are reused.
     """
     lists = {name: value for name, value in parameters.items() if type(value) is list and value}
     if not lists:

@@ -1,9 +1,9 @@
-"""The ledger on PostgreSQL: a few threads with connections, each taking all waiting jobs.
+"""The ledger on PostgreSQL: a few threads with one connection each, which take jobs in batches.
 
-Reads of a moment share one snapshot, and so its round trips. Writes of one account each lock
-that account's row and share a transaction at READ COMMITTED, as they share one on SQLite. What
-judges by more than one account runs by itself, SERIALIZABLE, and again where another
-transaction got in between. docs/contributors/transactions.md says which acts those are.
+Concurrent reads share one snapshot and its round trips. Concurrent writes to single accounts share
+a transaction with READ COMMITTED isolation, which locks the row of each account. Work that depends
+on several accounts runs alone and SERIALIZABLE, and is repeated after a conflict.
+docs/contributors/transactions.md lists that work.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from svcserver.kernel.refusals import Unavailable
 T = TypeVar("T")
 
 MAX_WAITING = 10_000
-STATEMENT_S = 30  # ours take milliseconds; a foreign lock must not hold up everybody for ever
-READERS_OF = 4  # one connection in so many reads, and one writes for single accounts
+STATEMENT_S = 30  # ours take milliseconds; a foreign lock must not block all work forever
+READERS_OF = 4  # of every four connections, one reads and one writes single accounts
 
 
 class PostgresLedger(Service):
     """The Ledger on a PostgreSQL server.
 
-    ``accounts``: the column by which an account's row is locked; without it every write is
-    kept apart as those across accounts are.
+    ``accounts`` is the column that identifies the account row to lock. Without it, every write is
+    isolated like work across accounts.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class PostgresLedger(Service):
         self._locks = lock is not None
         self._faults = Faults(reactor.seconds)
         self._under_way = 0
-        self._turns: dict[str, deque[Job]] = {}  # those that wait for one that is under way
+        self._turns: dict[str, deque[Job]] = {}  # jobs that wait for a running job
         self._closed: Deferred[None] | None = None
         pool: Any = engine.pool
         connections = pool.size()
@@ -60,16 +60,16 @@ class PostgresLedger(Service):
         rest = max(1, connections - 2 * some)
         self._singles = self._pool("database-single", rest, SingleRuns(self._again, lock))
         event.listen(engine, "connect", _prepare)
-        engine.dispose()  # connections of the start, whose migrations may take longer
+        engine.dispose()  # drops connections of the start, which have no statement timeout
 
     def startService(self) -> None:
-        """Start the threads; each connects with its first work."""
+        """Start the threads; each connects when it gets its first job."""
         Service.startService(self)
         for pool in self._pools():
             pool.start()
 
     def stopService(self) -> Deferred[None]:
-        """Finish what was accepted, then close; the reactor does not wait for it."""
+        """Finish the accepted work, then close; the reactor does not block."""
         Service.stopService(self)
         if self._closed is None:
             self._closed = Deferred()
@@ -117,12 +117,12 @@ class PostgresLedger(Service):
         self._close_when_idle()
 
     def _ended(self, job: Job, result: Any) -> None:
-        """Free the place now: a cancelled job keeps its place until its work is done."""
+        """Free the job's place now; even a cancelled job holds its place until its work is done."""
         self._under_way -= 1
         self._next(_turn(job))
         if isinstance(result, Failure):
             result = self._faults.refuse(result)
-        if not job.done.called:  # a caller may have cancelled; its write stands
+        if not job.done.called:  # the caller may have cancelled; its write remains
             job.done.callback(result)
 
     def _next(self, turn: str | None) -> None:

@@ -1,6 +1,6 @@
-"""The ways in which PostgreSQL runs jobs: shared snapshots, shared and single transactions.
+"""The ways in which PostgreSQL runs jobs: shared snapshots, shared transactions and single ones.
 
-A run is called in a thread of a pool with that thread's connection.
+A thread of a pool calls a run with the thread's own connection.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Results = Sequence[Any]
 
 @frozen
 class ReadRuns:
-    """Reads: one snapshot, and one round trip for all that is asked at the same time."""
+    """The run of reads: all jobs share one snapshot and their round trips."""
 
     most: ClassVar[int] = 128
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """Run the jobs in one reading transaction, and give their outcomes."""
+        """Run the jobs in one read-only transaction and return their outcomes."""
 
         def run(jobs: Sequence[Job]) -> Results:
             pipeline.begin(READ)
@@ -49,7 +49,7 @@ class ReadRuns:
 
 @frozen
 class AccountLock:
-    """The locking of account rows; ``column`` is the account's id."""
+    """The locks on account rows; ``column`` is the account's id."""
 
     column: Column[Any]
     together: str = field(init=False)
@@ -59,12 +59,12 @@ class AccountLock:
         rows = select(self.column)
         some = rows.where(self.column == any_(bindparam("ids", type_=ARRAY(String))))
         single = rows.where(self.column == bindparam("wanted"))
-        # key_share: as strong as an update of the row, but its keys may be referred to meanwhile
+        # key_share: as strong as an update, but foreign keys may still refer to the row
         object.__setattr__(self, "together", _sql(some, skip_locked=True))
         object.__setattr__(self, "single", _sql(single))
 
     def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
-        """Lock the accounts that nobody else holds, and return them."""
+        """Lock the jobs' accounts that are free, and return the ids of those locked."""
         ids = [_account(job) for job in jobs]
         return self._held(
             pipeline,
@@ -73,7 +73,7 @@ class AccountLock:
         )
 
     def wait_for(self, pipeline: Pipeline, job: Job) -> bool:
-        """Lock the account as soon as it is free; returns whether it exists."""
+        """Wait until the account is free and lock it; returns whether the account exists."""
         account = _account(job)
         return "\0" not in account and bool(self._held(pipeline, self.single, account))
 
@@ -84,14 +84,14 @@ class AccountLock:
 
 @frozen
 class AccountRuns:
-    """Writes of one account each: one transaction that has locked the row of each account."""
+    """The run of single-account writes: one transaction that locks the row of each account."""
 
     most: ClassVar[int] = 64
     again: Callable[[], None]
     lock: AccountLock | None
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """Return the outcomes of the jobs; LATER if somebody else holds the account."""
+        """Return the jobs' outcomes: LATER if another transaction has the account locked."""
         lock = self.lock
         if lock is None:
             return [(job, LATER) for job in batch]
@@ -115,9 +115,9 @@ class AccountRuns:
 
 @frozen
 class SingleRuns:
-    """One piece of work by itself, repeated after a conflict with another transaction.
+    """The run of one job alone, repeated after a conflict with another transaction.
 
-    Across accounts it is SERIALIZABLE, and so it is for an account that is not there.
+    The job runs SERIALIZABLE if it depends on several accounts, or if its account does not exist.
     """
 
     most: ClassVar[int] = 1
@@ -125,7 +125,7 @@ class SingleRuns:
     lock: AccountLock | None
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """Run each job in a transaction of its own, and give the outcomes."""
+        """Run each job in its own transaction and return the outcomes."""
         return [(job, self._run(pipeline, plans, job)) for job in batch]
 
     def _run(self, pipeline: Pipeline, plans: Plans, job: Job) -> Any:
@@ -172,7 +172,7 @@ def _without_those_that_fail(
     run: Callable[[Sequence[Job]], Results],
     judged: Callable[[Failure], Any],
 ) -> Outcomes:
-    """Run all jobs together; those that undo the batch get their outcome, the rest run again."""
+    """Return all outcomes; a job that fails the batch is dropped, and the rest run again."""
     outcomes: Outcomes = []
     broke = False
     while batch:
@@ -208,6 +208,6 @@ def _account(job: Job) -> str:
 
 
 def _array(texts: Sequence[str]) -> str:
-    """Return texts in PostgreSQL's array syntax."""
+    """Return strings in PostgreSQL's array syntax."""
     quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
     return "{" + ",".join(f'"{text}"' for text in quoted) + "}"

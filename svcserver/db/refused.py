@@ -1,7 +1,7 @@
-"""Recording of a refusal in one row, although the refused work itself is rolled back.
+"""The recording of a refusal in one row, although the refused work itself is rolled back.
 
-Work that raises is always rolled back. Where the specification wants a refusal recorded,
-the work raises ``RefusedWrite``, and is run by ``write_or_record``.
+Work that raises is always rolled back. If the specification requires a record of the refusal, the
+work raises ``RefusedWrite`` and runs inside ``write_or_record``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ T = TypeVar("T")
 
 
 class RefusedWrite(Exception):
-    """An error of work: roll it back, insert ``row`` by ``add``, and raise ``why``."""
+    """The error with which work asks to be rolled back.
+
+    ``write_or_record`` then inserts ``row`` with the statement ``add`` and raises ``why``.
+    """
 
     def __init__(self, why: Refusal, add: Insert, row: Mapping[str, Any]) -> None:
         super().__init__(why.message)
@@ -28,7 +31,7 @@ class RefusedWrite(Exception):
 
 @shielded
 async def write_or_record(ledger: Ledger, work: Work[T], scope: Scope = ACROSS) -> T:
-    """Write as ``ledger.write``; of work that raises RefusedWrite only its row is committed.
+    """Run ``work`` like ``ledger.write``; if it raises RefusedWrite, commit only that error's row.
 
     The row is on disk before the refusal is raised.
     """

@@ -1,4 +1,4 @@
-"""The lock of a database that is being restored, under which no metagame starts."""
+"""The lock on a database during a restore, which prevents a metagame from starting."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ BUSY = "svcctl is restoring it; start again when that is done"
 
 @contextmanager
 def restoring(url: URL) -> Iterator[None]:
-    """Hold the lock; raises BadDatabase while another restore holds it.
+    """Hold the restore lock; raises BadDatabase while another restore holds it.
 
-    Take it before looking for what runs: a metagame that starts is then seen, or sees the lock.
+    Take the lock before checking for running services. A metagame that starts meanwhile is then
+    either found by the check or refused by the lock.
     """
     with ExitStack() as stack:
         if (path := _lock_file(url)) is not None:
@@ -61,14 +62,14 @@ def refuse_restored(engine: Engine) -> None:
 
 
 def _lock_file(url: URL) -> Path | None:
-    """Return the lock of an SQLite file; None for other databases and without such locks."""
+    """Return an SQLite database's lock file; None for others, or if the system has no flock."""
     if os.name != "posix" or url.get_backend_name() != "sqlite" or not url.database:
         return None
     return Path(f"{url.database}.restoring") if url.database != ":memory:" else None
 
 
 def _is_locked_by_us(handle: int) -> bool:
-    """Lock an open file until it is closed; False if another process holds the lock."""
+    """Lock an open file until it is closed; returns False if another process has locked it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,7 +1,7 @@
-"""Protection of coroutines from cancellation.
+"""The protection of coroutines from cancellation.
 
-The front door cancels a handler whose client disconnects. A write that is running commits
-all the same, so what must follow it (signals to other features) must run, too.
+The HTTP server cancels a handler when its client disconnects. A write that is already running still
+commits, so the steps after it, such as signals to other features, must run as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = Logger()
 def shielded(
     work: Callable[P, Coroutine[Deferred[Any], Any, T]],
 ) -> Callable[P, Coroutine[Deferred[Any], Any, T]]:
-    """Let ``work`` run to its end; cancelling only ends the waiting for it."""
+    """Decorate ``work`` so that a cancelled caller stops waiting, but the work runs to its end."""
 
     @wraps(work)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -34,7 +34,7 @@ def shielded(
 
 
 def apart(done: Deferred[T], what: str) -> Deferred[T]:
-    """Return a Deferred with the result of ``done``; cancelling it leaves ``done`` alone."""
+    """Return a Deferred with the result of ``done``; cancelling it does not cancel ``done``."""
     waiting: Deferred[T] = Deferred()
 
     def ended(result: Any) -> None:

@@ -1,7 +1,7 @@
-"""A reserve of free disk space that writes to SQLite leave untouched.
+"""A reserve of free disk space that SQLite writes leave untouched.
 
-A disk that is really full stops more than saves: the log, the check of a backup, even the
-shell log-in of the operator who should make room. So writes are refused before that.
+A full disk stops more than saves: the log, the check of a backup, even the shell log-in of the
+operator who needs to free space. So writes are refused earlier.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ LOOK_S = 1.0
 
 
 class NoRoom(Exception):
-    """An error: the disk has less room than the reserve."""
+    """The error when the disk has less free space than the reserve."""
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that a program without root rights may write to the disk of ``folder``."""
+    """Return how many bytes a non-root program may still write to the disk of ``folder``."""
     return shutil.disk_usage(folder).free
 
 
 @define
 class Reserve:
-    """A check that ``bytes`` are free, at most once a second; with 0 never."""
+    """A check that the disk has ``bytes`` free, made at most once a second; 0 disables it."""
 
     folder: Path
     bytes: int
@@ -36,7 +36,7 @@ class Reserve:
     _short: str = field(default="", init=False)
 
     def check(self) -> None:
-        """Raise NoRoom while less than the reserve is free on the disk."""
+        """Raise NoRoom if the disk has less free space than the reserve."""
         now = self.seconds()
         if self.bytes and (self._looked is None or now - self._looked >= LOOK_S):
             self._looked, self._short = now, self._look()
@@ -44,14 +44,14 @@ class Reserve:
             raise NoRoom(self._short)
 
     def look_again(self) -> None:
-        """Check anew at the next call of ``check``."""
+        """Make the next call of ``check`` look at the disk again."""
         self._looked = None
 
     def _look(self) -> str:
         try:
             left = self.free(self.folder)
         except OSError:
-            return ""  # the write itself will fail, with the reason
+            return ""  # the write itself will fail and give the reason
         if left >= self.bytes:
             return ""
         return f"the disk of {self.folder} has {left >> 20} MB left"

@@ -1,7 +1,8 @@
 """The ledger on SQLite: one writer thread with group commit, and one reader thread.
 
-While one COMMIT syncs, the next batch gathers: an idle server keeps its latency, a busy
-one its throughput (docs/performance.md has the figures)."""
+While one COMMIT syncs, the next batch gathers. So an idle server keeps its low latency and a busy
+one its throughput (docs/performance.md has the figures).
+"""
 
 from __future__ import annotations
 
@@ -30,68 +31,67 @@ from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
-# Moves SQLite's write-ahead log into the database file in small pieces, beside the writer.
-# SQLite's own way is to move 64 MB within one COMMIT: at 50 players each save that meets it
-# waits 0.2 s. Here a thread of its own moves and syncs what was committed, some megabytes at a
-# time, while the writer goes on. Only the end must be the writer's, since the log begins anew
-# only when nothing is left in it: a piece like the others, once in 4,000 pages.
-# None of this decides what is durable: a COMMIT syncs the log, and what is in the log counts.
-PIECE = 2_048  # pages of 16 KiB that are moved at once; half of it costs an inventory act 2 us more
+# Checkpoints: the write-ahead log is copied into the database file in small pieces, in a thread
+# beside the writer. SQLite by itself would copy 64 MB within one COMMIT: with 50 players, each save
+# at that moment waits 0.2 s. Only the last piece, once in 4,000 pages, is the writer's, because the
+# log restarts only when nothing is left in it. Durability does not depend on checkpoints: a COMMIT
+# syncs the log.
+PIECE = 2_048  # pages of 16 KiB per piece; half would make an inventory change 2 us slower
 END = 4_000  # pages in the log when the writer ends it
 MOST = 8_000  # pages; then SQLite moves all of it within a COMMIT
-MOVE = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody; gives busy, pages, pages moved
+MOVE = "PRAGMA wal_checkpoint(PASSIVE)"  # does not wait; returns busy, pages, pages moved
 _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
 @define
 class Schedule:
-    """The times at which the next piece is due, and at which the log can be ended.
+    """The times at which the next checkpoint piece is due, and when the log can be restarted.
 
-    How many pages a commit adds is known only after a piece was moved, so the last piece tells
-    how many jobs make the next. The writer calls ``committed`` and ``ended``, the thread the
-    rest; each sets values of its own alone.
+    How many pages a commit adds is known only after a checkpoint. So the last piece's pages per job
+    determine after how many jobs the next piece is due. The writer's thread calls ``committed`` and
+    ``ended``, the checkpoint thread the other methods; no value is set by both.
     """
 
     piece: int = PIECE
     end: int = END
     can_end: bool = field(default=False, init=False)
-    _committed: int = field(default=0, init=False)  # jobs, ever
+    _committed: int = field(default=0, init=False)  # jobs in total
     _moved: int = field(default=0, init=False)  # jobs when the last piece began
-    _jobs: int = field(default=1, init=False)  # of the piece that is being moved
-    _pages: int = field(default=0, init=False)  # in the log when it began
+    _jobs: int = field(default=1, init=False)  # jobs of the current piece
+    _pages: int = field(default=0, init=False)  # in the log when the piece began
     _pages_a_job: float = field(default=4.0, init=False)
 
     def committed(self, jobs: int) -> bool:
-        """Count jobs that were committed; returns whether a piece is due."""
+        """Count committed jobs; returns whether a checkpoint piece is due."""
         self._committed += jobs
         return (self._committed - self._moved) * self._pages_a_job >= self.piece
 
     def begin(self) -> None:
-        """Note that a piece begins to be moved, and count anew."""
+        """Note that a checkpoint piece begins, and restart the count of jobs."""
         jobs, self._moved = self._committed - self._moved, self._committed
         self._jobs = max(1, jobs)
 
     def moved(self, pages: int, done: int) -> None:
-        """Note how many of the log's pages have been moved."""
-        grown = pages - self._pages if pages >= self._pages else pages  # fewer: it began anew
+        """Note that ``done`` of the log's ``pages`` are now in the database file."""
+        grown = pages - self._pages if pages >= self._pages else pages  # fewer: restarted
         self._pages_a_job = max(1.0, grown / self._jobs)
         self._pages = pages
-        self.can_end = pages >= self.end and done == pages  # else a long read holds it up
+        self.can_end = pages >= self.end and done == pages  # otherwise a long read blocks it
 
     def ended(self) -> None:
-        """Note that the writer has moved the rest, or could not; the next piece will tell."""
+        """Note that the writer has tried to move the rest; the next piece shows the result."""
         self.can_end = False
 
 
 class Checkpoints:
-    """The thread that moves pieces, with a connection of its own."""
+    """The thread that copies the write-ahead log piece by piece, with its own connection."""
 
     def __init__(self, connection: Connection, file: Path, reactor: Any) -> None:
         self._connection, self._reactor = connection, reactor
         self._raw: Any = connection.connection.dbapi_connection
         connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
-        # Closing it drops every lock that this process has on the file (POSIX), so it stays open
-        # until the ledger's connections are closed.
+        # On POSIX, closing the file drops every lock that this process has on it. So it stays
+        # open until the ledger's connections are closed.
         self._file = os.open(file, os.O_RDWR)
         self._schedule = Schedule()
         self._faults = Throttle()
@@ -103,13 +103,13 @@ class Checkpoints:
         self._thread.start()
 
     def stop(self) -> Deferred[None]:
-        """End after the current piece; call it when the writer has ended."""
+        """End after the current piece; call this after the writer has ended."""
         self._stopping = True
         self._due.set()
         return self._stopped
 
     def after_commit(self, jobs: int, writer: Any) -> None:
-        """Move what is due; the writer's thread calls it when its jobs are answered."""
+        """Checkpoint what is due; the writer's thread calls this after answering its jobs."""
         if self._schedule.committed(jobs):
             self._due.set()
         if self._schedule.can_end:
@@ -134,8 +134,8 @@ class Checkpoints:
         if progress is None:
             return
         try:
-            # SQLite syncs the file only where nothing was committed meanwhile; what is synced
-            # here the writer need not wait for when it ends the log
+            # SQLite syncs the file only if nothing was committed meanwhile. Syncing here saves
+            # the writer that wait when it restarts the log
             _sync(self._file)
         except OSError as why:
             self._failed(why)
@@ -143,7 +143,7 @@ class Checkpoints:
         self._schedule.moved(*progress)
 
     def _move(self, connection: Any) -> tuple[int, int] | None:
-        """Return the pages in the log, and how many are moved; None after a failure."""
+        """Return how many pages the log has and how many are moved; None after a failure."""
         try:
             busy, pages, done = connection.execute(MOVE).fetchone()
         except sqlite3.Error as why:
@@ -169,7 +169,7 @@ EMPTY_EVERY_S = 10.0  # between two attempts to truncate the write-ahead log
 
 
 class Worker:
-    """A thread that owns one connection and runs the queued jobs, one batch a transaction."""
+    """A thread that owns one connection and runs the queued jobs, one transaction per batch."""
 
     def __init__(
         self,
@@ -195,11 +195,11 @@ class Worker:
         self._name = name
 
     def start(self) -> None:
-        """Begin to work, in a thread of its own."""
+        """Start the worker's thread."""
         Thread(target=self._run, name=self._name, daemon=True).start()
 
     def submit(self, work: Work[T]) -> Deferred[T]:
-        """Queue ``work``; fails with Unavailable when ``MAX_WAITING`` jobs wait."""
+        """Queue ``work``; fails with Unavailable if ``MAX_WAITING`` jobs are already waiting."""
         if self._stopped is not None or self._waiting >= MAX_WAITING:
             return fail(Unavailable("the database is busy", retry_after_s=1))
         done: Deferred[T] = Deferred()
@@ -210,7 +210,7 @@ class Worker:
         return done
 
     def stop(self) -> Deferred[None]:
-        """Finish what was accepted, then close; fires when the thread has ended."""
+        """Finish the accepted work, then close; fires when the thread has ended."""
         if self._stopped is None:
             self._stopped = Deferred()
             self._hand_over()
@@ -218,7 +218,7 @@ class Worker:
         return self._stopped
 
     def _hand_over(self) -> None:
-        """Wake the thread once for all the jobs of a reactor turn, not once for each."""
+        """Wake the thread once for all jobs of a reactor turn, instead of once for each job."""
         if self._gathered:
             jobs, self._gathered = self._gathered, []
             self._queue.put(jobs)
@@ -238,7 +238,7 @@ class Worker:
         self._reactor.callFromThread(self._ended)
 
     def _drain(self) -> tuple[list[Job], bool]:
-        """Wait for one job, then take whatever else is already waiting."""
+        """Wait for the first job, then also take all other jobs that are waiting."""
         batch: list[Job] = []
         jobs = self._queue.get()
         while jobs is not None:
@@ -278,7 +278,7 @@ class Worker:
         return outcomes
 
     def _emptied(self) -> bool:
-        """Truncate the write-ahead log, which frees disk space; returns whether that succeeded.
+        """Truncate the write-ahead log to free disk space; returns whether that succeeded.
 
         The log may have grown to a hundred megabytes.
         """
@@ -289,19 +289,19 @@ class Worker:
         try:
             held_up = self._raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         except sqlite3.Error:
-            return False  # the failure that led here is the one to report
+            return False  # report the original failure instead
         if self._reserve is not None:
             self._reserve.look_again()
         return not held_up
 
     def _begin(self) -> None:
-        """Begin a transaction, after a rollback of what the last one may have left."""
+        """Begin a transaction, after rolling back one that may still be open."""
         if self._raw.in_transaction:
             self._raw.execute("ROLLBACK")
         self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
 
     def _give_up(self) -> None:
-        """Roll back to release the lock; where that fails, the next batch tries it again."""
+        """Roll back to release the lock; if that fails, the next batch tries again."""
         try:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
@@ -311,10 +311,10 @@ class Worker:
             self._reactor.callFromThread(log.failure, text, Failure())
 
     def _together(self, batch: list[Job]) -> list[Outcome] | None:
-        """Run the jobs without savepoints; None when one failed after it had written.
+        """Run the jobs without savepoints; returns None if a job failed after it had written.
 
-        Most refusals come before the first write, and then there is nothing to undo; a
-        savepoint for each job would add a third to the cost of a small one.
+        Most jobs that fail do so before their first write, so there is nothing to undo. A savepoint
+        for each job would add a third to the cost of a small job.
         """
         if buggify("sqlite: a batch is run with savepoints"):
             return None
@@ -352,7 +352,7 @@ class Worker:
         for done, result in outcomes:
             if isinstance(result, Failure):
                 result = self._faults.refuse(result)
-            if not done.called:  # a caller may have cancelled; its write stands
+            if not done.called:  # the caller may have cancelled; its write remains
                 done.callback(result)
 
     def _ended(self) -> None:
@@ -361,9 +361,10 @@ class Worker:
 
 
 class SqliteLedger(Service):
-    """The default ledger: simultaneous work shares one transaction, commit and fsync.
+    """The default ledger: concurrent work shares one transaction, commit and fsync.
 
-    ``reserve``: bytes that stay free on the disk; writes beyond them are refused as Unavailable.
+    ``reserve`` is the number of bytes that must stay free on the disk; if fewer are free, writes
+    fail with Unavailable.
     """
 
     def __init__(self, engine: Engine, reactor: Any, reserve: int = 0) -> None:
@@ -377,7 +378,7 @@ class SqliteLedger(Service):
         self._checkpoints: Checkpoints | None = None
 
     def startService(self) -> None:
-        """Open the connections now, so that a failure ends the start."""
+        """Open the connections immediately, so that a failure stops the start."""
         Service.startService(self)
         writing = self._connect()
         if self._file is not None:
@@ -397,7 +398,7 @@ class SqliteLedger(Service):
         self._reader.start()
 
     def stopService(self) -> Deferred[Any]:
-        """Finish what was accepted, then close."""
+        """Finish the accepted work, then close the database."""
         Service.stopService(self)
         workers = [worker for worker in (self._writer, self._reader) if worker is not None]
         stopped = gatherResults([worker.stop() for worker in workers])
@@ -408,7 +409,7 @@ class SqliteLedger(Service):
         return self._reader.submit(work) if self._reader is not None else _closed()
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
-        """See ``Ledger.write``; one writer runs all, so ``scope`` changes nothing."""
+        """See ``Ledger.write``; ``scope`` has no effect, because a single writer runs all work."""
         return self._writer.submit(work) if self._writer is not None else _closed()
 
     def _connect(self) -> Connection:

@@ -1,4 +1,4 @@
-"""The check of a PostgreSQL server, made before any migration."""
+"""The check that a PostgreSQL server is suitable, made before any migration."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ENCODING, _SESSION = "SHOW server_encoding", "SELECT pg_backend_pid()"
 
 
 def refuse_unsuitable(engine: Engine) -> None:
-    """Raise BadDatabase for a server behind a pooler of transactions, or of another encoding.
+    """Raise BadDatabase if the server pools transactions or its encoding is not UTF-8.
 
-    Raises SQLAlchemyError where it does not answer.
+    Raises SQLAlchemyError if the server does not answer.
     """
     if is_sqlite(engine):
         return
@@ -29,7 +29,7 @@ def refuse_unsuitable(engine: Engine) -> None:
             sessions = [tx.exec_driver_sql(_SESSION).scalar_one() for tx in order]
             encoding = older.exec_driver_sql(_ENCODING).scalar_one()
     except SQLAlchemyError as why:
-        if "statement pooling" in str(why):  # as pgbouncer refuses the first transaction
+        if "statement pooling" in str(why):  # pgbouncer's refusal of the first transaction
             raise BadDatabase(SHARED) from None
         raise
     finally:

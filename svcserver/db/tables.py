@@ -1,4 +1,4 @@
-"""The SQLAlchemy MetaData on which every feature declares its tables, in its ``store.py``."""
+"""The SQLAlchemy MetaData on which each feature declares its tables, in its ``store.py``."""
 
 from collections.abc import Iterator
 
@@ -16,10 +16,10 @@ METADATA = MetaData(
 ROW_ID = BigInteger().with_variant(Integer, "sqlite")
 """The type of a self-numbering primary key: SQLite numbers only plain INTEGER ones."""
 
-CHUNK = 500  # ids of one statement: databases bound its parameters
+CHUNK = 500  # ids per statement: databases limit the number of parameters
 
 
 def chunks(ids: list[str]) -> Iterator[list[str]]:
-    """Yield the ids in lists that a statement can take."""
+    """Yield the ids in lists short enough for one statement."""
     for start in range(0, len(ids), CHUNK):
         yield ids[start : start + CHUNK]

@@ -1,4 +1,4 @@
-"""Threads that share a queue; each has a connection and takes all that waits in one go."""
+"""Threads that share a queue; each has its own connection and takes jobs in batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from svcserver.db.pipelined import MAX_LIST
 
 @define(eq=False)
 class Job:
-    """Work that was accepted; see ``Ledger.write``."""
+    """A job that the ledger has accepted; see ``Ledger.write``."""
 
     pool: ThreadPool
     work: Work[Any]
@@ -32,7 +32,7 @@ Outcomes = list[tuple[Job, Any]]
 
 
 class Run(Protocol):
-    """A way to run jobs, at most ``most`` at once, in the pool's threads."""
+    """A way to run jobs in a pool's threads, in batches of at most ``most`` jobs."""
 
     @property
     def most(self) -> int: ...
@@ -41,7 +41,7 @@ class Run(Protocol):
 
 
 class ThreadPool:
-    """``count`` threads, each with a connection."""
+    """A pool of ``count`` threads, each with its own connection."""
 
     def __init__(
         self,
@@ -61,20 +61,21 @@ class ThreadPool:
         ]
 
     def start(self) -> None:
-        """Start the threads, which then take jobs until ``stop``."""
+        """Start the threads, which take jobs until ``stop`` is called."""
         for thread in self.threads:
             thread.start()
 
     def take(self, job: Job) -> None:
-        """Queue a job; those of one turn of the reactor wake a thread once."""
+        """Queue a job; the jobs of one reactor turn are handed to the threads together."""
         self._gathered.append(job)
         if len(self._gathered) == 1:
             self._reactor.callLater(0, self._hand_over)
 
     def stop(self) -> None:
-        """End the idle threads; waits until they have ended."""
+        """Tell the idle threads to end, and wait until they have."""
         alive = [thread for thread in self.threads if thread.is_alive()]
-        for _ in alive:  # not while looking: one that ends at once takes the word for another
+        # a second loop: otherwise a thread that ends fast would take another's sentinel
+        for _ in alive:
             self._queue.put(None)
         for thread in alive:
             thread.join()

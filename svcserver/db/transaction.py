@@ -1,4 +1,4 @@
-"""Single transactions at the start and from ``svcctl``, and the rule of their retries."""
+"""Single transactions for the start and for ``svcctl``, and the rules for their retries."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from svcserver.db.engine import is_sqlite
 T = TypeVar("T")
 
 WAIT_MS = 5_000
-MAX_CONFLICTS = 30  # of one piece of work with other transactions
+MAX_CONFLICTS = 30  # of one job with other transactions
 MAX_DUPLICATES = 4  # the second run reads the row that won; more are a bug
 _CONFLICTS = {"40001", "40P01"}  # serialization failure, deadlock
 
 
 @contextmanager
 def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
-    """Give a connection whose work is committed whole or not at all.
+    """Yield a connection in a transaction that is committed completely or not at all.
 
-    Our SQLite connections are in autocommit mode, so ``Engine.begin`` alone would commit each
-    statement by itself. ``wait_ms``: how long to wait for another writer. On PostgreSQL commits
-    of others become visible in between: work that reads and then writes is for ``transact``.
+    The SQLite connections are in autocommit mode, so with ``Engine.begin`` alone each statement
+    would be committed separately. ``wait_ms`` is how long to wait for another writer. On
+    PostgreSQL, other commits become visible during the transaction, so use ``transact`` for work
+    that reads and then writes.
     """
     if not is_sqlite(engine):
         with engine.begin() as tx:
@@ -46,7 +47,7 @@ def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
 
 
 def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAIT_MS) -> T:
-    """Run ``work(tx)`` in a serializable transaction and return its result; it may run twice."""
+    """Run ``work(tx)`` in a serializable transaction and return its result; may run it twice."""
     if not is_sqlite(engine):
         return serializable(engine.execution_options(isolation_level="SERIALIZABLE"), work)
     with transaction(engine, wait_ms) as tx:
@@ -54,11 +55,11 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
 
 
 def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
-    """Run and commit on PostgreSQL, again after a conflict with another transaction.
+    """Run ``work`` on PostgreSQL and commit, and retry after a conflict with another transaction.
 
-    A violated uniqueness is a conflict, too: the second run reads the row that won and gives
-    the documented refusal. It has a retry budget of its own, so that it gets its second run
-    even after many serialization failures.
+    A violated uniqueness constraint also counts as a conflict: the second run reads the row that
+    won and raises the documented refusal. Such conflicts have their own retry budget, so that the
+    second run happens even after many serialization failures.
     """
     tries = Tries()
     while True:
@@ -72,13 +73,13 @@ def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
 
 @define
 class Tries:
-    """The retries of a transaction."""
+    """The retry count of one transaction."""
 
     conflicts: int = 0
     duplicates: int = 0
 
     def again(self, why: BaseException | None) -> bool:
-        """Return whether to run it again after this error, having waited for the next try."""
+        """Return True after a pause if this error allows a retry, otherwise False."""
         if not self.counts(why):
             return False
         if self.conflicts >= MAX_CONFLICTS or self.duplicates >= MAX_DUPLICATES:
@@ -87,7 +88,7 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Return whether another transaction caused the error, so that a retry is worth it."""
+        """Return whether another transaction caused the error, so that a retry makes sense."""
         if isinstance(why, DBAPIError) and getattr(why.orig, "sqlstate", None) in _CONFLICTS:
             self.conflicts += 1
         elif isinstance(why, IntegrityError):
@@ -98,5 +99,5 @@ class Tries:
 
 
 def _wait(attempt: int) -> None:
-    # S311: spreads the retries, no secret
+    # S311: the random number spreads retries, it is no secret
     Event().wait(random.random() * min(0.002 * 2**attempt, 0.1))  # noqa: S311

@@ -1,7 +1,7 @@
-"""A queue for each account, whose jobs run one after the other.
+"""A queue for each account, which runs the account's jobs one after the other.
 
-SQLite has one reader thread: eight large reads of one account at once would hold up
-everybody's log-in until the last is done. In turn, others' jobs get in between.
+SQLite has one reader thread. Without these queues, eight large reads of one account would delay
+everybody's log-in until the last read is done. With them, other accounts' jobs run in between.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from svcserver.db.shield import apart
 from svcserver.kernel.refusals import TooMany
 
 T = TypeVar("T")
-MAX_WAITING = 32  # of one account; a client sends fewer than ten requests at once
+MAX_WAITING = 32  # per account; a client sends fewer than ten concurrent requests
 
 
 @define
 class Turns:
-    """A queue of jobs per key; at most ``most`` wait in each."""
+    """A set of job queues by key; at most ``most`` jobs may wait in each."""
 
     most: int = MAX_WAITING
     _waiting: dict[str, deque[Deferred[None]]] = field(factory=dict, init=False, repr=False)
 
     async def run(self, key: str, job: Callable[[], Deferred[T]]) -> T:
-        """Start ``job`` when no other runs for ``key``, and return its result.
+        """Start ``job`` as soon as no other job runs for ``key``, and return its result.
 
-        Raises TooMany when the queue is full. A caller that is cancelled while waiting leaves the
-        queue; a job that has started holds the next one up until it ends, even when cancelled.
+        Raises TooMany if the queue is full. If the caller is cancelled while waiting, its job
+        leaves the queue. A job that has started blocks the next one until it ends, even if its
+        caller is cancelled.
         """
         waiting = self._waiting.get(key)
         if waiting is None:

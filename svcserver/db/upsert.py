@@ -1,4 +1,4 @@
-"""Statements that insert a row, or overwrite the one with its primary key."""
+"""Statements that insert a row or overwrite the row with the same primary key."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sqlalchemy import Column, Connection, Table, case, func
 class Upsert:
     """Statements that insert or overwrite rows of ``table``, built once for each back-end.
 
-    An existing row retains its columns ``retained``, and those of ``retained_for_null`` for which
-    None is put. Values for the columns of ``added`` are added to the stored ones; the columns of
-    ``highest`` take the higher value.
+    An existing row keeps its values in the columns ``retained``. It also keeps its values in the
+    columns ``retained_for_null`` if the new value is None. In the columns ``added``, the new value
+    is added to the stored one. In the columns ``highest``, the higher value wins.
     """
 
     table: Table
@@ -26,13 +26,13 @@ class Upsert:
     _statements: dict[str, Any] = field(factory=dict, init=False, repr=False)
 
     def put(self, tx: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Insert or overwrite each row; every row has the same columns."""
+        """Insert or overwrite each row; all rows must have the same columns."""
         listed = rows if type(rows) is list else list(rows)
         if listed:
             tx.execute(self.statement(tx.dialect.name), listed)
 
     def statement(self, dialect: str) -> Any:
-        """Return the statement for a back-end, always the same object: caches know it by that."""
+        """Return a back-end's statement, always the same object, as caches compare identity."""
         made = self._statements.get(dialect)
         return made if made is not None else self._statements.setdefault(dialect, self._of(dialect))
 
@@ -46,7 +46,7 @@ class Upsert:
         return put.on_conflict_do_update(index_elements=keys, set_=changed)
 
     def _changed(self, there: Column[Any], put: Any) -> Any:
-        """Return the new value of a column of an existing row."""
+        """Return the new value of an existing row's column."""
         if there.name in self.retained_for_null:
             return func.coalesce(put, there)
         if there.name in self.added:
@@ -55,7 +55,10 @@ class Upsert:
 
 
 def _insert(dialect: str) -> Callable[[Table], Any]:
-    """Return the back-end's own INSERT; each takes megabytes to import, and a host needs one."""
+    """Return the back-end's own INSERT construct.
+
+    Only the needed back-end is imported, because each takes megabytes of memory.
+    """
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
 

@@ -1,4 +1,4 @@
-"""Migrations, run at start before the first request. They only add. Spec: 1 §9."""
+"""The migrations, which run at start before the first request and only add. Spec: 1 §9."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from svcserver.db.transaction import transaction
 
 log = Logger()
 
-LOOKED_THROUGH = 1 << 30  # bytes; svcctl db check reads a larger file, a start must not last
+LOOKED_THROUGH = 1 << 30  # bytes; a larger file would delay the start: svcctl db check reads it
 RESTORE = "restore a backup: svcctl db restore FILE"
 INSTALL = "install the version that was here before"
 _EXTENT = ("page_count", "page_size")
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_LOCK = 0x53564344  # any constant: two starting services must not migrate at once
+_LOCK = 0x53564344  # any constant: two services must not migrate concurrently
 
 
 def upgrade(engine: Engine, revision: str = "head") -> bool:
-    """Bring the database to ``revision``; returns whether it was new, and so empty.
+    """Migrate the database to ``revision``; returns True if the database was new and empty.
 
-    Raises BadDatabase when it cannot be used.
+    Raises BadDatabase if the database cannot be used.
     """
     if is_sqlite(engine):
         _make_private(engine.url.database or "")
@@ -49,7 +49,7 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
                 raise BadDatabase(f"{too_new(newer)}, and {lacking}; {INSTALL}")
             else:
                 log.warn("the database: {what}, which only added", what=too_new(newer))
-            # a database that can only be read is found now, not at the first save
+            # detect a read-only database now, not at the first save
             tx.execute(text("UPDATE alembic_version SET version_num = version_num"))
             return new
     except SQLAlchemyError as why:
@@ -60,21 +60,22 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
 
 
 def upgrade_apart(engine: Engine) -> bool:
-    """Upgrade for a service: a child process does the work if there is some.
+    """Migrate the database for a service, in a child process if there is anything to migrate.
 
-    Alembic would stay in memory, ten megabytes for one minute of a host's life. What the child
-    cannot do is tried again here, and said. A process with other threads does it by itself: a
-    child would wait for ever for a lock that one of them held when it was made.
+    Alembic takes ten megabytes of memory but is needed for a moment only, so it is loaded in a
+    child. The parent runs the migration again, which reports any failure of the child. A process
+    with other threads does not fork, because the child could wait forever for a lock that another
+    thread held at the fork.
     """
     if is_sqlite(engine):
         if not _is_file(engine.url.database or ""):
-            return upgrade(engine)  # in memory: a child would have a database of its own
+            return upgrade(engine)  # in memory: a child would have its own database
         _make_private(engine.url.database or "")
     try:
         with transaction(engine) as tx:
             revision = revisions.present(tx)
     except SQLAlchemyError:
-        return upgrade(engine)  # which says what is wrong
+        return upgrade(engine)  # fails with the reason
     engine.dispose()
     behind = revision is None or (
         revision in revisions.known() and revision != revisions.known()[-1]
@@ -92,17 +93,20 @@ def _in_a_child(engine: Engine) -> None:
             upgrade(engine)
         finally:
             os._exit(0)
-    with suppress(ChildProcessError):  # whoever started us ignores SIGCHLD: it has ended
+    with suppress(ChildProcessError):  # the parent process ignores SIGCHLD: the child has ended
         os.waitpid(child, 0)
 
 
 def too_new(revision: str) -> str:
-    """Return the message about a database that a newer version has migrated."""
+    """Return the message for a database that a newer program version has migrated."""
     return f"its revision {revision} is of a newer version than this program"
 
 
 def unfit(tx: Connection) -> str | None:
-    """Return why this version cannot use a newer one's database; None if it only added."""
+    """Return why this version cannot use a database of a newer version, or None if it can.
+
+    This version can use it if the newer one only added tables, and columns that may be left out.
+    """
     looked_at = inspect(tx)
     for table in METADATA.sorted_tables:
         if not looked_at.has_table(table.name):
@@ -121,14 +125,14 @@ def _is_file(database: str) -> bool:
 
 
 def _make_private(file: str) -> None:
-    """Create a missing file for us alone; SQLite would let everybody read it.
+    """Create a missing database file with access for its owner only; SQLite would let all read it.
 
-    One that an older version left readable for others becomes private, and so do its
-    write-ahead log and shared memory.
+    An existing file that others can read is made private, together with its write-ahead log and
+    shared memory.
     """
     if not _is_file(file):
         return
-    with suppress(OSError):  # if it cannot be made, opening it says why
+    with suppress(OSError):  # if the file cannot be created, opening it gives the reason
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         return
     for path in (Path(file), Path(f"{file}-wal"), Path(f"{file}-shm")):
@@ -146,7 +150,7 @@ def _make_private(file: str) -> None:
 
 
 def _look_through(tx: Connection) -> None:
-    """Refuse a damaged file now, not when somebody's save touches the damage."""
+    """Raise BadDatabase for a damaged file at start, before a save meets the damage."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return
@@ -158,6 +162,6 @@ def _look_through(tx: Connection) -> None:
 def _run(connection: Connection, revision: str) -> None:
     if revisions.present(connection) == revision:
         return
-    from svcserver.db.migrations import scripts  # Alembic, where there is something to do
+    from svcserver.db.migrations import scripts  # imports Alembic only if needed
 
     scripts.run(connection, revision)

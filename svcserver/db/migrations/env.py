@@ -1,4 +1,4 @@
-"""Alembic's environment; ``db.upgrade`` hands over the connection."""
+"""Alembic's environment; ``db.upgrade`` passes it the connection."""
 
 from alembic import context
 

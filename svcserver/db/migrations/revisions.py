@@ -1,4 +1,4 @@
-"""The revisions that this version knows, and the database's revision; without Alembic."""
+"""The revisions that this version knows, and the database's revision, without Alembic."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ _SCRIPTS = Path(__file__).parent / "versions"
 def known() -> list[str]:
     """Return every revision that this version knows, the newest last.
 
-    Read from the names of the scripts: Alembic costs a start half a second and 8 MB.
+    The revisions come from the scripts' file names, because importing Alembic costs half a second
+    and 8 MB at start.
     """
     return sorted(script.stem.partition("_")[0] for script in _SCRIPTS.glob("[0-9]*.py"))
 
 
 def present(tx: Connection) -> str | None:
-    """Return the database's revision; None while there are no tables."""
+    """Return the database's revision, or None if it has no tables yet."""
     if not inspect(tx).has_table("alembic_version"):
         return None
     revision = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -26,6 +27,6 @@ def present(tx: Connection) -> str | None:
 
 
 def newer(tx: Connection) -> str | None:
-    """Return the database's revision if this version does not know it."""
+    """Return the database's revision if this version does not know it, else None."""
     revision = present(tx)
     return None if revision is None or revision in known() else revision

@@ -1,4 +1,4 @@
-"""The use of Alembic: running the scripts, and listing those to come."""
+"""The code that uses Alembic: it runs the migration scripts and lists the pending ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from svcserver.db.migrations import revisions
 
 
 def run(connection: Connection, revision: str) -> None:
-    """Bring the database to ``revision``; the caller holds the transaction."""
+    """Migrate the database to ``revision`` within the caller's transaction."""
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, revision)
 
 
 def pending(tx: Connection) -> list[tuple[str, str]]:
-    """Return the revisions still to be made, oldest first, each with its description."""
+    """Return the pending revisions, oldest first, each with its description."""
     scripts = [*ScriptDirectory.from_config(_config()).walk_revisions()][::-1]
     done = revisions.present(tx)
     names = [script.revision for script in scripts]

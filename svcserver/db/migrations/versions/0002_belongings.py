@@ -1,4 +1,4 @@
-"""Item stacks, single items and their log; purchase tokens; loadouts with their history."""
+"""Item stacks, single items and their log; purchase tokens; loadouts and their history."""
 
 import sqlalchemy as sa
 from alembic import op

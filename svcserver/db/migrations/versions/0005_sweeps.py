@@ -1,4 +1,4 @@
-"""Indexes for the sweeps of expired rows, so that they never read whole tables."""
+"""Indexes for deleting expired rows without reading whole tables."""
 
 from alembic import op
 

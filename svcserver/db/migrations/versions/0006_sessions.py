@@ -1,4 +1,4 @@
-"""``accounts.tokens_not_before``: earlier tokens are refused, so sessions can be ended."""
+"""``accounts.tokens_not_before``: older tokens are refused, so that sessions can be ended."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add the column, and an index for the query of accounts whose sessions have ended."""
+    """Add the column, and an index to find accounts whose sessions were ended."""
     op.add_column(
         "accounts",
         sa.Column("tokens_not_before", sa.BigInteger, nullable=False, server_default="0"),

@@ -1,4 +1,4 @@
-"""The number and size of each character's items, counted from the stored ones."""
+"""The number and total size of each character's items, counted from the stored items."""
 
 import sqlalchemy as sa
 from alembic import op

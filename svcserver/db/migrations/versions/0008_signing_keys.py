@@ -1,4 +1,4 @@
-"""The start of each signing key's use: the previous key may go a day later."""
+"""The time when each signing key came into use; the previous key may be removed a day later."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Create the table; the metagame notes its key at its start."""
+    """Create the table; the metagame records its key at its start."""
     op.create_table(
         "signing_keys",
         sa.Column("kid", sa.String(64), primary_key=True),

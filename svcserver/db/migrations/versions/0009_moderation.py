@@ -1,4 +1,4 @@
-"""Bans and mutes, roles beside the owner, and the audit log, which nobody can change."""
+"""Bans and mutes, staff roles, and the audit log, which nobody can change."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,7 +11,7 @@ KEPT = "the audit log is append only"
 
 
 def upgrade() -> None:
-    """Create the tables, and the triggers that keep the audit log as it was written."""
+    """Create the tables, and the triggers that forbid changes to the audit log."""
     op.add_column("accounts", sa.Column("staff_role", sa.String(16), nullable=True))
     op.create_table(
         "sanctions",

@@ -1,4 +1,4 @@
-"""The owner's announcement: one row, which the next announcement replaces."""
+"""The owner's announcement: a single row, which the next announcement replaces."""
 
 import sqlalchemy as sa
 from alembic import op

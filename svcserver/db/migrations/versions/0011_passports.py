@@ -1,4 +1,4 @@
-"""The hosts whose passports are trusted, and the imports: each player of a host once."""
+"""The hosts whose exported players are accepted, and the imports, one per player of a host."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0010"
 
 
 def upgrade() -> None:
-    """Create both tables."""
+    """Create the tables for trusted hosts and imports."""
     op.create_table(
         "passport_hosts",
         sa.Column("key", sa.String(64), primary_key=True),

@@ -8,7 +8,7 @@ down_revision = "0011"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of last-seen times."""
     op.create_table(
         "account_seen",
         sa.Column("account_id", sa.String(64), primary_key=True),

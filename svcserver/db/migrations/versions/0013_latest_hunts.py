@@ -10,7 +10,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of latest hunts."""
     op.create_table(
         "latest_hunts",
         sa.Column("id", ROW_ID, primary_key=True, autoincrement=True),

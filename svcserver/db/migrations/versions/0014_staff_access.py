@@ -1,4 +1,4 @@
-"""Keys and second factors for the dashboard, and accounts that were deleted."""
+"""Dashboard keys and second factors, and the accounts that were deleted."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0013"
 
 
 def upgrade() -> None:
-    """Create both tables."""
+    """Create the tables for dashboard access and for deleted accounts."""
     op.create_table(
         "dashboard_access",
         sa.Column("account_id", sa.String(64), primary_key=True),

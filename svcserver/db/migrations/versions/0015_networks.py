@@ -1,4 +1,4 @@
-"""The networks from which accounts log in, and those that a ban covers."""
+"""The networks from which accounts log in, and the networks that a ban covers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0014"
 
 
 def upgrade() -> None:
-    """Create both tables."""
+    """Create the tables for account networks and for banned networks."""
     for table, time in (("account_networks", "at"), ("banned_networks", "ends_at")):
         op.create_table(
             table,

@@ -1,4 +1,4 @@
-"""Figures of minutes, hours and days."""
+"""Statistics by minute, hour and day."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -20,7 +20,7 @@ COUNTED = (
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of statistics."""
     op.create_table(
         "figures",
         sa.Column("step_s", sa.Integer, primary_key=True, autoincrement=False),

@@ -1,4 +1,4 @@
-"""Maintenance mode, which outlives a crash."""
+"""Maintenance mode, stored so that it stays on after a crash."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0016"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table for maintenance mode."""
     op.create_table(
         "maintenance",
         sa.Column("id", sa.Integer, primary_key=True),

@@ -8,7 +8,7 @@ down_revision = "0017"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table of muted networks."""
     op.create_table(
         "muted_networks",
         sa.Column("account_id", sa.String(64), primary_key=True),

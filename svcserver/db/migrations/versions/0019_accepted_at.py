@@ -8,5 +8,5 @@ down_revision = "0018"
 
 
 def upgrade() -> None:
-    """Add the column; of older friendships it is not known."""
+    """Add the column; for older friendships, the time is unknown."""
     op.add_column("friendships", sa.Column("accepted_at", sa.BigInteger, nullable=True))

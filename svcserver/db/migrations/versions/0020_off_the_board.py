@@ -1,6 +1,6 @@
-"""Former entries of the board that grant something.
+"""Data that grant access, moved from live state to the database.
 
-The dashboard's sessions, the registration mode, how often codes of a second factor were tried.
+These are dashboard sessions, the registration mode, and the attempts at second-factor codes.
 """
 
 import sqlalchemy as sa
@@ -11,7 +11,7 @@ down_revision = "0019"
 
 
 def upgrade() -> None:
-    """Create two tables and add two columns; who was signed in signs in again."""
+    """Create two tables and add two columns; this signs everyone out of the dashboard."""
     op.create_table(
         "dashboard_sessions",
         sa.Column("ticket_hash", sa.String(64), primary_key=True),

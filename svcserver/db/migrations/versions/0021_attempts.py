@@ -1,4 +1,4 @@
-"""The ids of requests that the gateway may send again, and their results."""
+"""The ids of requests that the gateway may retry, and the results of these requests."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0020"
 
 
 def upgrade() -> None:
-    """Create the table of results, and add the ids to the histories of saves."""
+    """Create the table of results, and add request ids to the histories of saves."""
     op.create_table(
         "attempts",
         sa.Column("request_id", sa.String(32), nullable=False),
