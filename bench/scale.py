@@ -114,7 +114,8 @@ async def polls(table: Table, boards: list[tuple[str, Board, int | None]]) -> No
         table.add(f"party poll {name}", figures)
         table.costs[f"poll {name}"] = costs[-1]
     more = costs[1] - costs[0]
-    table.add("the same, more on the engine", f"{more:.0f} us", f"{POLL_US:.0f}", more <= POLL_US)
+    what = "party poll: extra time on the engine"
+    table.add(what, f"{more:.0f} us", f"{POLL_US:.0f}", more <= POLL_US)
 
 
 # -- a hundred thousand accounts ------------------------------------------------
@@ -125,7 +126,7 @@ def in_memory(table: Table, seconds: float) -> None:
     crowd = Crowd(MemoryBoard(time.time))
     at_once(Deferred.fromCoroutine(crowd.come()))
     run = at_once(Deferred.fromCoroutine(crowd.act(seconds)))
-    figure = f"{run.us:.0f} us an act, {run.per_second:,.0f} a second"
+    figure = f"{run.us:.0f} us for each action, {run.per_second:,.0f} actions a second"
     good = run.per_second >= ACTS_A_SECOND
     table.add(f"{ACCOUNTS:,} accounts in memory", figure, f"{ACTS_A_SECOND:,}/s", good)
 
@@ -165,7 +166,7 @@ def driven(
         theirs / sum(run.acts for run in runs) * 1e6 for runs, theirs in rounds
     )
     figure = (
-        f"{rate:,.0f} acts a second on {cores} cores; {us:.0f} us of a worker, "
+        f"{rate:,.0f} actions a second on {cores} cores; {us:.0f} us of a worker, "
         f"{engine_us:.0f} of the engine (its core {rate * engine_us / 1e6:.0%} busy)"
     )
     what = f"{ACCOUNTS:,} accounts on the engine, {driving} worker{'s' * (driving > 1)}"
@@ -174,7 +175,8 @@ def driven(
         return
     table.costs |= {"act": us, "act in the engine": engine_us}
     table.add(what, figure, f"{ACTS_A_SECOND:,}/s", rate >= ACTS_A_SECOND)
-    table.add("the engine's core, full (computed)", f"{1e6 / engine_us:,.0f} acts a second")
+    what = "accounts on the engine, its core fully used (computed)"
+    table.add(what, f"{1e6 / engine_us:,.0f} actions a second")
 
 
 # -- several processes ------------------------------------------------------------
@@ -201,9 +203,8 @@ def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
         "request in the engine": median(two, "engine_us"),
     }
     ratio = statistics.median(b.per_cpu / a.per_cpu for a, b in zip(single, two, strict=True))
-    table.add(
-        "two workers, of one's requests a CPU second", f"{ratio:.0%}", f"{TWO:.0%}", ratio >= TWO
-    )
+    what = "requests a CPU second: two workers compared with one"
+    table.add(what, f"{ratio:.0%}", f"{TWO:.0%}", ratio >= TWO)
     failed = sum(run.failed for run in (*single, *two))
     table.add("requests failed, or acknowledged and lost", f"{failed}", "0", not failed)
     if len(CORES) >= APART:
@@ -245,9 +246,8 @@ def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     compared(table, full, ROOM, AT_100)
     one_ms, four_ms = (median(runs, "p99_ms") for runs in calm.values())
     figure, good = f"{one_ms:.1f} ms, {four_ms:.1f} ms", four_ms - one_ms <= LATER_MS
-    table.add(
-        f"p99 at {CALM_RATE:.0f} lines a second: one, four", figure, f"+{LATER_MS:.0f} ms", good
-    )
+    what = f"p99 at {CALM_RATE:.0f} lines a second: one process, four processes"
+    table.add(what, figure, f"+{LATER_MS:.0f} ms", good)
     _, four = full.values()
     table.costs["line to 100"] = ROOM / median(four, "per_cpu") * 1e6
     table.costs["line in the engine"] = median(four, "engine_us")
@@ -278,7 +278,8 @@ def compared(table: Table, full: dict[str, list[Any]], room: int, least: float) 
         table.add(f"room of {room:,}, {name}", figure)
     single, four = (median(runs, "per_cpu") for runs in full.values())
     ratio = four / single
-    table.add(f"room of {room:,}: four, of one's", f"{ratio:.0%}", f"{least:.0%}", ratio >= least)
+    what = f"room of {room:,}: four processes compared with one"
+    table.add(what, f"{ratio:.0%}", f"{least:.0%}", ratio >= least)
 
 
 # -- what a crowd needs -------------------------------------------------------------
@@ -309,8 +310,8 @@ def crowd(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     used += costs.get("line in the engine", 0) * LINES_A_PLAYER
     if used:
         table.say(
-            f"\nThe engine has one core, of which {FULL:.0%} are used at {FULL * 1e6 / used:,.0f} "
-            "players (computed). A faster core helps, a second engine does not."
+            f"\nThe engine uses one core. At {FULL * 1e6 / used:,.0f} players, {FULL:.0%} of it is "
+            "used (computed). A faster core helps, a second engine does not."
         )
 
 
@@ -345,8 +346,8 @@ def main() -> None:
     parts = arguments.parts.split(",")
     table, began = Table(), time.monotonic()
     table.say(
-        f"{len(CORES)} cores with a load of {os.getloadavg()[0]:.1f} before; "
-        f"{arguments.rounds} rounds of {arguments.seconds:g} s each.\n"
+        f"Measured on {len(CORES)} cores (load before the run: {os.getloadavg()[0]:.1f}), "
+        f"in {arguments.rounds} rounds of {arguments.seconds:g} s.\n"
     )
     on_the_generators_core()
     table.say("| what | measured | floor | |\n|---|---|---|---|")
@@ -356,7 +357,9 @@ def main() -> None:
         if name in parts:
             with tempfile.TemporaryDirectory() as folder:
                 part(table, Path(folder), arguments)
-    table.say(f"\nAll of it in one run of {time.monotonic() - began:.0f} s.")
+    table.say(
+        f"\nAll figures in this section are from one run of {time.monotonic() - began:.0f} s."
+    )
     if arguments.page is not None:
         into(arguments.page, table.lines)
     raise SystemExit(1 if table.missed else 0)
