@@ -1,1 +1,1 @@
-"""svc-stack: the whole host from one folder, one child process per component."""
+"""svc-stack: runs a whole host from one folder, with one child process per component."""

@@ -1,4 +1,4 @@
-"""The nightly backup: ``svcctl backup nightly`` in its own process, at BACKUP_AT."""
+"""The nightly backup: runs ``svcctl backup nightly`` in its own process, at BACKUP_AT."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
 
 
 def time_of_day(text: str) -> time | None:
-    """Parse ``04:00``, local time; return None for ``off``."""
+    """Parse a local time such as ``04:00``; return None for ``off``."""
     plain = text.strip().lower()
     if plain == OFF:
         return None
@@ -45,7 +45,7 @@ def time_of_day(text: str) -> time | None:
 
 @frozen
 class BackupSettings:
-    """The variables of backups, lines of ``stack.env``."""
+    """The settings of nightly backups, in ``stack.env``."""
 
     at: time | None = env("BACKUP_AT", time_of_day, default=time(4))
     folder: str = env("BACKUP_DIR", str.strip, default="backups")
@@ -61,7 +61,7 @@ class BackupSettings:
 
 
 def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
-    """Return whether no backup was tried since the last time of day ``at``."""
+    """Return True if no backup was tried since the time of day ``at`` last passed."""
     last = datetime.combine(now.date(), at)
     if last > now:
         last -= timedelta(days=1)
@@ -70,7 +70,7 @@ def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
 
 @define(eq=False, slots=False)
 class Nightly(Service):
-    """Starts the backup when it is due; a crash before it writes its state is a fault, too."""
+    """The service that starts the backup when due; it also records a crash of the backup."""
 
     reactor: Any
     folder: Path  # of the host's settings
@@ -94,7 +94,7 @@ class Nightly(Service):
         self._rounds.startService()
 
     def stopService(self) -> Deferred[None] | None:
-        """End a running backup: it removes its partial files, or the next one does."""
+        """Stop a running backup; its partial files are removed by it or by the next backup."""
         Service.stopService(self)
         self._rounds.stopService()
         if self._running is None:
@@ -114,7 +114,7 @@ class Nightly(Service):
         tried = datetime.fromtimestamp(recorded) if recorded is not None else None
         tried = max(filter(None, (tried, self._last_try)), default=None)
         if is_due(now, self.at, tried):
-            self._last_try = now  # even if it crashes before it can write its file
+            self._last_try = now  # even if the backup crashes before it can write its state
             self._start()
 
     def _start(self) -> None:
@@ -144,11 +144,11 @@ class Nightly(Service):
         if wrong is not None:
             log.error("the nightly backup: {wrong}", wrong=wrong)
         elif reason.check(ProcessDone) is None:
-            # it recorded nothing: a bad setting, or no memory for its start
+            # the backup recorded nothing: a bad setting, or too little memory to start
             self._record_fault(f"the nightly backup ended ({describe(reason)}). See its log lines.")
 
     def _record_fault(self, fault: str) -> None:
-        """Record a fault that the process itself could not, for alerts and the overview."""
+        """Record a fault that the backup process could not record, for alerts and overview."""
         log.error("{fault}", fault=fault)
         try:
             state = backups.read(self.data) or backups.Backups()

@@ -1,10 +1,11 @@
 """Prepares the process of a component, then replaces itself with ``twistd`` (exec).
 
-On Linux the kernel ends this process with the stack: after a SIGKILL of the stack no child may
-keep its ports.
+On Linux, the kernel ends this process when the stack ends. So even after a SIGKILL of the stack, no
+child keeps its ports.
 
-With ``--prepared`` it imports the service and reads its settings, which is most of a start's work.
-Then it prints a line and waits for a byte on its standard input, while the previous process serves.
+With ``--prepared``, this process imports the service and reads its settings, which is most of the
+work of a start. Then it prints a line and waits for a byte on standard input, while the previous
+process still serves.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PREPARED = "--prepared"  # the first argument, and the line that reports it
 
 
 def main() -> None:
-    """Replace this process by ``twistd --nodaemon --pidfile= ARGUMENTS``."""
+    """Replace this process with ``twistd --nodaemon --pidfile= ARGUMENTS``."""
     os.setsid()  # Ctrl-C is for the stack, which stops its children in order
     end_with_parent()
     words = sys.argv[1:]
@@ -40,21 +41,21 @@ def main() -> None:
     sys.stdout.write(f"{PREPARED}\n")
     sys.stdout.flush()
     if not os.read(sys.stdin.fileno(), 1):
-        sys.exit(0)  # it is not needed
+        sys.exit(0)  # this process is not needed
     sys.argv = [*twistd, *words]
     run()
 
 
 def prepare(plugin: str, *options: str) -> Callable[[], None]:
-    """Import the service, check its settings, and return the function of ``twistd``.
+    """Import the service, check its settings, and return ``twistd``'s run function.
 
-    Ends the process if its settings are bad.
+    Exits if the settings are invalid.
     """
-    gc.disable()  # imports leave no garbage, and a metagame collects it itself
+    gc.disable()  # imports leave no garbage, and a metagame runs the collector itself
     module = import_module(f"svcserver.{plugin.removeprefix('svc-')}.service")
     parsed = module.Options()
     parsed.parseOptions(list(options))
-    from svcserver.kernel.settings import off_unless_1  # which the service has imported by now
+    from svcserver.kernel.settings import off_unless_1  # already imported by the service
 
     if off_unless_1(parsed.environ.get("CHAT", "")):
         import_module("svcserver.metagame.chat_ports")
@@ -65,17 +66,17 @@ def prepare(plugin: str, *options: str) -> Callable[[], None]:
 
 
 def end_with_parent() -> None:
-    """Ask the kernel for SIGTERM when the parent dies; does nothing on other systems."""
+    """Ask the kernel for a SIGTERM when the parent dies; does nothing except on Linux."""
     if not sys.platform.startswith("linux"):
         return
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the call
+    if os.getppid() != parent:  # the parent ended before the call
         sys.exit(1)
 
 
 def drop_rights() -> None:
-    """Give up the stack's rights of root, for this process and its children."""
+    """Drop the root rights inherited from the stack, for this process and its children."""
     if os.geteuid() != 0:
         try:
             reduce_rights()

@@ -1,6 +1,7 @@
 """Starts the components in order, each when the previous one is ready; restarts and stops them.
 
-Meanwhile the next ones import their services and read their settings: most of a start's work.
+Meanwhile, the later components already import their services and read their settings, which is most
+of the work of a start.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ ROLLED = {"metagame": "TERM", "deploy": "HUP", "content": "TERM"}  # HUP: game s
 BAD_SETTING = re.compile(r"svc-[a-z]+: [A-Z][A-Z0-9_]+ (?!cannot)")
 READY_S = 60.0  # how long the next component waits for this one
 PREPARED_S = 60.0  # how long a child may take to import its service
-LAST_LINES = 8  # of a child that are remembered: both of its outputs come in any order
-HELD_LINES = 200  # of a waiting child: usually a few, but a traceback is long
+LAST_LINES = 8  # remembered per child: stdout and stderr arrive in any order
+HELD_LINES = 200  # buffered per waiting child: usually few, but a traceback is long
 Write = Callable[[str, str], object]  # a component and its line; never waits, never fails
 
 
 class Child(LinesAndEnd):
-    """A protocol that passes a child's output and end on to the monitor.
+    """A protocol that passes a child's output and exit on to the monitor.
 
-    While it ``waits`` for its turn its lines are held back, and its end is not reported.
-    ``prepared`` fires with True when it can start at once, with False when it ended before.
+    While ``waits`` is True, the child's output is buffered and its exit is not reported.
+    ``prepared`` fires with True when the child can start immediately, or with False if it ended
+    before that.
     """
 
     def __init__(self, name: str, monitor: Children, *, waits: bool = False) -> None:
@@ -52,13 +54,13 @@ class Child(LinesAndEnd):
 
     @property
     def last_message(self) -> str:
-        """Its last message; preferably the reason why it cannot start, as it names itself there."""
+        """The child's last message; if possible the one that says why it cannot start."""
         messages = [message_in(line) for line in reversed(self._last_lines)]
         reasons = (message for message in messages if message.startswith("svc-"))
         return next(reasons, [*messages, ""][0])
 
     def start(self) -> bool:
-        """Let it start as soon as it is prepared; return False if it has ended."""
+        """Make a waiting child start once it is prepared; return False if it has ended."""
         transport: Any = self.transport
         if transport is None or transport.pid is None:
             return False
@@ -68,12 +70,12 @@ class Child(LinesAndEnd):
         return True
 
     def print_held(self) -> None:
-        """Print the lines that came while it waited."""
+        """Print the lines that were buffered while the child waited."""
         while self._held_lines:
             self.monitor.write(self.name, self._held_lines.popleft())
 
     def kill(self) -> None:
-        """Kill a waiting process; nothing is lost with it."""
+        """Kill a child that waits to start; it has no state to lose."""
         transport: Any = self.transport
         if transport is not None and transport.pid is not None:
             transport.signalProcess("KILL")
@@ -101,9 +103,10 @@ class Child(LinesAndEnd):
 
 @define(eq=False)
 class PreparedChildren:
-    """At most one process of each component that waits for its turn.
+    """The processes that wait to be started, at most one for each component.
 
-    ``spawn`` starts that of a component (``Component.waiting_command``) or raises OSError.
+    ``spawn`` starts a component's waiting process (``Component.waiting_command``) or raises
+    OSError.
     """
 
     clock: Any
@@ -111,9 +114,9 @@ class PreparedChildren:
     _waiting: dict[str, Child] = field(factory=dict, init=False)
 
     async def prepare(self, component: Component, *, print_errors: bool = False) -> bool:
-        """Start a process and prepare it; return whether it can start or has started at once.
+        """Start a waiting process; return True once it is prepared or was taken into use.
 
-        A process that cannot is killed; with ``print_errors`` its lines are printed.
+        A process that cannot start is killed; with ``print_errors``, its output is printed.
         """
         self.drop(component.name)
         try:
@@ -124,19 +127,19 @@ class PreparedChildren:
             is_prepared = await child.prepared.addTimeout(PREPARED_S, self.clock)
         except defer.TimeoutError:
             is_prepared = False
-        if not is_prepared and self._waiting.get(component.name) is child:  # not a later one
+        if not is_prepared and self._waiting.get(component.name) is child:  # not replaced meanwhile
             if print_errors:
                 child.print_held()
             self.drop(component.name)
         return is_prepared
 
     def take(self, name: str) -> Child | None:
-        """Start a waiting process and return it; None if none is alive."""
+        """Let a waiting process start, and return it; None if there is none alive."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.start() else None
 
     def drop(self, name: str) -> None:
-        """Kill a waiting process, if any."""
+        """Kill a component's waiting process, if there is one."""
         child = self._waiting.pop(name, None)
         if child is not None:
             child.kill()
@@ -145,8 +148,8 @@ class PreparedChildren:
 class Children(ProcessMonitor):
     """A process monitor that starts its processes one after the other.
 
-    A child that ends is restarted: at once if it ran for ``threshold`` seconds, otherwise after
-    1, 2, 4 ... 60 seconds. ``write`` gets every line of every child.
+    A child that ends is restarted: immediately if it ran for ``threshold`` seconds, otherwise after
+    1, 2, 4 ... 60 seconds. ``write`` is called with every output line of every child.
     """
 
     threshold = 5
@@ -170,7 +173,7 @@ class Children(ProcessMonitor):
         self.folder, self.dashboard = folder, dashboard
         self.end = end  # ends the stack when a restart cannot help
         self.on_crash: Callable[[str], object] = lambda name: None
-        self.complete = False  # all have been ready once
+        self.complete = False  # all components have been ready once
         self.ready: set[str] = set()
         self.starts = 0
         self._waiting = list(components)
@@ -187,15 +190,15 @@ class Children(ProcessMonitor):
         Deferred.fromCoroutine(self._prepare_waiting())
 
     async def _prepare_waiting(self) -> None:
-        """Prepare them one by one, so that the starting one has a processor to itself."""
+        """Prepare the later components one by one, to leave a CPU core for the starting one."""
         for component in list(self._waiting):
             if self.running and component in self._waiting:
                 await self._prepared.prepare(component)  # a failure is reported at its turn
 
     def stopService(self) -> Any:
-        """Stop the children, the last started first; fire when all have ended."""
+        """Stop the children in reverse order of start; fire when all have ended."""
         names = [component.name for component in reversed(self.components)]
-        processes, self._processes = self._processes, {}  # the base class would stop all at once
+        processes, self._processes = self._processes, {}  # the base class would stop all together
         super().stopService()
         self._processes = processes
         self._stop_waiting()
@@ -213,9 +216,10 @@ class Children(ProcessMonitor):
                 await ended
 
     async def roll(self) -> bool:
-        """Restart the components of ``ROLLED`` one after the other; return whether all are back.
+        """Restart the components in ``ROLLED`` one by one; return True if all are running again.
 
-        The gateway holds requests for a single metagame, and sends a worker's to the others.
+        Meanwhile the gateway holds the requests for a single metagame, and sends the requests for a
+        restarting worker to the other workers.
         """
         if self._rolling or not self.running:
             return False
@@ -240,7 +244,7 @@ class Children(ProcessMonitor):
         self.log.info("{name} is restarted", name=name)
         ready: Deferred[None] = Deferred()
         self._readiness[name] = ready
-        self.timeStarted[name] = float("-inf")  # it ends on request: no back-off
+        self.timeStarted[name] = float("-inf")  # the exit is requested: no back-off
         self._signal(name, ROLLED[component.kind])
         try:
             await ready.addTimeout(self.killTime + READY_S, self._clock)
@@ -252,14 +256,14 @@ class Children(ProcessMonitor):
         return True
 
     def kill(self, name: str) -> None:
-        """Kill a child that no longer responds; it is restarted."""
+        """Kill a child that no longer responds; the monitor restarts it."""
         process: Any = self.protocols[name].transport if name in self.protocols else None
         if process is not None:
             with suppress(ProcessExitedAlready):
                 process.signalProcess("KILL")
 
     def _signal(self, name: str, how: str) -> None:
-        """Stop a process like ``stopProcess``, but with any signal."""
+        """Stop a process as ``stopProcess`` does, but with any signal."""
         process: Any = self.protocols[name].transport
         with suppress(ProcessExitedAlready):
             process.signalProcess(how)
@@ -267,7 +271,7 @@ class Children(ProcessMonitor):
             self.murder[name] = kill
 
     async def _prepare(self, component: Component) -> bool:
-        """Prepare the successor of a running process."""
+        """Prepare the process that will replace a running one."""
         if not await self._prepared.prepare(component, print_errors=True):
             return False
         if self.running and component.name in self.protocols:
@@ -302,7 +306,7 @@ class Children(ProcessMonitor):
             self.on_end(name, str(error), Failure())
 
     def on_line(self, name: str, line: str) -> None:
-        """Print a line of a child; its first ``ready`` starts the next one."""
+        """Print a line of a child; the child's first ``ready`` line starts the next component."""
         self.write(name, line)
         if name not in self.ready and READY.search(line):
             self.ready.add(name)
@@ -312,7 +316,7 @@ class Children(ProcessMonitor):
                 self._start_next()
 
     def on_end(self, name: str, last_message: str, reason: Failure) -> None:
-        """Log the end of a child and restart it, unless the stack is stopping."""
+        """Log that a child has ended and restart it, unless the stack is stopping."""
         was_ready = name in self.ready
         self.ready.discard(name)
         self._monitoredProcessExited(name, None)
@@ -363,7 +367,7 @@ class Children(ProcessMonitor):
 
 
 def describe(reason: Failure) -> str:
-    """Describe the end of a process: ``status 1`` or ``signal 9``."""
+    """Describe how a process ended: ``status 1`` or ``signal 9``."""
     if reason.check(ProcessDone):
         return "status 0"
     signal = getattr(reason.value, "signal", None)

@@ -10,16 +10,16 @@ from attrs import field, frozen
 
 from svcserver.stack.child import PREPARED
 
-# the order of starts: each needs only those before it; stopped in the reverse order
+# the start order: each component needs only earlier ones; the stop order is the reverse
 ORDER = ("metagame", "deploy", "content", "allowlist", "gateway", "relay")
 RELAY = "relay"  # belongs on players' machines
-# the variables that a child inherits: an exported PORT must not reach all of them
+# the variables that children inherit: an exported PORT must not reach all children
 INHERITED = ("PATH", "HOME", "LANG", "TZ")
 SCRATCH = "TMPDIR"  # a backup drill restores there
 
 
 def metagame_url(variables: Mapping[str, str]) -> str:
-    """Return the metagame's URL on this machine, from its variables."""
+    """Return the metagame's local URL, from its variables."""
     host = variables.get("BIND_HOST") or "127.0.0.1"
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
     host = f"[{host}]" if ":" in host else host
@@ -27,19 +27,19 @@ def metagame_url(variables: Mapping[str, str]) -> str:
 
 
 def dashboard(variables: Mapping[str, str]) -> str:
-    """Return the URL of the owner's page, from the metagame's variables."""
+    """Return the URL of the owner's dashboard, from the metagame's variables."""
     return f"{metagame_url(variables)}/svc/dashboard"
 
 
 class BadHost(Exception):
-    """Raised if the folder holds no host; ``str()`` is the line to print."""
+    """The error for a folder without a host; ``str()`` is the message to print."""
 
 
 @frozen
 class Component:
-    """A component: its name, its settings file, and settings that override the file.
+    """A component: its name, its settings file, and variables that override the file.
 
-    ``plugin`` is the shared name of several components of one kind.
+    ``plugin`` is the twistd plugin's name without ``svc-``. Several components can share it.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Component:
 
     @property
     def kind(self) -> str:
-        """The plugin that it runs."""
+        """The name of the component's twistd plugin, without ``svc-``."""
         return self.plugin or self.name
 
     @property
@@ -58,7 +58,7 @@ class Component:
 
     @property
     def waiting_command(self) -> list[str]:
-        """The command line of a process that waits until it is started (``stack/child.py``)."""
+        """The command line of a process that waits to be started (``stack/child.py``)."""
         return self._command(PREPARED)
 
     def _command(self, *first: str) -> list[str]:
@@ -69,7 +69,7 @@ class Component:
 
 
 def components(folder: Path, *, with_relay: bool = False) -> list[Component]:
-    """Return the components with a ``NAME.env`` in ``folder``; raise BadHost without a metagame."""
+    """Return the components with a ``NAME.env`` in ``folder``; raise BadHost if no metagame."""
     if not (folder / "metagame.env").is_file():
         raise BadHost(f"{folder} has no metagame.env. Create a host with svcctl init {folder}.")
     names = [name for name in ORDER if with_relay or name != RELAY]
@@ -78,5 +78,5 @@ def components(folder: Path, *, with_relay: bool = False) -> list[Component]:
 
 
 def environment(environ: Mapping[str, str], *more: str) -> dict[str, str]:
-    """Return a child's environment: the ``INHERITED`` variables and ``more`` only."""
+    """Return a child's environment: only the ``INHERITED`` variables and ``more``."""
     return {name: environ[name] for name in (*INHERITED, *more) if name in environ}

@@ -1,4 +1,4 @@
-"""The output of a child process, line by line, and its end."""
+"""The output of a child process, line by line, and the report of its exit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 65_536  # bytes; a longer line is split
 
 @define
 class Lines:
-    """Splits a byte stream into lines; ``on_line`` gets each without its line end."""
+    """A splitter of bytes into lines; ``on_line`` is called with each, without its line end."""
 
     on_line: Callable[[str], object]
     _rest: bytes = field(default=b"", init=False)
@@ -27,7 +27,7 @@ class Lines:
             self._pass_on(piece)
 
     def end(self) -> None:
-        """Pass on the last line if it has no line end."""
+        """Pass on the last line if it has no line break."""
         rest, self._rest = self._rest, b""
         if rest:
             self._pass_on(rest)
@@ -37,7 +37,7 @@ class Lines:
 
 
 class LinesAndEnd(ProcessProtocol):
-    """Passes every line of both outputs to ``on_line``, and the end to ``on_end``."""
+    """A process protocol: passes both outputs' lines to ``on_line``, and the exit to ``on_end``."""
 
     def __init__(self, on_line: Callable[[str], object], on_end: Callable[[Failure], None]) -> None:
         self._out, self._err = Lines(on_line), Lines(on_line)

@@ -1,4 +1,4 @@
-"""Formats a component's lines for ``svc-stack``: readable for people, or JSON for machines."""
+"""The formatting of components' lines for ``svc-stack``: text for people, JSON for machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READABLE = re.compile(r"(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)")
 
 
 def fields_of(line: str) -> dict[str, Any] | None:
-    """Return the members of a service's JSON line; None for any other text."""
+    """Return the fields of a service's JSON log line, or None if it is any other text."""
     if not line.startswith("{"):
         return None
     try:
@@ -31,14 +31,14 @@ def fields_of(line: str) -> dict[str, Any] | None:
 
 
 def message_in(line: str) -> str:
-    """Return a line's message, without the rest of its JSON."""
+    """Return a log line's message, without the other JSON fields."""
     fields = fields_of(line)
     return line if fields is None else str(fields["message"])
 
 
 @frozen
 class Printer:
-    """Passes each line of a component to ``write``, readable or as JSON."""
+    """The printer of components' lines, which it passes to ``write`` as text or as JSON."""
 
     write: Callable[[str], object]  # never waits, never fails
     as_json: bool = False
@@ -76,7 +76,7 @@ def _for_people(name: str, line: str) -> str:
 
 
 def _is_in_message(value: Any, message: str) -> bool:
-    """Return whether the message has the value as a word or number, maybe rounded."""
+    """Return whether the message contains the value as a word or number, maybe rounded."""
     forms = [visible(value)] if isinstance(value, str) else [_shown(value)]
     if isinstance(value, float):
         forms += [f"{value:.{digits}f}" for digits in range(3)]
@@ -84,7 +84,7 @@ def _is_in_message(value: Any, message: str) -> bool:
 
 
 def _has(message: str, form: str) -> bool:
-    """Return whether ``form`` is in the message, and not within a longer word or number."""
+    """Return whether the message contains ``form``, not inside a longer word or number."""
     at = message.find(form)
     while at >= 0:
         end = at + len(form)

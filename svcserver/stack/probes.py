@@ -1,7 +1,7 @@
-"""Probes the components of a host, and kills those that stay silent.
+"""Probes of a host's components, and the restart of components that are frozen.
 
-The system accepts connections for a frozen process, too. So a probe sends a request, and any reply,
-or an end of the connection, counts as an answer.
+The operating system accepts connections even for a frozen process. So a probe sends a request; any
+reply, or a closed connection, counts as an answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ANY = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 - compared 
 
 
 def probe_address(kind: str, variables: Mapping[str, str]) -> tuple[str, int]:
-    """Return where to probe: at METRICS_PORT, if set, which strangers' connections do not fill."""
+    """Return where to probe: METRICS_PORT if set, as strangers cannot fill its connections."""
     port, default, bind = ADDRESSES[kind]
     if variables.get("METRICS_PORT", "").isdigit():
         return LOOPBACK, int(variables["METRICS_PORT"])
@@ -46,12 +46,12 @@ def probe_address(kind: str, variables: Mapping[str, str]) -> tuple[str, int]:
 
 
 def _without_relay(components: Sequence[Component]) -> Sequence[Component]:
-    """Return the components that serve the host; the relay belongs on players' machines."""
+    """Return the components without the relay, which belongs on players' machines."""
     return [component for component in components if component.kind in ADDRESSES]
 
 
 class _Probe(Protocol):
-    """Sends a request and disconnects at the first reply; then ``answered`` fires."""
+    """A probe: sends a request and disconnects at the first reply; ``answered`` then fires."""
 
     def __init__(self) -> None:
         self.answered: Deferred[None] = Deferred(lambda _: self._disconnect())
@@ -65,7 +65,7 @@ class _Probe(Protocol):
         self._on_answer()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self._on_answer()  # a TLS server ends a connection without TLS
+        self._on_answer()  # a TLS server closes a connection without TLS
 
     def _on_answer(self) -> None:
         if not self.answered.called:
@@ -78,14 +78,14 @@ class _Probe(Protocol):
 
 @define(eq=False)
 class Probes:
-    """The probes of a host's components; ``answering`` names those that answer."""
+    """The probes of a host's components; ``answering`` has the names of those that answer."""
 
     reactor: Any
     components: Sequence[Component] = field(converter=_without_relay)
     answering: set[str] = field(factory=set, init=False)
 
     def probe_all(self) -> Deferred[None]:
-        """Probe all components at once."""
+        """Probe all components concurrently."""
         probes = [Deferred.fromCoroutine(self._probe(component)) for component in self.components]
         return DeferredList(probes).addCallback(lambda _: None)
 
@@ -108,7 +108,7 @@ class Probes:
 
 @define(eq=False)
 class FreezeMonitor:
-    """Kills components that have answered no probe for ``frozen_s`` seconds."""
+    """The monitor that kills components which answered no probe for ``frozen_s`` seconds."""
 
     reactor: Any
     children: Children
@@ -117,12 +117,12 @@ class FreezeMonitor:
     _silent_since: dict[str, float] = field(factory=dict, init=False)
 
     def ready(self) -> set[str]:
-        """Return the components that are ready and answer."""
+        """Return the names of the components that are ready and answer probes."""
         probed = {component.name for component in self.probes.components}
         return self.children.ready - (probed - self.probes.answering)
 
     def check(self) -> Deferred[None]:
-        """Probe all components, and kill those that have been silent for too long."""
+        """Probe all components and kill those that have not answered for too long."""
         return self.probes.probe_all().addCallback(self._kill_silent)
 
     def _kill_silent(self, _: None) -> None:

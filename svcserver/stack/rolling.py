@@ -1,4 +1,4 @@
-"""A rolling restart on SIGHUP, and the state file for ``svcctl restart --rolling``."""
+"""The rolling restart on SIGHUP, and its state file for ``svcctl restart --rolling``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATE_FILE = "stack.json"
 
 @frozen
 class StackState:
-    """The state of a running stack; ``started`` distinguishes it from a later process."""
+    """The state of a running stack; pid and ``started`` together identify its process."""
 
     pid: int
     started: int
@@ -34,7 +34,7 @@ class StackState:
 
 
 def read_state(folder: Path) -> StackState | None:
-    """Return the state of the stack that runs in ``folder``, or None."""
+    """Return the state of the stack that runs in ``folder``, or None if none runs."""
     try:
         data = json.parse((folder / STATE_FILE).read_bytes())
         pid, started, rolled = (int(data[name]) for name in ("pid", "started", "rolled"))
@@ -47,7 +47,7 @@ def read_state(folder: Path) -> StackState | None:
 
 @define(eq=False, slots=False)
 class Rolling(Service):
-    """Restarts the children one after the other on SIGHUP."""
+    """The service that restarts the children one after the other on SIGHUP."""
 
     reactor: Any
     children: Children

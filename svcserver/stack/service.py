@@ -53,7 +53,7 @@ EVERY_S = 2.0
 
 
 def stop_requests(reactor: Any, folder: Path, restart: Callable[[], object]) -> IService:
-    """Return the service that checks for the metagame's requests to stop or restart the stack."""
+    """Return the service that checks whether the metagame asks to stop or restart the stack."""
 
     def check() -> None:
         request = stack_wish.take(folder, epoch())
@@ -68,7 +68,7 @@ def stop_requests(reactor: Any, folder: Path, restart: Callable[[], object]) -> 
 
 
 def restart_at_exit() -> None:
-    """Run this command line again when the process ends, with the code installed by then."""
+    """Run this command line again at exit, with the code that is installed by then."""
     atexit.register(_restart)
 
 
@@ -80,7 +80,7 @@ def _restart() -> None:
 
 @frozen
 class Settings:
-    """The variables of ``svc-stack`` itself, or lines of ``stack.env``; children get none."""
+    """The settings of ``svc-stack`` itself, in ``stack.env``; child processes do not get them."""
 
     metrics_port: int | None = env("METRICS_PORT", port_number, default=None)
     workers: int = env("WORKERS", workers, default=1)
@@ -91,11 +91,11 @@ class Settings:
 
 
 class HostOptions(usage.Options):
-    """The command line of a program that runs or watches the host in a folder."""
+    """The command line of a program that runs or watches the host in one folder."""
 
     name: ClassVar[str]
     keep_rights: ClassVar[bool]
-    beside_stack: ClassVar[str]  # why the program cannot run beside a stack, with its {pid}
+    beside_stack: ClassVar[str]  # the reason why the program cannot run beside a stack with {pid}
     settings: Settings
     backups: BackupSettings
     components: list[Component]
@@ -122,12 +122,12 @@ class HostOptions(usage.Options):
             raise failed_start(f"{self.name}: {self.beside_stack.format(pid=stack.pid)}")
 
     def load_host(self, config: Path) -> None:
-        """Read the components; raise BadHost or BadSetting."""
+        """Read the host's components; raise BadHost or BadSetting."""
         self.components = components(config)
 
 
 class Options(HostOptions):
-    """The command line: the host's folder, and whether the relay runs, too."""
+    """The command line: the host's folder, and an option to run the relay, too."""
 
     name, keep_rights = NAME, True
     beside_stack = (
@@ -148,7 +148,7 @@ class Options(HostOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """Return the service with all components of a host, their alerts and nightly backups."""
+    """Return the service with a host's components, alerts and nightly backups."""
     if reactor is None:
         reactor = monotonic_reactor()
     as_json = bool(options["json"])
@@ -157,7 +157,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     data = options.settings.data_dir or config
     recent = Recent(Bounded(data / RECENT), top.lines.out)
     top.lines.out = recent
-    # directly: our own lines are written with a delay, and the order must be kept
+    # direct writes, because the stack's log lines are delayed and the order must be kept
     write = Printer(recent.write, as_json)
     children = Children(
         reactor,
@@ -200,7 +200,7 @@ def _alerting(
 
 
 def give_up(reactor: Any) -> None:
-    """Stop in order, and exit with status 1: ``twistd`` itself would exit with 0."""
+    """Stop the children in order and exit with status 1; ``twistd`` itself would exit with 0."""
     atexit.register(_failed)
     reactor.stop()
 
@@ -212,7 +212,7 @@ def _failed() -> None:
 
 
 def figures(children: Children) -> dict[str, Figure]:
-    """Return the metrics on METRICS_PORT, by metric name."""
+    """Return the metrics that METRICS_PORT serves, by metric name."""
     return {
         "svc_stack_components": Figure(
             "Components of this host.", lambda: len(children.components)

@@ -1,6 +1,6 @@
 """``svc-watch``: sends alerts for a host whose services run without ``svc-stack``.
 
-Under systemd each service has its own unit, and this one runs beside them.
+Under systemd, each service has its own unit, and ``svc-watch`` runs beside them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Options(HostOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """Return the service that sends alerts where no ``svc-stack`` does."""
+    """Return the service that sends alerts for a host without ``svc-stack``."""
     if reactor is None:
         reactor = monotonic_reactor()
     top = top_service(reactor, production=True, service="watch")
@@ -54,7 +54,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 class Ready(Service):
-    """Logs one line when the start is complete and the watches run."""
+    """A service that logs one line when the start is complete and the checks run."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names

@@ -1,8 +1,9 @@
 """``WORKERS``: several metagames on one machine, each with its own ports.
 
-Their ports begin at ``WORKER_PORTS``, and the gateway gets the URLs of all. On the PORT of
-``metagame.env`` all of them listen together, so that the content server, game servers and the
-owner reach a running one at the usual address. The first keeps the usual ports of chat and metrics.
+The workers' ports begin at ``WORKER_PORTS``, and the gateway gets the URLs of all workers. All
+workers also listen together on the PORT in ``metagame.env``. So the content server, game servers
+and the owner reach a running worker at the usual address. The first worker keeps the usual ports
+for chat and metrics.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Ports:
 
 
 def check(count: int, variables: Mapping[str, str]) -> None:
-    """Raise BadSetting if the metagame with these settings cannot have ``count`` processes."""
+    """Raise BadSetting if a metagame with these settings cannot run as ``count`` processes."""
     if count == 1:
         return
     database = variables.get("DATABASE_URL") or LOCAL_DATABASE
@@ -49,7 +50,7 @@ def check(count: int, variables: Mapping[str, str]) -> None:
 
 
 def spread(single: Sequence[Component], count: int, first: int) -> list[Component]:
-    """Return the components with ``count`` metagames, and a gateway that knows all of them."""
+    """Return the components with ``count`` metagame workers and a gateway that knows them all."""
     if count == 1:
         return list(single)
     [metagame] = [component for component in single if component.name == METAGAME]

@@ -1,1 +1,1 @@
-"""Tells the owner what is wrong with the host, by webhook and mail."""
+"""Alerts that tell the owner by webhook and mail what is wrong with the host."""

@@ -1,4 +1,4 @@
-"""Alert channels: a file ``alert-NAME.env`` in the host's folder for each."""
+"""Alert channels: each has a file ``alert-NAME.env`` in the host's folder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5
 
 
 def quiet_hours(text: str) -> QuietHours:
-    """Parse ``23:00-07:00``; raise ValueError with the cure."""
+    """Parse ``23:00-07:00``; raise ValueError, which says how to fix it."""
     match = _QUIET.match(text.strip())
     if match is None:
         raise ValueError("must be two times of day such as 23:00-07:00")
@@ -50,15 +50,15 @@ _words = printable(4096)
 
 
 def address(text: str) -> Secret:
-    """Parse a receiver's URL; raise ValueError, which repeats no part of it."""
+    """Parse a webhook URL; raise ValueError, whose text contains no part of the URL."""
     split(text.strip())
     return Secret(text.strip())
 
 
 def split(url: str) -> SplitResult:
-    """Split a URL whose host, port and path can be sent; raise ValueError for others.
+    """Split a URL into its parts; raise ValueError if host, port or path cannot be sent.
 
-    A host name may have any letters that IDNA knows; all else must be ASCII, as in HTTP.
+    The host name may have any letters that IDNA allows; the rest must be ASCII, as in HTTP.
     """
     if len(url) > MOST_URL:
         raise ValueError(f"must have at most {MOST_URL} characters")
@@ -84,12 +84,12 @@ def _is_host(host: str, *, is_literal: bool) -> bool:
             ipaddress.IPv6Address(host)
             return True
         return len(host) <= MOST_HOST and len(host.encode("idna")) <= MOST_HOST
-    except ValueError:  # of IDNA, too
+    except ValueError:  # includes IDNA errors
         return False
 
 
 def token(text: str) -> Secret:
-    """Parse a word of printable ASCII, as in headers and mail log-ins."""
+    """Parse a word of printable ASCII, as used in HTTP headers and mail log-ins."""
     return Secret(_words(text))
 
 
@@ -113,7 +113,7 @@ UNSIGNED = (
 
 
 def kinds(text: str) -> tuple[AlertKind, ...]:
-    """Parse words of ``What`` separated by commas; raise ValueError."""
+    """Parse alert kinds (values of ``AlertKind``) separated by commas; raise ValueError."""
     try:
         return tuple(map(AlertKind, comma_list(text)))
     except ValueError:
@@ -123,10 +123,10 @@ def kinds(text: str) -> tuple[AlertKind, ...]:
 
 @frozen
 class Channel:
-    """The settings of a channel, the lines of an ``alert-NAME.env``."""
+    """The settings of an alert channel, one line each in its ``alert-NAME.env``."""
 
     form: str = env("FORM", one_of(*FORMS))
-    url: Secret = env("URL", address)  # a webhook's address is a secret: it allows to write there
+    url: Secret = env("URL", address)  # a webhook URL is a secret: whoever has it can post
     token: Secret | None = env("TOKEN", token, default=None)
     signing_secret: Secret | None = env("SIGNING_SECRET", secret, default=None)
     unsigned: bool = env("UNSIGNED", off_unless_1, default=False)
@@ -140,35 +140,35 @@ class Channel:
 
     @property
     def hours(self) -> str:
-        """The quiet hours in the form of ``QUIET``; empty if there are none."""
+        """The quiet hours as written in ``QUIET``; empty if there are none."""
         quiet = self.quiet
         return f"{quiet.begin:%H:%M}-{quiet.end:%H:%M}" if quiet is not None else ""
 
     @property
     def lacks_signature(self) -> bool:
-        """True if its webhooks have no signature and ``UNSIGNED`` is not set."""
+        """True if webhooks are unsigned although ``UNSIGNED`` is not set."""
         return self.form != MAIL and self.signing_secret is None and not self.unsigned
 
     def wants(self, what: AlertKind) -> bool:
-        """Return whether it gets alerts of this kind; it always gets tests."""
+        """Return whether the channel gets alerts of this kind; it always gets test alerts."""
         return not self.about or what is AlertKind.TEST or what in self.about
 
 
 @frozen
 class NamedChannel:
-    """A channel and the name of its file, with which owners test and remove it."""
+    """A channel with its name, by which owners test and remove the channel."""
 
     name: str
     channel: Channel = field(repr=False)
 
 
 def path_of(folder: Path, name: str) -> Path:
-    """Return the file of a channel with this name, whether or not it exists."""
+    """Return the file path for a channel name, whether or not the file exists."""
     return folder / f"alert-{name}.env"
 
 
 def read_channel(path: Path) -> Channel:
-    """Return the channel of a file; raise BadSetting."""
+    """Return the channel in a file; raise BadSetting."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -185,9 +185,9 @@ def parse_channel(text: str) -> Channel:
 
 
 def read_channels(folder: Path) -> tuple[list[NamedChannel], list[str]]:
-    """Return the channels of a host, and the faults of its files.
+    """Return the channels of a host, and the errors in its channel files.
 
-    A channel that lacks its signature is used all the same: an update must silence nobody.
+    A channel without its signature is still used, so that an update does not silence an alert.
     """
     channels, faults = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:

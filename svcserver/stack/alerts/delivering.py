@@ -1,7 +1,8 @@
-"""Delivers one alert to one receiver.
+"""The delivery of one alert to one receiver.
 
-The receiver's name is resolved once, every address is checked, and the connection goes to the first
-one: a name that resolves differently a moment later has no effect. Redirects are not followed.
+The receiver's name is resolved once, all its addresses are checked, and the connection goes to the
+first one. So it does not matter if the name resolves differently a moment later. Redirects are not
+followed.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class WebhookRequest:
 
 
 def request(alert: Alert, host: str, channel: Channel, number: str) -> WebhookRequest:
-    """Return the request for a webhook; a receiver may drop a repeat with the same ``number``."""
+    """Return the webhook request; receivers may drop a repeat with the same ``number``."""
     alert = _visible(alert)
     line = f"{host}: {alert.title}. {alert.text}"
     method, path, headers = "POST", "", {"Content-Type": "application/json", TRANSACTION: number}
@@ -92,7 +93,7 @@ def request(alert: Alert, host: str, channel: Channel, number: str) -> WebhookRe
 
 
 def as_object(alert: Alert, host: str) -> dict[str, object]:
-    """Return the members of the generic JSON form."""
+    """Return the alert as the members of the generic JSON object."""
     return {
         "host": host,
         "what": alert.what.value,
@@ -105,14 +106,14 @@ def as_object(alert: Alert, host: str) -> dict[str, object]:
 
 
 def signature(secret: Secret, at: float, body: bytes) -> str:
-    """Return ``t=SECONDS,v1=HEX``: HMAC-SHA256 over the time, a dot and the body."""
+    """Return ``t=SECONDS,v1=HEX``: the HMAC-SHA256 of the time, a dot and the body."""
     stamp = str(int(at))
     digest = hmac.new(secret.reveal().encode(), stamp.encode() + b"." + body, "sha256")
     return f"t={stamp},v1={digest.hexdigest()}"
 
 
 def mail(alert: Alert, host: str, channel: Channel) -> EmailMessage:
-    """Return the mail to all of the channel's addresses, with the time in UTC."""
+    """Return the mail to all of the channel's addresses; its time is in UTC."""
     message, alert = EmailMessage(), _visible(alert)
     message["Subject"] = f"{host}: {alert.title}"
     message["From"], message["To"] = channel.mail_from, ", ".join(channel.mail_to)
@@ -122,13 +123,13 @@ def mail(alert: Alert, host: str, channel: Channel) -> EmailMessage:
 
 
 def _visible(alert: Alert) -> Alert:
-    """Escape foreign text: a line break in a subject would end a mail's header."""
+    """Escape foreign text, because a line break in a subject would end the mail's header."""
     text = "\n".join(map(visible, alert.text.split("\n")))
     return evolve(alert, subject=visible(alert.subject), text=text)
 
 
 def _marked(text: str) -> str:
-    """Escape Markdown, so that Discord shows no disguised link, quote or heading."""
+    """Escape Markdown, so that Discord shows no disguised links, quotes or headings."""
     return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
@@ -137,9 +138,9 @@ def _ascii(text: str) -> str:
 
 
 CONNECT_S = 10.0
-DELIVERY_S = 40.0  # the whole delivery, whatever the receiver does
+DELIVERY_S = 40.0  # for the whole delivery, whatever the receiver does
 DEFAULT_PORTS = {"https": 443, "http": 80, "smtp": 587, "smtps": 465}
-RETRIED = (408, 425, 429)  # and every 5xx
+RETRIED = (408, 425, 429)  # and all 5xx codes
 _GLOBAL_6 = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # an IPv6-only network's names for IPv4 addresses
 
@@ -147,7 +148,7 @@ LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class NotDelivered(Exception):
-    """Raised if an alert was not delivered; ``again``: a later try may succeed.
+    """The error for an undelivered alert; ``again``: a retry may succeed.
 
     ``str()`` is the reason, without the receiver's address.
     """
@@ -158,7 +159,7 @@ class NotDelivered(Exception):
 
 
 async def addresses_of(reactor: Any, name: str, port: int) -> list[str]:
-    """Return every address of the name; raise OSError or UnicodeError."""
+    """Return all IP addresses of a name; raise OSError or UnicodeError."""
     entries = await deferToThreadPool(
         reactor, reactor.getThreadPool(), socket.getaddrinfo, name, port, type=socket.SOCK_STREAM
     )
@@ -167,7 +168,7 @@ async def addresses_of(reactor: Any, name: str, port: int) -> list[str]:
 
 @frozen
 class AlertClient:
-    """Delivers alerts of the host named ``host``; ``look_up`` resolves a name."""
+    """The client that sends alerts of the host ``host``; ``look_up`` resolves names."""
 
     reactor: Any
     host: str
@@ -179,9 +180,9 @@ class AlertClient:
         return cls(reactor, host, lambda name, port: addresses_of(reactor, name, port))
 
     def deliver(self, channel: Channel, alert: Alert, number: str) -> Deferred[None]:
-        """Send the alert; fail with NotDelivered, after ``DELIVERY_S`` at the latest.
+        """Send the alert; fail with NotDelivered, at the latest after ``DELIVERY_S``.
 
-        ``number`` is the same for every try, so that a receiver can drop a repeat.
+        ``number`` is the same for each retry, so that a receiver can drop a repeat.
         """
         delivery = Deferred.fromCoroutine(self._deliver(channel, alert, number))
         delivery.addTimeout(DELIVERY_S, self.reactor)
@@ -211,7 +212,7 @@ class AlertClient:
     async def _resolve(self, name: str, port: int, *, private: bool) -> str:
         """Return the address to connect to; raise NotDelivered.
 
-        Unless ``private`` every address of the name must be public.
+        Unless ``private`` is set, every address of the name must be public.
         """
         try:
             addresses = await self.look_up(name, port)
@@ -281,7 +282,7 @@ class AlertClient:
 @implementer(IAgentEndpointFactory)
 @frozen
 class _Pinned:
-    """A factory that connects every request to one endpoint, whatever its URL names."""
+    """A factory that sends all requests to one endpoint, whatever host their URL has."""
 
     endpoint: IStreamClientEndpoint
 
@@ -290,7 +291,7 @@ class _Pinned:
 
 
 def is_public(text: str) -> bool:
-    """Return whether an address is one of the public internet."""
+    """Return whether an IP address belongs to the public internet."""
     try:
         address: Any = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -299,13 +300,13 @@ def is_public(text: str) -> bool:
         address = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
     address = getattr(address, "ipv4_mapped", None) or address
     if address.version == 6 and address not in _GLOBAL_6:
-        return False  # such as the obsolete form ::127.0.0.1 of an IPv4 address
+        return False  # such as ::127.0.0.1, an obsolete form of an IPv4 address
     inside = getattr(address, "sixtofour", None) or getattr(address, "teredo", None)
     return bool(address.is_global and not address.is_multicast and inside is None)
 
 
 def _explain(failure: Failure) -> None:
-    """Raise NotDelivered with the reason of the failure."""
+    """Raise NotDelivered with the reason for the failure."""
     error = failure.value
     while isinstance(error, (ResponseFailed, ResponseNeverReceived)) and error.reasons:
         error = error.reasons[0].value

@@ -1,4 +1,4 @@
-"""The disks that a host writes to, and their free space."""
+"""The disks that a host writes to, with their free space."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from attrs import frozen
 from svcserver.kernel.settings import BadSetting, off_unless_1
 from svcserver.stack.workers import read_env_file
 
-LOW_SHARE, LOW_BYTES = 0.05, 1 << 30  # of the disk that are free
+LOW_SHARE, LOW_BYTES = 0.05, 1 << 30  # of a disk's free space
 HOST = "the host's"
 SQLITE = "sqlite:///"
 
 
 @frozen
 class Disk:
-    """A disk, its free and its total bytes."""
+    """A disk, with its free and its total size in bytes."""
 
     number: int
     free: int
@@ -27,14 +27,14 @@ class Disk:
 
     @property
     def shortage(self) -> str | None:
-        """The free space as text if it is below 1 GiB or 5 %; otherwise None."""
+        """The free space as text if less than 1 GiB or 5 % is free, otherwise None."""
         if self.free >= LOW_BYTES and self.free >= LOW_SHARE * self.total:
             return None
         return f"{self.free >> 20} MB of {self.total >> 20} MB are free"
 
 
 def disk_of(path: Path) -> Disk:
-    """Return the disk of a path, or of its nearest parent that exists; raise OSError."""
+    """Return the disk of a path, or of its nearest existing parent; raise OSError."""
     existing = next((part for part in (path, *path.parents) if part.exists()), path)
     usage = shutil.disk_usage(existing)
     return Disk(existing.stat().st_dev, usage.free, usage.total)
@@ -45,7 +45,7 @@ def low_disks(
 ) -> Iterator[tuple[str, str | None]]:
     """Yield (owner, fault or None) for each directory the host writes to.
 
-    A disk with several directories is reported once, for the first.
+    A disk with several of these directories is reported once, for the first one.
     """
     reported: set[int] = set()
     for owner, folder in written_folders(config, data):
@@ -62,7 +62,7 @@ def low_disks(
 
 
 def written_folders(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (owner, folder) for each folder the host writes to, by the env files in ``config``."""
+    """Yield (owner, folder) for each folder that the host writes to, by its env files."""
     metagame, content, allowlist, stack = (
         read_or_empty(config / f"{name}.env")
         for name in ("metagame", "content", "allowlist", "stack")
@@ -85,7 +85,7 @@ def written_folders(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
 
 
 def read_or_empty(path: Path) -> Mapping[str, str]:
-    """Return the variables of an env file; none if it cannot be read."""
+    """Return the variables of an env file, or none if the file cannot be read."""
     try:
         return read_env_file(path)
     except BadSetting:

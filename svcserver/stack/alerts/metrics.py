@@ -1,4 +1,4 @@
-"""Polls the services over loopback for failed and refused requests."""
+"""The poller that asks services over loopback for failed and refused requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _REFUSED = re.compile(
 
 
 def errors_in(health: Any) -> str | None:
-    """Return the fault of the last minute's requests, from the health route's reply."""
+    """Return a fault if too many requests failed in the last minute, by the health reply."""
     match health:
         case {"requests": {"completed": int(total), "serverErrors": int(failed)}}:
             if total >= FEWEST and failed >= FAILED_SHARE * total:
@@ -46,21 +46,21 @@ def errors_in(health: Any) -> str | None:
 
 
 def refused_in(page: str) -> float:
-    """Return how many requests were ever refused, from a page of metrics."""
+    """Return the number of requests refused since the start, from a metrics page."""
     total = 0.0
     for line in page.splitlines():
         match = _REFUSED.match(line)
         if match is not None:
-            with suppress(ValueError):  # no number
+            with suppress(ValueError):  # not a number
                 total += float(match[1])
     return total
 
 
 @define(eq=False)
 class MetricsPoller:
-    """Polls the metrics of services with ``agent``, every ``every_s`` seconds.
+    """A poller that reads the services' metrics with ``agent``, every ``every_s`` seconds.
 
-    ``on_restart`` gets the name of a component that runs as a new process.
+    ``on_restart`` is called with a component's name when it runs as a new process.
     """
 
     reactor: Any
@@ -71,15 +71,15 @@ class MetricsPoller:
     on_restart: Callable[[str], object] = lambda name: None
     _start_times: dict[str, str] = field(factory=dict, init=False)
     _refused: dict[str, float] = field(factory=dict, init=False)
-    _refusing: set[str] = field(factory=set, init=False)  # URLs that refuse us
+    _refusing: set[str] = field(factory=set, init=False)  # URLs that refuse svc-stack
 
     def poll(self) -> Deferred[None]:
-        """Poll every component, and report its faults."""
+        """Poll every component and report faults."""
         polls = [Deferred.fromCoroutine(self._poll(component)) for component in self.components]
         return DeferredList(polls).addCallback(lambda _: None)
 
     async def _poll(self, component: Component) -> None:
-        """Poll one process; each of several metagames has its own ports."""
+        """Poll one process; each metagame worker has its own ports."""
         name, now = component.name, self.watch.wall_clock()
         variables = {**read_or_empty(component.env_file), **component.extra}
         if component.kind == METAGAME:
@@ -135,7 +135,7 @@ class MetricsPoller:
         return bytes(body) if reply.code == 200 else None
 
     def _warn_if_refused(self, url: str, *, refused: bool) -> None:
-        """Log once that an alert cannot come: silence would look like a quiet evening."""
+        """Log once that alerts of a component cannot work: silence would look like no faults."""
         if refused and url not in self._refusing:
             log.warn("{url} refuses svc-stack: no alert comes from it", url=url)
         (self._refusing.add if refused else self._refusing.discard)(url)

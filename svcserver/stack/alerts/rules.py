@@ -1,4 +1,4 @@
-"""The rules for alerts: a fault is reported when it begins, each day it lasts, and at its end."""
+"""The alert rules: a fault is reported when it begins, daily while it lasts, and when it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from attrs import define, field, frozen
 
 REPEAT_S = 24 * 3600.0
-MOST = 200  # faults known at once
+MOST = 200  # maximum number of current faults
 MAX_TEXT = 500  # characters
 WELL_CHECKS = 3  # an intermittent fault is over after this many checks without it
 
@@ -42,7 +42,7 @@ INTERMITTENT = (AlertKind.ERRORS, AlertKind.ATTACK)
 
 @frozen
 class Alert:
-    """A fault of kind ``what`` of ``subject``; ``over`` if it has ended."""
+    """A fault of kind ``what`` in ``subject``; ``over`` is True if the fault has ended."""
 
     what: AlertKind
     subject: str
@@ -52,20 +52,20 @@ class Alert:
 
     @property
     def title(self) -> str:
-        """One line: ``gateway is down`` or ``gateway is down: over``."""
+        """The one-line title: ``gateway is down`` or ``gateway is down: over``."""
         title = f"{self.subject} {TITLES[self.what]}"
         return f"{title}: over" if self.over else title
 
 
 @frozen
 class QuietHours:
-    """Hours of the day, local time, without alerts; they may span midnight."""
+    """A daily period without alerts, in local time; it may span midnight."""
 
     begin: time
     end: time
 
     def include(self, now: time) -> bool:
-        """Return whether the quiet hours include ``now``."""
+        """Return whether the time ``now`` is in the quiet hours."""
         if self.begin <= self.end:
             return self.begin <= now < self.end
         return now >= self.begin or now < self.end
@@ -73,13 +73,13 @@ class QuietHours:
 
 @define
 class Faults:
-    """The current faults; ``update`` takes the result of every check, good or bad."""
+    """The current faults; call ``update`` with the result of every check, good or bad."""
 
     _reported: dict[tuple[AlertKind, str], float] = field(factory=dict, init=False)
     _well_checks: Counter[tuple[AlertKind, str]] = field(factory=Counter, init=False)
 
     def update(self, what: AlertKind, subject: str, wrong: str | None, now: float) -> Alert | None:
-        """Return the alert to send, if any; ``wrong`` is the fault, None if all is well."""
+        """Return the alert to send, if any; ``wrong`` describes the fault, None means no fault."""
         key = what, subject
         reported_at = self._reported.get(key)
         if wrong is None:
@@ -101,7 +101,7 @@ class Faults:
 
 @define
 class HeldAlerts:
-    """The alerts held back by quiet hours; a fault that ends meanwhile is dropped."""
+    """The alerts held back during quiet hours; a fault that ends meanwhile is dropped."""
 
     most: int = MOST
     _alerts: dict[tuple[AlertKind, str], Alert] = field(factory=dict, init=False)
@@ -109,7 +109,7 @@ class HeldAlerts:
     def hold(self, alert: Alert) -> None:
         """Hold the newest alert of each kind and subject until the quiet hours end.
 
-        The end of a fault whose beginning is held drops both.
+        If a fault ends while its first alert is still held, both alerts are dropped.
         """
         key = alert.what, alert.subject
         previous = self._alerts.pop(key, None)
@@ -119,6 +119,6 @@ class HeldAlerts:
             self._alerts[key] = alert
 
     def release(self) -> list[Alert]:
-        """Return the held alerts, and clear them."""
+        """Return the held alerts and clear them."""
         alerts, self._alerts = list(self._alerts.values()), {}
         return alerts

@@ -1,4 +1,4 @@
-"""Sends alerts from the stack: one delivery at a time for each channel, with retries."""
+"""The sending of alerts: for each channel one delivery at a time, with retries."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from svcserver.stack.alerts.disks import read_or_empty
 from svcserver.stack.alerts.rules import Alert, AlertKind, HeldAlerts
 
 log = Logger()
-AGAIN_S = (10.0, 60.0, 300.0, 1800.0)  # between tries; after the last the alert is dropped
+AGAIN_S = (10.0, 60.0, 300.0, 1800.0)  # between tries; after the last try, the alert is dropped
 TESTS_EVERY_S = 2.0
 MOST_WAITING = 50  # alerts of a channel
 
 
 @define(eq=False)
 class ChannelQueue:
-    """The queue of one channel's alerts; delivers one at a time."""
+    """The queue of alerts of one channel, delivered one at a time."""
 
     named: NamedChannel
     sender: AlertSender
@@ -60,7 +60,7 @@ class ChannelQueue:
         return self.named.channel
 
     def send(self, alert: Alert) -> None:
-        """Send the alert if the channel wants it, or hold it until the quiet hours end."""
+        """Send the alert if the channel wants its kind; hold it during quiet hours."""
         if not self.channel.wants(alert.what):
             return
         if self.is_quiet() and alert.what is not AlertKind.TEST:
@@ -69,12 +69,12 @@ class ChannelQueue:
         self._queue(alert)
 
     def is_quiet(self) -> bool:
-        """Return whether the channel has quiet hours now."""
+        """Return whether the channel's quiet hours include the current time."""
         quiet = self.channel.quiet
         return quiet is not None and quiet.include(datetime.fromtimestamp(epoch()).time())
 
     def check_quiet_hours(self) -> None:
-        """Send the held alerts if the quiet hours are over."""
+        """Send the held alerts if the quiet hours have ended."""
         if not self.is_quiet():
             for alert in self.held.release():
                 self._queue(alert)
@@ -134,7 +134,7 @@ class ChannelQueue:
         self.sender.write_state()
 
     def end(self) -> None:
-        """Cancel the delivery or the wait for the next one; send nothing more."""
+        """Cancel the current delivery or retry wait, and send nothing more."""
         self._ended = True
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
@@ -144,9 +144,9 @@ class ChannelQueue:
 
 @define(eq=False, slots=False)
 class AlertSender(Service):
-    """Sends alerts through every channel of the host, whose files are read at each alert.
+    """The sender of alerts through all channels; it rereads the channel files for each alert.
 
-    Writes the result of each channel's last alert to a file in ``data``, for the dashboard.
+    It writes the result of each channel's last alert to a file in ``data``, for the dashboard.
     """
 
     reactor: Any
@@ -165,20 +165,20 @@ class AlertSender(Service):
                 log.error("an alert is not sent: {wrong}", wrong=fault)
 
     def send_test(self, names: Container[str]) -> None:
-        """Send a test through the channels with these names."""
+        """Send a test alert through the channels with these names."""
         alert = Alert(AlertKind.TEST, "the dashboard's", "It arrives: this channel works.", epoch())
         for queue in self._read_channels():
             if queue.named.name in names:
                 queue.send(alert)
 
     def check_quiet_hours(self) -> None:
-        """Send the held alerts of channels whose quiet hours are over."""
+        """Send the held alerts of all channels whose quiet hours have ended."""
         for queue in self._read_channels():
             queue.check_quiet_hours()
         self.write_state()
 
     def write_state(self) -> None:
-        """Write the channels and the results of their last alerts; only touch an equal file."""
+        """Write the channels and their last results; if nothing changed, only touch the file."""
         if not self.running:
             return
         state = AlertChannels(
@@ -209,7 +209,7 @@ class AlertSender(Service):
         return list(self._queues.values())
 
     def host_name(self) -> str:
-        """Return the host's name in alerts."""
+        """Return the host name to show in alerts."""
         name = read_or_empty(self.folder / "metagame.env").get("SERVER_NAME")
         return name or socket.gethostname()
 
@@ -228,7 +228,7 @@ def _state_of(queue: ChannelQueue) -> AlertChannel:
 
 
 def requested_tests(reactor: Any, sender: AlertSender) -> Every:
-    """Return the service that checks for tests that a metagame requests."""
+    """Return the service that checks for test alerts requested by a metagame."""
 
     def check() -> None:
         if names := alert_channels.asked(sender.data, epoch()):

@@ -1,4 +1,4 @@
-"""Alerts for the owner, for ``svc-stack`` and ``svc-watch``."""
+"""The service that sends alerts to the owner, for ``svc-stack`` and ``svc-watch``."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def alerting(
     reports_crashes: bool = False,
     backs_up: bool = True,
 ) -> tuple[IService, HostWatch]:
-    """Return the alerts' service, and the watch that crashes of components are reported to.
+    """Return the alert service, and the watch to which component crashes are reported.
 
-    ``ready`` names the components that serve, as ``probe`` finds out before each check.
-    ``poll_s`` is the interval for polling their metrics. Unless the caller ``reports_crashes``
-    they are detected there. ``backs_up``: the host should have backups.
+    ``ready`` returns the names of the components that serve; ``probe`` updates them before each
+    check. ``poll_s`` is the interval for polling metrics, in seconds. Set ``reports_crashes`` if
+    the caller reports crashes; otherwise the poller detects them. ``backs_up`` says whether the
+    host should have backups.
     """
     sender = AlertSender(reactor, config, data)
     names = tuple(component.name for component in components)

@@ -1,4 +1,4 @@
-"""Checks the host for alerts: its services, disks, certificate and backups."""
+"""The checks of a host for alerts: services, disks, certificate and backups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svcserver.stack.alerts.rules import Alert, AlertKind, Faults
 
 log = Logger()
 EVERY_S = 15.0
-DOWN_S = 45.0  # a restart takes less
+DOWN_S = 45.0  # a restart takes less time
 LOOP_S = 600.0
 LOOPS = 3  # crashes within LOOP_S
 SOON_S = 30 * 86_400.0  # before the certificate expires
@@ -27,7 +27,7 @@ CERTIFICATE_EVERY_S = 3600.0
 
 @define(eq=False)
 class HostWatch:
-    """The checks of a host; ``ready`` names the components that serve."""
+    """The checks of a host; ``ready`` returns the names of the components that serve."""
 
     folder: Path
     data: Path
@@ -45,18 +45,18 @@ class HostWatch:
     _certificate: tuple[float, float | None] | None = field(default=None, init=False)
 
     def on_crash(self, name: str) -> None:
-        """Record that a component has ended by itself."""
+        """Record that a component ended without being stopped."""
         self._crashes.setdefault(name, deque(maxlen=LOOPS)).append(self.wall_clock())
 
     def check(self) -> None:
-        """Check the host; send an alert for each fault that has begun or ended."""
+        """Check the host and send an alert for each fault that has begun or ended."""
         now = self.wall_clock()
         for what, subject, wrong in self._results(now):
             self.report(what, subject, wrong, now)
         self._write_down_services(now)
 
     def _write_down_services(self, now: float) -> None:
-        """Write the services that are down to a file for the overview."""
+        """Write the names of services that are down to a file for the overview."""
         down = {name: since for name, since in self._away_since.items() if now - since >= DOWN_S}
         previous, at = self._written
         if down == previous and now - at < services_down.AGAIN_S:
@@ -71,7 +71,7 @@ class HostWatch:
             )
 
     def report(self, what: AlertKind, subject: str, wrong: str | None, now: float) -> None:
-        """Send an alert if a fault has begun or ended; ``wrong`` is the fault, or None."""
+        """Send an alert if a fault has begun or ended; ``wrong`` describes it, None means none."""
         alert = self.faults.update(what, subject, wrong, now)
         if alert is not None:
             self.send(alert)
@@ -89,7 +89,7 @@ class HostWatch:
         yield AlertKind.BACKUP, "the host's", state.wrong(now) if state is not None else None
 
     def _expect_backups(self, now: float) -> None:
-        """Record once whether the host should have backups, so that their absence is detected."""
+        """Record once whether the host should have backups, to detect that they are missing."""
         if self._is_expecting_backups:
             return
         self._is_expecting_backups = True
@@ -128,8 +128,8 @@ class HostWatch:
 
 
 def certificate_end(folder: Path) -> float | None:
-    """Return when the gateway's certificate expires (epoch seconds); None if it is unreadable."""
-    from cryptography import x509  # a stack without a gateway does not need it
+    """Return when the gateway's certificate expires (epoch seconds), or None if unreadable."""
+    from cryptography import x509  # imported late: not needed without a gateway
 
     try:
         settings = parse_env_file((folder / "gateway.env").read_text("utf-8-sig"))
