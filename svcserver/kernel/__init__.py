@@ -1,1 +1,1 @@
-"""The base of every package: refusals, settings, secrets, ids, rates, signals. Pure."""
+"""The base that every package uses: refusals, settings, secrets, ids, rates, signals."""

@@ -1,7 +1,7 @@
-"""The state of a host's alert channels, and the tests of them that the metagame requests.
+"""The state of a host's alert channels, and the channel tests that the metagame requests.
 
-These are files in the folder where both run. The channels' own files hold secret addresses, and
-may be where the metagame cannot read them.
+Both are files in the host's folder. The files that define the channels contain secret addresses,
+and the metagame may be unable to read them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_WHY = 300  # characters
 
 @frozen
 class Delivery:
-    """The last attempt to deliver an alert; ``why`` it failed, or empty."""
+    """The last attempt to deliver an alert; ``why`` is the reason of a failure, or empty."""
 
     at: float
     title: str
@@ -38,7 +38,7 @@ class Delivery:
 
 @frozen
 class AlertChannel:
-    """A way to notify somebody; empty ``about``: everything, ``quiet`` like 23:00-07:00 or ""."""
+    """A way to notify somebody; an empty ``about`` means all; ``quiet``: like 23:00-07:00."""
 
     name: str
     form: str
@@ -49,19 +49,19 @@ class AlertChannel:
 
 @frozen
 class AlertChannels:
-    """All channels of a host, and the faults of files that hold none."""
+    """All alert channels of a host, and the faults of files that define no valid channel."""
 
     all: Sequence[AlertChannel] = ()
     wrong: Sequence[str] = ()
 
 
 def is_name(text: str) -> bool:
-    """Return whether it can name a channel: small letters, digits and -, at most 32."""
+    """Return whether ``text`` is a valid channel name: up to 32 of a-z, 0-9 and -."""
     return _NAME.match(text) is not None
 
 
 def read(folder: Path, now: float) -> AlertChannels | None:
-    """Return the channels; None where no program sends alerts now."""
+    """Return the alert channels, or None if no program currently sends alerts."""
     path = folder / STATE_FILE
     try:
         if abs(now - path.stat().st_mtime) > FRESH_S:
@@ -82,17 +82,17 @@ def _read(state: Any) -> AlertChannels:
 
 
 def write(folder: Path, channels: AlertChannels) -> None:
-    """Replace the file, which only its owner reads; raises OSError."""
+    """Replace the state file, which only its owner can read; raises OSError."""
     _put(folder / STATE_FILE, {"form": FORM, **attrs.asdict(channels)})
 
 
 def ask(folder: Path, name: str, now: float) -> None:
-    """Ask for a test of the channel of that name; raises OSError."""
+    """Request a test of the channel with this name; raises OSError."""
     _put(folder / f"{TEST}{name}", {"at": now})
 
 
 def asked(folder: Path, now: float) -> list[str]:
-    """Return the channels to test, and forget the requests; raises OSError."""
+    """Return the channels to test, and delete the requests; raises OSError."""
     names = []
     for path in sorted(folder.glob(f"{TEST}*"))[: 2 * MOST]:
         name = path.name.removeprefix(TEST)

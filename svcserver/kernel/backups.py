@@ -1,7 +1,7 @@
 """The state of a host's backups: one file in its folder, which ``svcctl backup`` writes.
 
-The owner's overview and the stack's alerts read it. While a backup is in progress its process
-holds a lock, which ends with the process, so that a killed run is detected.
+The owner's overview and the stack's alerts read it. While a backup is in progress, its process
+holds a lock. The lock ends with the process, so that a killed run is detected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEVER = "no backup has ever been made of this host"
 
 @frozen
 class Backup:
-    """One backup file; ``proven`` is when a restore of it passed its test, ``fault`` why not."""
+    """One backup file; ``proven`` is when its test restore succeeded, ``fault`` why it failed."""
 
     file: str
     made: float
@@ -47,7 +47,7 @@ class Backup:
 
 @frozen
 class Backups:
-    """All stored backups, the newest first, and the result of the last run."""
+    """All stored backups, newest first, and the result of the last run."""
 
     kept: Sequence[Backup] = ()
     tried: float | None = None
@@ -63,13 +63,13 @@ class Backups:
 
     @property
     def proven(self) -> float | None:
-        """The time of the last proven backup."""
+        """The time of the last successful test restore, in epoch seconds."""
         return max(
             (backup.proven for backup in self.kept if backup.proven is not None), default=None
         )
 
     def wrong(self, now: float) -> str | None:
-        """Return the fault that the owner must mend; None when all is well."""
+        """Return the fault that the owner must fix, or None if there is no fault."""
         if self.fault is not None:
             return self.fault
         if self.begun is not None and (self.cut_off or now - self.begun > 2 * LONGEST_S):
@@ -88,7 +88,7 @@ class Backups:
 
 
 def read(folder: Path) -> Backups | None:
-    """Return the state of the backups of the host in ``folder``; None where there is none."""
+    """Return the backup state of the host in ``folder``, or None if the folder has none."""
     try:
         content = json.parse((folder / STATE_FILE).read_bytes())
         state = _read(content)
@@ -112,7 +112,7 @@ def _read(content: Any) -> Backups:
 
 
 def write(folder: Path, state: Backups) -> None:
-    """Replace the file, which only its owner reads; raises OSError."""
+    """Replace the state file, which only its owner can read; raises OSError."""
     path = folder / STATE_FILE
     content = {
         "form": FORM,
@@ -127,7 +127,7 @@ def write(folder: Path, state: Backups) -> None:
 
 
 def expect(folder: Path, now: float, *, wanted: bool) -> None:
-    """Record since when the host is to have backups, or that it is not; raises OSError."""
+    """Record since when the host should have backups, or that it needs none; raises OSError."""
     state = read(folder) or Backups()
     since = (state.since or now) if wanted else None
     if since != state.since or not (folder / STATE_FILE).exists():
@@ -139,7 +139,7 @@ def expect(folder: Path, now: float, *, wanted: bool) -> None:
 
 @contextmanager
 def running(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a running backup; yield whether it was free. Raises OSError."""
+    """Hold the lock of a running backup; yield whether the lock was free. Raises OSError."""
     handle = os.open(folder / RUN_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         yield _lock(handle, alone=True)
@@ -148,7 +148,7 @@ def running(folder: Path) -> Iterator[bool]:
 
 
 def _runs(folder: Path) -> bool:
-    """Return whether a process makes a backup; True where that cannot be known."""
+    """Return whether a process is making a backup; True if this cannot be determined."""
     try:
         handle = os.open(folder / RUN_FILE, os.O_RDONLY)
     except FileNotFoundError:
@@ -162,7 +162,7 @@ def _runs(folder: Path) -> bool:
 
 
 def _lock(handle: int, *, alone: bool) -> bool:
-    """Take the lock if it is free; processes that only check share it for an instant."""
+    """Take the lock if it is free; processes that only check share it for a moment."""
     try:
         import fcntl
     except ImportError:  # Windows: there the age of a run shows that it was killed

@@ -1,9 +1,9 @@
-"""Named points at which a simulation may cause a rare event.
+"""Named points in the code at which a simulation may cause a rare event.
 
     if buggify("upstream: a kept connection is dead"):
         ...
 
-Outside of a simulation the answer is always no, and costs one comparison.
+Outside a simulation the answer is always False, and costs one comparison.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _happens: Happens | None = None
 
 
 def buggify(name: str) -> bool:
-    """Return whether the rare event of this name happens now."""
+    """Return whether the rare event with this name should happen now."""
     return _happens is not None and _happens(name)
 
 
 @contextmanager
 def rare_things(happens: Happens) -> Iterator[None]:
-    """Let ``happens`` decide at every point, for as long as the context lasts."""
+    """Let ``happens`` decide at every such point while the context is active."""
     global _happens
     before, _happens = _happens, happens
     try:

@@ -1,4 +1,4 @@
-"""Counters of refusals and the like by reason, shown on METRICS_PORT to an owner under attack.
+"""Counters of refusals and similar events by reason, shown on METRICS_PORT during an attack.
 
 counters = Counters()
 counters.add(Counted.REFUSALS, "forbidden_host")
@@ -16,7 +16,7 @@ OTHER = "other"  # where the reasons beyond that are counted
 
 
 class Counted(StrEnum):
-    """The kinds of counts; the value is the end of the metric's name."""
+    """The kinds of counters; the value is the last part of the metric's name."""
 
     REFUSALS = "refusals"
     THROTTLED = "throttled"
@@ -40,7 +40,7 @@ MEANINGS: Mapping[Counted, str] = {
 
 @frozen
 class Figure:
-    """One metric: its help text and its reader; ``counts``: a counter instead of a gauge."""
+    """One metric: its help text and its reader; ``counts``: a counter, not a gauge."""
 
     meaning: str
     read: Callable[[], float]
@@ -49,9 +49,10 @@ class Figure:
 
 @define
 class Counters:
-    """Counts that only grow, of one process; not for use from several threads.
+    """The counters of one process, which only increase; not thread-safe.
 
-    ``time_request`` takes route, status and seconds of each request; set where METRICS_PORT is.
+    ``time_request`` takes the route, status and seconds of each request; it is set only if
+    METRICS_PORT is set.
     """
 
     time_request: Callable[[str, int, float], None] | None = field(default=None, init=False)
@@ -68,7 +69,7 @@ class Counters:
         counts[reason] = counts.get(reason, 0) + times
 
     def watch(self, kind: Counted, reason: str, read: Callable[[], int]) -> None:
-        """Show a count that another object keeps; ``read`` gives its value."""
+        """Show a counter that another object maintains; ``read`` returns its value."""
         self._watched[kind, reason] = read
 
     def by_reason(self, kind: Counted) -> Mapping[str, int]:

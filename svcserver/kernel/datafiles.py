@@ -1,4 +1,4 @@
-"""JSON data files of the package, which an owner may replace; a bad one ends the start."""
+"""The package's JSON data files, which an owner may replace; an invalid file stops the start."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ T = TypeVar("T")
 
 
 class BadData(ValueError):
-    """A data file cannot be used; the message names the file, the fault and the cure."""
+    """A data file cannot be used; the message names the file, the cause and the remedy."""
 
 
 @contextmanager
 def needed_by(service: str) -> Iterator[None]:
-    """End the start of the service with one line when a data file is bad."""
+    """Exit with a one-line message if a data file that the service needs is invalid."""
     try:
         yield
     except BadData as error:
@@ -28,9 +28,9 @@ def needed_by(service: str) -> Iterator[None]:
 
 
 def load(package: str, name: str, make: Callable[[dict[str, Any]], T]) -> T:
-    """Build an object from the JSON object in ``data/<name>`` with ``make``; raises BadData.
+    """Build an object with ``make`` from the JSON in ``data/<name>``; raises BadData.
 
-    ``make`` raises ValueError with the fault; missing keys are reported without its help.
+    ``make`` raises ValueError to report a fault; missing keys are reported automatically.
     """
     content = read(package, name)
     try:
@@ -42,7 +42,7 @@ def load(package: str, name: str, make: Callable[[dict[str, Any]], T]) -> T:
 
 
 def read(package: str, name: str) -> dict[str, Any]:
-    """Return the JSON object in ``data/<name>`` of a package; raises BadData."""
+    """Return the JSON object in a package's file ``data/<name>``; raises BadData."""
     try:
         value = orjson.loads(files(package).joinpath("data", name).read_bytes())
     except (OSError, ValueError) as error:
@@ -53,6 +53,6 @@ def read(package: str, name: str) -> dict[str, Any]:
 
 
 def fault(package: str, name: str, what: str) -> str:
-    """Return the message of a BadData about ``data/<name>``: the fault and the cure."""
+    """Return the message of a BadData for ``data/<name>``: the cause and the remedy."""
     place = package.replace(".", "/")
     return f"{place}/data/{name}: {what}; correct the file or restore the shipped one"

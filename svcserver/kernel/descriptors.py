@@ -8,9 +8,9 @@ ENOUGH = 65_536
 
 
 def raise_file_limit() -> int:
-    """Raise the soft limit to the hard one, at most ``ENOUGH``; returns it (0 on Windows).
+    """Raise the soft limit to the hard limit, at most ``ENOUGH``; return it (0 on Windows).
 
-    Shells give 1,024, which a few hundred players with a chat connection each use up.
+    Shells set 1,024, which is too low for a few hundred players with a chat connection each.
     """
     if sys.platform == "win32":
         return 0

@@ -1,4 +1,4 @@
-"""Whole numbers: those that clients can hold, and those written in texts."""
+"""Whole numbers: the range that clients can represent, and the parsing of digits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ MAX_DIGITS = 16
 
 
 def whole_in(text: str, digits: int) -> int | None:
-    """Return the number that ``text`` writes with 1 to ``digits`` ASCII digits, else None.
+    """Return the number written in ``text`` with 1 to ``digits`` ASCII digits, or None.
 
-    The bound also keeps a long text from costing time, or from an error that ``int`` raises.
+    The limit also prevents slow parsing of long text, and the error that ``int`` raises for it.
     """
     if len(text) <= digits and text.isascii() and text.isdigit():
         return int(text)

@@ -1,4 +1,4 @@
-"""Private files that are replaced whole, and durable writes, which survive a power cut."""
+"""Private files that are replaced atomically, and durable writes that survive a power failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from svcserver.kernel import json
 
 
 def replace_json(path: Path, fresh: Path, value: object) -> None:
-    """Write ``value`` to ``fresh``, which only its owner reads, and rename it to ``path``."""
+    """Write ``value`` to ``fresh``, readable by its owner only, and rename it to ``path``."""
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(json.dump(value))
@@ -17,7 +17,7 @@ def replace_json(path: Path, fresh: Path, value: object) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write the names in a folder to the disk; does nothing where folders cannot be opened."""
+    """Flush a folder's file names to the disk; do nothing if folders cannot be opened."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -28,13 +28,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_file(file: Path) -> None:
-    """Write a file's content to the disk."""
+    """Flush a file's content to the disk."""
     with file.open("rb") as opened:
         os.fsync(opened.fileno())
 
 
 def sync_tree(folder: Path) -> None:
-    """Write a folder to the disk: all files and their names."""
+    """Flush a folder's files and file names to the disk, including subfolders."""
     for entry in folder.iterdir():
         if entry.is_dir():
             sync_tree(entry)

@@ -1,4 +1,4 @@
-"""The envelope of many replies of the game."""
+"""The envelope that many replies of the game API use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ P = TypeVar("P")
 
 
 class Envelope(TypedDict, Generic[P]):
-    """The envelope of many replies. Nothing in the client acts on ``code``."""
+    """The envelope of many replies. The client does not use ``code``."""
 
     code: str | int | None
     message: str
@@ -26,5 +26,5 @@ NOTHING = Envelope[Empty]
 
 
 def envelope(payload: Any, *, code: Json = None, message: str = "OK") -> dict[str, Any]:
-    """Return the reply with this payload. Spec: 1 §4 convention 5."""
+    """Return the envelope with this payload. Spec: 1 §4 convention 5."""
     return {"code": code, "message": message, "payload": payload}

@@ -19,13 +19,14 @@ log = Logger()
 
 @define(eq=False, slots=False)
 class Every(Service):
-    """Calls ``work`` every ``every_s`` seconds; with ``at_once`` also right at the start.
+    """A service that calls ``work`` every ``every_s`` seconds.
 
-    With ``at_end`` also at the stop, which then waits for it.
+    With ``at_once`` it also calls ``work`` right at the start. With ``at_end`` it also calls
+    ``work`` at the stop, which then waits for the result.
 
-    A failed round is logged as "``what`` failed", at most once a minute; ``Unavailable`` in one
-    line, without a traceback. Where ``work`` returns a Deferred the next round waits for it. Late
-    rounds are skipped; the next ones keep the rhythm of the start.
+    A failed round is logged as "``what`` failed", at most once a minute; ``Unavailable`` is logged
+    in one line without a traceback. If ``work`` returns a Deferred, the next round waits for it.
+    Late rounds are skipped; later rounds keep the original schedule.
     """
 
     clock: Any
@@ -59,7 +60,7 @@ class Every(Service):
         return maybeDeferred(self.work).addErrback(self._failed) if was and self.at_end else None
 
     def _wait(self) -> None:
-        """Set the timer of the next round."""
+        """Set the timer for the next round."""
         now = self.clock.seconds()
         self._due += self.every_s
         late = now - self._due

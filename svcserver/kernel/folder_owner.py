@@ -1,9 +1,9 @@
-"""Lets root take the identity of the user who owns a host's folder.
+"""The switch from root to the user who owns a host's folder.
 
-A file that root left in another user's host would stop that user's next backup or start, and a
-link in it could redirect root's writes. Neither can happen when root acts as that user from the
-first file on. Like the systemd units, it keeps the right to change the firewall and to listen on
-ports below 1024.
+A file that root creates in another user's host would stop that user's next backup or start, and a
+link in the folder could redirect root's writes. Neither can happen if root acts as that user from
+the first file on. As in the systemd units, the process keeps the right to change the firewall and
+to listen on ports below 1024.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEPT = (10, 12)  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN
 
 
 class ForeignFolder(Exception):
-    """Root cannot act in this folder; ``str()`` is one line with the cure."""
+    """Root cannot act in this folder; ``str()`` is a one-line message with the remedy."""
 
 
 @frozen
@@ -36,11 +36,11 @@ class Actor:
 
 
 def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
-    """Become the owner of ``folder`` for good where this is root and the folder another user's.
+    """Switch permanently from root to the owner of ``folder``, if another user owns the folder.
 
-    ``keep_rights``: to change the firewall, and to listen on ports below 1024. Returns None where
-    nothing changes. Raises ForeignFolder where that user cannot run this program, or where a link
-    of another user's leads to the folder.
+    ``keep_rights`` keeps the rights to change the firewall and to listen on ports below 1024.
+    Returns None if nothing changes. Raises ForeignFolder if the owner cannot run this program, or
+    if another user's link leads to the folder.
     """
     if os.name != "posix" or os.geteuid() != 0:
         return None
@@ -79,7 +79,7 @@ def _refuse_links(folder: Path, owner: int) -> None:
 
 
 def _become(uid: int, gid: int, rights: Sequence[int]) -> str:
-    """Take that user's identity; return the name."""
+    """Switch this process to the user's identity; return the user's name."""
     name, group, home = _user(uid, gid)
     keep_over_change_of_user()
     if home:
@@ -94,7 +94,7 @@ def _become(uid: int, gid: int, rights: Sequence[int]) -> str:
 
 
 def _user(uid: int, gid: int) -> tuple[str, int, str]:
-    """Return name, group and home of a user; without a name: the number, ``gid`` and no home."""
+    """Return a user's name, group and home; for a user without a name: number, ``gid``, no home."""
     import pwd
 
     try:

@@ -26,36 +26,36 @@ _SECOND_SPACE = re.compile("(?<= ) ")
 
 
 def is_plain(text: str) -> bool:
-    """Return whether it has no control, format or bidirectional character and no line separator."""
+    """Return whether ``text`` has no control, format, bidi or line-separator character."""
     return text.isprintable() or all(
         char in JOINERS or unicodedata.category(char) not in _REFUSED for char in text
     )
 
 
 def plain(text: str) -> str:
-    """Replace every character that ``is_plain`` refuses with a space."""
+    """Replace every character that ``is_plain`` rejects with a space."""
     if is_plain(text):
         return text
     return "".join(char if is_plain(char) else " " for char in text)
 
 
 def shown(text: str, longest: int = LINE) -> str:
-    """Return ``text`` in one line of about ``longest`` characters, invisible ones escaped."""
+    """Return ``text`` in one line of about ``longest`` characters; escape invisible ones."""
     return _bounded(_LIKE_AN_ESCAPE.sub(r"\\x5c", text[: longest + 1]), longest, len(text))
 
 
 def cell(text: str) -> str:
-    """Return ``text`` for a table with columns two spaces apart: further spaces are escaped."""
+    """Return ``text`` for a table with two spaces between columns; repeated spaces are escaped."""
     return _SECOND_SPACE.sub(r"\\x20", shown(text, CELL))
 
 
 def visible(text: str, longest: int = LINE) -> str:
-    """Do the same for text that may be escaped already: repeating it changes nothing."""
+    """Do the same as ``shown``, but leave existing escapes unchanged, so it is idempotent."""
     return _bounded(text, longest, len(text))
 
 
 def failed_start(line: str) -> SystemExit:
-    """Return the exception that ends a program with this line, made safe by ``visible``."""
+    """Return the exception that exits with this line, made safe by ``visible``."""
     return SystemExit(visible(line))
 
 

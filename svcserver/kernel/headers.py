@@ -1,4 +1,4 @@
-"""Header fields that services, clients and game servers agree on, in lower case."""
+"""The names of header fields that services, clients and game servers share, in lower case."""
 
 from __future__ import annotations
 

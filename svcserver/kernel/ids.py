@@ -1,4 +1,4 @@
-"""Identifiers: how they are made, and their shape."""
+"""The creation and the format of identifiers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ CharacterId = str
 
 
 def new_account_id() -> AccountId:
-    """Return ``UID-`` and a random UUID; not a secret. Spec: 1 §2 Account."""
+    """Return ``UID-`` and a random UUID; the id is not a secret. Spec: 1 §2 Account."""
     return f"UID-{uuid4()}"
 
 
 def new_id() -> str:
-    """Return a random UUID as text."""
+    """Return a random UUID as a string."""
     return str(uuid4())
 
 
 def is_account_shaped(text: object) -> bool:
-    """Return whether ``text`` could be an account id; anything else counts as unknown."""
+    """Return whether ``text`` has the format of an account id; others count as unknown."""
     return isinstance(text, str) and ACCOUNT_SHAPE.match(text) is not None

@@ -1,4 +1,4 @@
-"""JSON: parsing an untrusted client's text, and writing compact bytes."""
+"""JSON: the parsing of an untrusted client's text, and the writing of compact bytes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ MAX_DEPTH = 200  # orjson reads 1,024 levels but writes 254, and a reply wraps a
 
 
 class BadJson(ValueError):
-    """Not the JSON text of an object or a list."""
+    """The text is not valid JSON of an object or a list."""
 
 
 def parse(text: bytes | str) -> Json:
-    """Parse the object or list in ``text``; empty text is ``{}``.
+    """Parse the JSON object or list in ``text``; empty text means ``{}``.
 
-    Raises ``BadJson`` for everything hostile: NaN, nesting that could not be written again, lone
-    surrogates, a bare scalar (which the original's parser refuses too). Spec: 1 §4 convention 3,
-    convention 4.
+    Raises ``BadJson`` for hostile input: NaN, nesting too deep to be written again, lone
+    surrogates, and a bare scalar (which the original's parser rejects too). Spec: 1 §4 convention
+    3, convention 4.
     """
     value = read(text)
     if len(text) > MAX_DEPTH and not _is_flat(value) and _may_be_deep(text) and _is_deep(value):
@@ -32,7 +32,7 @@ def parse(text: bytes | str) -> Json:
 
 
 def read(text: bytes | str) -> Json:
-    """Do the same at any depth: for text that is only passed on."""
+    """Parse JSON without a limit on its depth, for text that is only forwarded."""
     if not text.strip():
         return {}
     try:
@@ -45,7 +45,7 @@ def read(text: bytes | str) -> Json:
 
 
 def _is_flat(value: dict[str, Json] | list[Json]) -> bool:
-    """Return whether it is short and holds no object or list, like a save with text in it."""
+    """Return whether a value is short and contains no object or list, such as a save of text."""
     inner = value.values() if type(value) is dict else value
     return len(value) <= _SHORT and not any(
         type(value_inside) in (dict, list) for value_inside in inner
@@ -53,7 +53,7 @@ def _is_flat(value: dict[str, Json] | list[Json]) -> bool:
 
 
 def _may_be_deep(text: bytes | str) -> bool:
-    """Return whether it has many brackets; counting is much cheaper than a walk."""
+    """Return whether the text has many brackets; counting is much cheaper than a full walk."""
     if isinstance(text, str):
         return text.count("{") + text.count("[") > MAX_DEPTH
     return text.count(b"{") + text.count(b"[") > MAX_DEPTH
@@ -74,15 +74,15 @@ def _is_deep(value: dict[str, Json] | list[Json]) -> bool:
 
 
 def quoted(text: str) -> str:
-    """Return ``text`` as JSON, with its quotation marks."""
+    """Return ``text`` as a JSON string, with its quotation marks."""
     return orjson.dumps(text).decode()
 
 
 def dump(value: Json) -> bytes:
-    """Return compact JSON bytes; ``Fragment`` passes stored JSON text through untouched."""
+    """Return compact JSON bytes; a ``Fragment`` inserts stored JSON text unchanged."""
     return orjson.dumps(value)
 
 
 def dump_ascii(value: Json) -> str:
-    """Return compact JSON for a terminal: all but printable ASCII is escaped."""
+    """Return compact JSON for a terminal: all but printable ASCII characters are escaped."""
     return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")

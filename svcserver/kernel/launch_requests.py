@@ -1,4 +1,4 @@
-"""Validates requests to launch a game server, in the metagame and in the deploy server."""
+"""The validation of requests to launch a game server, for metagame and deploy server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOJO_HUNT = "ShatteredIsles_TrainingDojo"
 
 @frozen
 class LaunchRequest:
-    """A validated request. Blank ``game_args`` mean none; ``players`` are account ids."""
+    """A validated launch request. Blank ``game_args`` mean none; ``players`` are account ids."""
 
     game_mode: str
     game_args: str
@@ -35,17 +35,17 @@ class LaunchRequest:
 
     @property
     def names_a_map(self) -> bool:
-        """True if the arguments name the map, as only the tutorial's do."""
+        """True if the arguments name the map; only those of the tutorial do."""
         return self.game_mode == ISLAND and bool(self.game_args.strip())
 
     @property
     def map_path(self) -> str:
-        """The map that the arguments name: their part before the first ``?``."""
+        """The map that the arguments name: the part before the first ``?``."""
         return self.game_args.partition("?")[0]
 
     @property
     def behemoth(self) -> str:
-        """The value of the arguments' third part; may be empty."""
+        """The value of the third part of the arguments; may be empty."""
         return self.game_args.split("?")[2].partition("=")[2]
 
 
@@ -72,7 +72,7 @@ def is_player(text: str) -> bool:
 
 
 def is_match(text: str) -> bool:
-    """Return whether ``text`` has the shape of a match's id."""
+    """Return whether ``text`` has the format of a match id."""
     return MATCH_ID.match(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Settings that name a service on this machine by its URL."""
+"""The readers for settings that give the URL of a service on this machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from svcserver.kernel.settings import comma_list
 
 @frozen
 class Address:
-    """Host and port of a service on this machine."""
+    """The host and port of a service on this machine."""
 
     host: str
     port: int
 
     def url(self) -> str:
-        """Return ``http://HOST:PORT``; an IPv6 address gets its brackets."""
+        """Return ``http://HOST:PORT``, with brackets around an IPv6 address."""
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self}"
 
     def __str__(self) -> str:
@@ -26,7 +26,7 @@ class Address:
 
 
 def local_url(text: str) -> Address:
-    """Read ``http://`` with a loopback address or localhost, a port, and no path."""
+    """Read an ``http://`` URL with a loopback address or localhost, a port, and no path."""
     wrong = ValueError("must be http:// with a loopback address and a port, and no path")
     try:
         parts = urlsplit(text.strip())
@@ -48,5 +48,5 @@ def local_url(text: str) -> Address:
 
 
 def local_urls(text: str) -> tuple[Address, ...]:
-    """Read a comma list of such URLs."""
+    """Read a comma-separated list of ``http://`` URLs of this machine."""
     return tuple(local_url(part) for part in comma_list(text))

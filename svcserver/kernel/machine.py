@@ -1,11 +1,11 @@
-"""Tickets of the machine, which identify ``svcctl`` and ``svc-stack`` to the metagame.
+"""Tickets of the machine, which authenticate ``svcctl`` and ``svc-stack`` to the metagame.
 
 The owner's second factor is for people; a program of the host has none. A program that can read
-the host's signing key can already act as any player and write the database, so a ticket is an HMAC
-with a key derived from that one. It opens one method and target for two minutes, and only from the
-machine itself (the gate checks that). Tickets are not stored:
+the host's signing key can already act as any player and write the database. A ticket is therefore
+an HMAC with a key derived from the signing key. It permits one method and target for two minutes,
+and only from the machine itself (the gate checks that). Tickets are not stored:
 
-    1790000000:svcctl%3Aada:3f2c...    epoch seconds, who acts, HMAC-SHA256 of both and the request
+    1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of both and the request
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PURPOSE = b"svc machine ticket 1"
 def machine_headers(
     secret: str, actor: str, method: str, target: str, now: float
 ) -> dict[str, str]:
-    """Return the header that opens ``METHOD TARGET`` for ``actor``; none without a signing key."""
+    """Return the header that permits ``METHOD TARGET`` to ``actor``; none without a signing key."""
     if not secret.strip():
         return {}
     claim = f"{int(now)}:{quote(actor, safe='')}"
@@ -33,7 +33,7 @@ def machine_headers(
 
 
 def actor_of(secret: str, ticket: str, method: str, target: bytes, now: float) -> str | None:
-    """Return the ticket's actor; None where it is not valid for this request, now."""
+    """Return the ticket's actor, or None if the ticket is not valid now for this request."""
     claim, _, mark = ticket.rpartition(":")
     at, _, actor = claim.partition(":")
     if not secret.strip() or len(ticket) > LONGEST or not (at.isascii() and at.isdigit()):

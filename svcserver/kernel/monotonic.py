@@ -1,7 +1,7 @@
 """Clocks that never jump: epoch seconds for stored times, and the reactor's timers.
 
-When the machine's clock is set, or NTP corrects it, invites, queues and limits must neither all
-expire at once nor stop for an hour.
+After a clock change or an NTP correction, invites, queues and limits must not all expire together
+or stop for an hour.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ SLEW = 0.1  # of the time that passes: an hour's jump is corrected over ten hour
 
 @define
 class MonotonicClock:
-    """Epoch seconds that only increase; a change of the machine's clock is followed slowly.
+    """Epoch seconds that only increase; the clock follows a change of the machine's time slowly.
 
-    Thread-safe: transactions take the time in the thread they run in.
+    The clock is thread-safe, because transactions read it in the thread that they run in.
     """
 
     wall: Callable[[], float] = field(factory=lambda: system().epoch)
@@ -34,7 +34,7 @@ class MonotonicClock:
         self._time, self._at = self.wall(), self.monotonic()
 
     def read(self) -> float:
-        """Return epoch seconds, never fewer than at the previous call."""
+        """Return epoch seconds, never less than at the previous call."""
         with self._lock:
             at = self.monotonic()
             passed = at - self._at
@@ -50,10 +50,10 @@ class MonotonicClock:
 
 
 def monotonic_reactor() -> Any:
-    """Return the reactor, with timers that setting the machine's clock does not move.
+    """Return the reactor, with timers that a change of the machine's clock does not affect.
 
     Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer
-    for an hour. So here the reactor's ``seconds()`` are not epoch seconds. Call it before
+    for an hour. Here, the reactor's ``seconds()`` are therefore not epoch seconds. Call it before
     the first timer is set; importing the reactor installs it.
     """
     from twisted.internet import reactor

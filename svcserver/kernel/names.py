@@ -1,4 +1,4 @@
-"""Ids that a game server or client chooses: of tracks, objectives, entitlements, bounties."""
+"""Ids that a game server or client chooses, for tracks, objectives, entitlements, bounties."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ MAX_NAME = 128  # characters
 
 
 def is_name(text: object) -> TypeGuard[str]:
-    """Return whether ``text`` is a printable text of 1 to ``MAX_NAME`` characters."""
+    """Return whether ``text`` is printable and has 1 to ``MAX_NAME`` characters."""
     return isinstance(text, str) and 0 < len(text) <= MAX_NAME and text.isprintable()

@@ -1,4 +1,4 @@
-"""The key of an address in limits: an IPv6 address counts as its network."""
+"""The key under which limits count an address; an IPv6 address counts as its /64 network."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import lru_cache
 
 @lru_cache(maxsize=8192)
 def network_of(address: str, bits: int = 64) -> str:
-    """Return ``2001:db8::/64`` for an IPv6 address, an IPv4 address (also mapped) as it is.
+    """Return ``2001:db8::/64`` for an IPv6 address; return an IPv4 address unchanged.
 
-    Text that is no address is returned unchanged.
+    An IPv4-mapped IPv6 address counts as IPv4. Text that is not an address is returned unchanged.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])

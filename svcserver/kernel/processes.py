@@ -1,4 +1,4 @@
-"""The start time of a process, by which a later one with the same id differs."""
+"""The start time of a process, which distinguishes it from a later process with the same pid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def started_at(pid: int, processes: Path = PROCESSES) -> int | None:
 
 
 def boot_id(processes: Path = PROCESSES) -> str:
-    """Return the id of this start of the machine; empty where there is none."""
+    """Return the id of the machine's current boot, or "" if the system has none."""
     try:
         return (processes / "sys/kernel/random/boot_id").read_text("ascii").strip()
     except (OSError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
-"""Rate limits per key: token buckets, with a bound on their memory.
+"""Rate limits per key: token buckets with limited memory.
 
-They take ``now`` (seconds, any origin) and need no timer.
+The buckets take ``now`` (seconds, any origin) and need no timer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Rate:
 
     @classmethod
     def read(cls, text: str) -> Rate:
-        """Read ``<burst>,<per minute>`` of a setting; raises ValueError."""
+        """Parse a setting of the form ``<burst>,<per minute>``; raises ValueError."""
         try:
             burst, per_minute = (float(part) for part in text.split(","))
         except ValueError:
@@ -33,9 +33,9 @@ class Rate:
 
 @define
 class TokenBuckets:
-    """A token bucket per key.
+    """A token bucket for each key.
 
-    Beyond ``max_keys`` the longest unused keys are dropped.
+    If there are more than ``max_keys`` keys, the least recently used ones are dropped.
     """
 
     rate: Rate
@@ -47,7 +47,7 @@ class TokenBuckets:
         return BoundedCache(self.max_keys)
 
     def take(self, key: str, now: float, amount: float = 1) -> float:
-        """Take ``amount`` tokens: return 0.0, or the seconds until there are enough.
+        """Take ``amount`` tokens: return 0.0, or the seconds until enough tokens are available.
 
         An amount above ``burst`` needs a full bucket.
         """
@@ -68,7 +68,7 @@ class TokenBuckets:
         return wait
 
     def owe(self, key: str, now: float, amount: float) -> None:
-        """Take ``amount`` tokens that another process gave out, at most ``burst`` below none."""
+        """Subtract ``amount`` tokens that another process gave out, down to -``burst``."""
         burst = self.rate.burst
         bucket = self._bucket(key, now)
         tokens, since = bucket

@@ -1,4 +1,4 @@
-"""Compiles a shape (``kernel.shapes``) into a function that validates JSON and builds it."""
+"""The compiler from a shape (``kernel.shapes``) to a function that validates JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMES = {str: "a text", int: "a whole number", bool: "true or false"}
 
 
 def reader(shape: Any) -> Callable[[Json], Any]:
-    """Return a function from parsed JSON to an instance of ``shape``; it raises Malformed."""
+    """Return a function that turns parsed JSON into a ``shape`` instance; it raises Malformed."""
     hook = _hook(shape)
     if getattr(hook, "__defaults__", None):  # one of our hooks, which need no type
         return cast(Callable[[Json], Any], hook)
@@ -131,7 +131,7 @@ def _chosen(kind: Any) -> Read:
 
 
 def _either(kind: Any) -> Read:
-    """Read the first alternative that fits; null only where it is one of them."""
+    """Return a reader of the first alternative that fits; null must be an alternative itself."""
     inner = [_hook(option) for option in get_args(kind) if option is not NoneType]
     takes_null = len(inner) < len(get_args(kind))
     only = inner[0] if len(inner) == 1 else None
@@ -161,10 +161,10 @@ def _late(kind: Any) -> Read:
 
 
 def _object(shape: type[Any]) -> Read:
-    """Read each member in the order of the class, straight into its constructor.
+    """Return a reader that passes the members, in the order of the class, to the constructor.
 
-    One expression for each class, compiled as attrs compiles constructors: in a loop over
-    the members an inventory transaction takes half as long again.
+    The reader is one compiled expression for each class, as in attrs: with a loop over the members
+    an inventory transaction takes half as long again.
     """
     by_name = members(shape)
     attributes = [
@@ -202,7 +202,7 @@ def _object(shape: type[Any]) -> Read:
 
 
 def _plain_of_optional(kind: Any) -> Read | None:
-    """Return the reader of the only alternative beside null, or None."""
+    """Return the reader of the only alternative besides null, or None."""
     alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
     plain = [option for option in alternatives if option is not NoneType]
     if len(plain) != 1 or len(alternatives) != 2 or get_origin(plain[0]) is Late:
@@ -241,9 +241,9 @@ def _worded(
     by_name: Mapping[str, Attribute[Any]],
     attributes: list[tuple[str, Read, Any]],
 ) -> Malformed:
-    """Return the refusal of the first member that does not fit.
+    """Return the refusal for the first member that does not fit.
 
-    It searches again, so that the compiled constructor need not keep track of members.
+    The members are read again, so that the compiled constructor need not keep track of them.
     """
     for key, read_one, default in attributes:
         sent = value.get(key, MISSING)

@@ -1,6 +1,7 @@
-"""The last lines of all services of a host, in a file of its folder with a bound.
+"""The last log lines of all services of a host, in a size-limited file in the host's folder.
 
-``svc-stack`` writes it and the dashboard reads it: each service knows only its own lines.
+``svc-stack`` writes the file and the dashboard reads it, because each service knows only its own
+lines.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PIECE = 256 * 1024  # bytes read at once
 
 @define
 class Bounded:
-    """A file of lines with a bound; the lines before stay in ``NAME.1``, up to as much.
+    """A size-limited file of lines; the previous file stays as ``NAME.1``.
 
     Lines that cannot be written are dropped.
     """
@@ -32,7 +33,7 @@ class Bounded:
     _size: int | None = field(default=None, init=False)
 
     def keep(self, text: str) -> None:
-        """Append whole lines; start a new file where this one is full. Never raises."""
+        """Append whole lines; start a new file if the current one is full. Never raises."""
         try:
             if self._size is None:
                 self._size = self.file.stat().st_size if self.file.exists() else 0
@@ -50,7 +51,7 @@ class Bounded:
 
 @define
 class Recent:
-    """Passes lines on to ``out``, which has ``write`` and ``flush``, and keeps the last."""
+    """An output that passes lines to ``out`` (``write``, ``flush``) and stores the last ones."""
 
     file: Bounded
     out: Any
@@ -65,7 +66,7 @@ class Recent:
 
 @define
 class Follower:
-    """Reads new lines of the file, also of a new one in its place."""
+    """A reader of the file's new lines, which also notices when a new file replaces the old."""
 
     file: Path
     since: float = 0.0  # a file last written earlier (epoch seconds) has no running stack
@@ -74,7 +75,7 @@ class Follower:
     _rest: bytes = field(default=b"", init=False)
 
     def new(self) -> list[str] | None:
-        """Return the lines since the last call, without secrets; None where no stack writes one."""
+        """Return the lines since the last call, without secrets; None if no stack runs."""
         try:
             with self.file.open("rb") as file:
                 about = os.fstat(file.fileno())

@@ -1,9 +1,9 @@
-"""Redaction: removes secrets from an untrusted client's text, before it is logged.
+"""Redaction: removes secrets from an untrusted client's text before the text is logged.
 
-Text is cut before it is searched, and every pattern takes time in proportion to what is left:
-it takes a run of characters whole (a possessive quantifier), and looks for one only where it
-begins (the lookbehind). ``tests/contract/test_patterns.py`` measures that. No group is
-repeated possessively: Python before 3.11.5, such as that of Debian 12, matches such groups wrongly.
+Text is truncated before it is searched, and every pattern takes time linear in the rest: it
+matches a whole run of characters (a possessive quantifier), and only at the start of the run (the
+lookbehind). ``tests/contract/test_patterns.py`` measures that. No group is repeated possessively,
+because Python before 3.11.5, as in Debian 12, matches such groups wrongly.
 Spec: 2 §5 Gateway, "Log".
 """
 
@@ -40,9 +40,9 @@ _RUNNING = string.ascii_letters + string.digits + "_=~+.%-"
 
 
 def redact(text: str) -> str:
-    """Return ``text`` without the parts that have the shape of a secret of ours.
+    """Return ``text`` without the parts that look like one of our secrets.
 
-    Those are player tokens, account keys, game-server keys, hashes and invite codes.
+    The secrets are player tokens, account keys, game-server keys, hashes and invite codes.
     """
     if "eyJ" in text:
         text = _CHAIN.sub(_without_tokens, text)
@@ -56,9 +56,9 @@ def redact(text: str) -> str:
 
 
 def printable(text: str, longest: int = LONGEST) -> str:
-    """Return a client's text for a log line: printable, cut, and without secrets of ours.
+    """Return a client's text for a log line: printable, truncated, and without our secrets.
 
-    Unlike ``redact_bytes`` it keeps long runs of letters and digits, as rooms and maps have.
+    Unlike ``redact_bytes`` it keeps long runs of letters and digits, such as room and map names.
     """
     return "".join(char if char.isprintable() else "?" for char in redact(text[:_SCAN])[:longest])
 
@@ -66,7 +66,7 @@ def printable(text: str, longest: int = LONGEST) -> str:
 def redact_bytes(raw: bytes) -> str:
     """Return a request's target or user agent for a log line: printable ASCII, without secrets.
 
-    Clients may put anything there, so everything that could be a secret counts as one.
+    Clients may send anything there, so everything that could be a secret is removed.
     """
     if len(raw) > _SHORT:
         return _shown(raw)
@@ -103,9 +103,9 @@ def _wary(text: str) -> str:
 
 
 def _without_path_secret(path: str) -> str:
-    """Remove the part after a path that ends with a secret.
+    """Remove the secret from a path that has one, such as an invite code.
 
-    An owner may choose invite codes, so they have no shape of their own.
+    Invite codes have no fixed format, because an owner may choose them.
     """
     plain = unquote(path, encoding="latin-1") if "%" in path else path
     match = _SECRET_PATH.search(plain)
@@ -129,7 +129,7 @@ def _is_sensitive(name: str) -> bool:
 
 
 def _without_tokens(match: re.Match[str]) -> str:
-    """Replace JWTs in a chain of parts joined by dots: from ``eyJ`` on, two or three parts."""
+    """Replace each JWT in a dotted chain: two or three parts, beginning at ``eyJ``."""
     pieces = _DOTS.split(match[0])
     parts, at = [], 0
     while at < len(pieces):
@@ -146,7 +146,7 @@ def _without_tokens(match: re.Match[str]) -> str:
 
 
 def _unless_plain(match: re.Match[str]) -> str:
-    """Keep a long run that is an account id or has one kind of character only."""
+    """Keep a long run that is an account id or has only one kind of character."""
     text = match[0]
     if _ACCOUNT.fullmatch(text):
         return text

@@ -1,8 +1,8 @@
-"""The exceptions by which a rule refuses, one per HTTP status.
+"""The exceptions that a rule raises to refuse a request, one for each HTTP status.
 
 Only the front door (``web.front``) turns them into an answer. The row's ``refuse`` function decides
-the body (``metagame/replies.py`` has the shared ones; their shapes are in
-``metagame/refusal_wire.py``). ``web/refusals.py`` notes each function's shape for OpenAPI.
+the body (``metagame/replies.py`` has the shared functions; their shapes are in
+``metagame/refusal_wire.py``). ``web/refusals.py`` records each function's shape for OpenAPI.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 class Refusal(Exception):
     """A refusal that the specification documents.
 
-    ``message`` is for the caller, ``code`` the machine-readable word some replies carry,
-    ``retry_after_s`` whole seconds for the ``Retry-After`` header.
+    ``message`` is for the caller, ``code`` is the error code that some replies carry, and
+    ``retry_after_s`` is the whole seconds for the ``Retry-After`` header.
     """
 
     status = 400
@@ -28,11 +28,11 @@ class Refusal(Exception):
 
 
 class Malformed(Refusal):
-    """The request does not have the shape or the values it must have."""
+    """The request does not have the required shape or values."""
 
 
 class Unauthenticated(Refusal):
-    """No credential, or one that proves nothing."""
+    """The request has no credential, or an invalid one."""
 
     status = 401
 
@@ -50,34 +50,34 @@ class Missing(Refusal):
 
 
 class Conflict(Refusal):
-    """The current state does not allow it."""
+    """The current state does not allow the requested operation."""
 
     status = 409
 
 
 class Unanswered(Conflict):
-    """The other process has not answered: it may have carried the request out."""
+    """The other process has not answered; it may have executed the request."""
 
 
 class Gone(Refusal):
-    """It existed, and has expired."""
+    """The requested object existed, but has expired."""
 
     status = 410
 
 
 class TooLarge(Refusal):
-    """The body is larger than the route takes."""
+    """The body is larger than the route allows."""
 
     status = 413
 
 
 class TooMany(Refusal):
-    """A rate or a quota is used up."""
+    """A rate limit or a quota is exhausted."""
 
     status = 429
 
 
 class Unavailable(Refusal):
-    """A part we depend on cannot serve now; trying again later makes sense."""
+    """A component that the service depends on is unavailable; a later retry may succeed."""
 
     status = 503

@@ -1,4 +1,4 @@
-"""The capabilities of a Linux process: single rights of root."""
+"""The Linux capabilities of a process: single rights of root."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SET_DUMPABLE, _SET_KEEPCAPS, _AMBIENT, _RAISE = 4, 8, 47, 2  # of prctl
 
 
 def keep_over_change_of_user() -> None:
-    """Keep the rights when root becomes another user; raises OSError."""
+    """Keep the capabilities when root becomes another user; raises OSError."""
     if IS_LINUX:
         _prctl(_libc(), _SET_KEEPCAPS, 1)
 
 
 def reduce_rights(rights: Collection[int] = ()) -> None:
-    """Reduce the rights to these, as far as this process has them, for its children too.
+    """Reduce this process and its children to these capabilities, of those that it has.
 
     Raises OSError.
     """

@@ -1,4 +1,4 @@
-"""The roles of accounts. Each role may do everything that lower ones may."""
+"""The roles of accounts. Each role includes the rights of all lower roles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Role(IntEnum):
-    """Ordered, so that ``role >= Role.MODERATOR`` asks whether it is enough."""
+    """A role; roles are ordered, so that ``role >= Role.MODERATOR`` tests for sufficient rights."""
 
     PLAYER = 0
     HELPER = 1  # reads
@@ -15,7 +15,7 @@ class Role(IntEnum):
 
     @property
     def word(self) -> str:
-        """The role as it is stored and shown."""
+        """The role's name as it is stored and shown."""
         return self.name.lower()
 
 
@@ -23,7 +23,7 @@ STAFF = (Role.HELPER, Role.MODERATOR, Role.OWNER)
 
 
 def role_of(word: str | None, *, is_admin: bool) -> Role:
-    """Return an account's role from its two columns; an unknown word gives no rights."""
+    """Return an account's role from its two columns; an unknown role name gives no rights."""
     if is_admin:
         return Role.OWNER
     return next(

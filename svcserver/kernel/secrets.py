@@ -9,7 +9,7 @@ from svcserver.kernel import system
 
 
 class Secret:
-    """A text that ``repr`` and ``str`` hide; only ``reveal`` gives the value."""
+    """A string that ``repr`` and ``str`` hide; only ``reveal`` returns it."""
 
     __slots__ = ("_value",)
 
@@ -17,11 +17,11 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """Return the value, for the code that must send it or sign with it."""
+        """Return the string, for code that must send it or sign with it."""
         return self._value
 
     def matches(self, offered: str | bytes) -> bool:
-        """Compare with a caller's text in constant time."""
+        """Return whether a caller's string equals the secret, in constant time."""
         return constant_time_equal(self._value, offered)
 
     def __len__(self) -> int:
@@ -34,7 +34,7 @@ class Secret:
 
 
 def constant_time_equal(expected: str | bytes, offered: str | bytes) -> bool:
-    """Compare two texts in constant time."""
+    """Return whether two strings are equal, in constant time."""
     return hmac.compare_digest(_bytes(expected), _bytes(offered))
 
 
@@ -44,12 +44,12 @@ def fingerprint(text: str | bytes) -> str:
 
 
 def derived_key(secret: str, purpose: bytes) -> bytes:
-    """Return a key for one purpose, which reveals neither the secret nor other keys."""
+    """Return a key for one purpose, which reveals neither the secret nor other derived keys."""
     return hmac.digest(secret.strip().encode(), purpose, "sha256")
 
 
 def hex_token(characters: int) -> str:
-    """Return a random text of ``characters`` lowercase hex characters."""
+    """Return a random string of this many lowercase hex characters."""
     return system.token_hex(characters // 2)
 
 

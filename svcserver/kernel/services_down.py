@@ -1,4 +1,4 @@
-"""The services of a host that are down: the stack writes them, the overview reads them."""
+"""The list of a host's services that are down; the stack writes it, the overview reads it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ MOST = 100
 
 
 def write(folder: Path, down: Mapping[str, float], now: float) -> None:
-    """Replace the file: each service's name, and since when (epoch seconds); raises OSError."""
+    """Write the name of each service that is down, and since when in epoch seconds."""
     state = {"at": now, "down": dict(down)}
     replace_json(folder / STATE_FILE, folder / f"{STATE_FILE}.new", state)
 
 
 def read(folder: Path, now: float) -> dict[str, float]:
-    """Return the services that are down; empty without a recent file."""
+    """Return the services that are down; empty if there is no recent file."""
     try:
         content = json.parse((folder / STATE_FILE).read_bytes())
         if abs(now - float(content["at"])) > FRESH_S:

@@ -5,13 +5,13 @@
         port: int = env("PORT", whole(1, 65535))
         chat: bool = env("CHAT", off_unless_1, default=False, bad=Bad.WARN)
 
-``load`` builds it from the environment. What a bad value does is part of the line:
-``Bad.FAIL`` raises ``BadSetting`` (one line: the variable, the fault, the cure, never
-the value, which may be a secret), ``Bad.WARN`` returns the same words as a warning
-and uses the default.
+``load`` builds it from the environment. Each line also defines the effect of a bad value.
+``Bad.FAIL`` raises ``BadSetting``, whose one-line message gives the variable, the fault and the
+remedy, but never the value, which may be a secret. ``Bad.WARN`` returns the same message as a
+warning and uses the default.
 
-The readers below return the value or raise ``ValueError`` with the cure in words,
-as in ``must be a whole number from 1 to 65535``.
+The readers below return the value or raise ``ValueError`` with the remedy,
+such as ``must be a whole number from 1 to 65535``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Reader = Callable[[str], Any]
 
 
 class BadSetting(Exception):
-    """A variable keeps the component from starting; ``str()`` is the one line to print."""
+    """A bad variable prevents the component from starting; ``str()`` is the one line to print."""
 
 
 class Bad(Enum):
-    """The effect of a bad value (the last column of docs/owners/configuration.md)."""
+    """The effect of a bad value (the last column in docs/owners/configuration.md)."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -50,7 +50,7 @@ def env(
     bad: Bad = Bad.FAIL,
     empty_is_a_value: bool = False,
 ) -> Any:
-    """Return a field of a settings class, read from the variable ``name``.
+    """Return a field of a settings class that is read from the variable ``name``.
 
     Without ``default`` the variable is required. An empty or blank value counts as
     unset unless ``empty_is_a_value``.
@@ -63,7 +63,7 @@ def env(
 
 
 def load(shape: type[S], environ: Mapping[str, str]) -> tuple[S, list[str]]:
-    """Return ``shape`` filled from ``environ``, and the warnings to log once logging is up."""
+    """Return ``shape`` filled from ``environ``, and the warnings to log once logging works."""
     values: dict[str, Any] = {}
     warnings: list[str] = []
     for attribute in fields(shape):  # type: ignore[arg-type]  # attrs types the class, not its instances
@@ -84,12 +84,12 @@ def load(shape: type[S], environ: Mapping[str, str]) -> tuple[S, list[str]]:
 
 
 def variables(shape: type[Any]) -> Sequence[str]:
-    """Return the names ``shape`` reads, in order; for documentation and ``svcctl doctor``."""
+    """Return, in order, the names of the environment variables that ``shape`` reads."""
     return [attribute.metadata["name"] for attribute in fields(shape)]
 
 
 def with_env_file(path: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` with the file's additions; a variable already set is never replaced."""
+    """Return ``environ`` with the variables of a file; existing variables are never replaced."""
     if path is None:
         return dict(environ)
     try:
@@ -101,7 +101,7 @@ def with_env_file(path: str | None, environ: Mapping[str, str]) -> dict[str, str
 
 
 def parse_env_file(text: str) -> dict[str, str]:
-    """Parse ``KEY=value`` lines, ``#`` comments; one pair of quotes around a value is dropped."""
+    """Parse ``KEY=value`` lines and ``#`` comments; drop one pair of quotes around a value."""
     values: dict[str, str] = {}
     for line in text.splitlines():
         key, equals, value = line.partition("=")
@@ -118,7 +118,7 @@ def parse_env_file(text: str) -> dict[str, str]:
 
 
 def folder(text: str) -> Path:
-    """Read the name of a folder; ValueError unless it exists at the start."""
+    """Read the name of a folder; raises ValueError if the folder does not exist."""
     path = Path(text.strip())
     if not path.is_dir():
         raise ValueError("must name a folder that exists")
@@ -126,7 +126,7 @@ def folder(text: str) -> Path:
 
 
 def whole(low: int, high: int | None = None) -> Reader:
-    """Return a reader of whole numbers within bounds."""
+    """Return a reader of whole numbers within these bounds."""
 
     def read(text: str) -> int:
         words = f"from {low} to {high}" if high is not None else f"of at least {low}"
@@ -139,7 +139,7 @@ def whole(low: int, high: int | None = None) -> Reader:
 
 
 def number(low: float, high: float | None = None, *, above: bool = False) -> Reader:
-    """Return a reader of decimal numbers of at least ``low`` (more with ``above``)."""
+    """Return a reader of decimal numbers of at least ``low``, or above ``low`` with ``above``."""
 
     def read(text: str) -> float:
         words = f"{'above' if above else 'of at least'} {low:g}"
@@ -181,7 +181,7 @@ def zero_or_one(words: str = "must be 0 or 1") -> Reader:
 
 
 def one_of(*words: str, any_case: bool = False) -> Reader:
-    """Return a reader of one of the given words."""
+    """Return a reader that accepts only these words."""
 
     def read(text: str) -> str:
         value = text.strip().lower() if any_case else text.strip()
@@ -205,12 +205,12 @@ def ip_address(text: str) -> str:
 
 
 def comma_list(text: str) -> tuple[str, ...]:
-    """Read a list with commas: entries trimmed, empty ones left out."""
+    """Read a comma-separated list; entries are trimmed, and empty ones are dropped."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def ip_list(text: str) -> tuple[str, ...]:
-    """Read the IP addresses of a comma list, in the form of sockets; other entries are ignored."""
+    """Read the IP addresses of a comma list, in socket notation; other entries are ignored."""
     addresses = []
     for part in comma_list(text):
         try:
@@ -222,19 +222,19 @@ def ip_list(text: str) -> tuple[str, ...]:
 
 
 def secret(text: str) -> Secret:
-    """Read any text, hidden from every repr."""
+    """Read any string as a Secret, which every repr hides."""
     return Secret(text)
 
 
 def strong_secret(text: str) -> Secret:
-    """Read 32 to 256 printable ASCII characters without blanks."""
+    """Read a secret of 32 to 256 printable ASCII characters without spaces."""
     if not 32 <= len(text) <= 256 or not all("!" <= char <= "~" for char in text):
         raise ValueError("must be 32 to 256 printable characters without spaces")
     return Secret(text)
 
 
 def printable(longest: int) -> Reader:
-    """Return a reader of printable ASCII, trimmed, at most ``longest`` characters."""
+    """Return a reader of trimmed printable ASCII of at most ``longest`` characters."""
 
     def read(text: str) -> str:
         value = text.strip()

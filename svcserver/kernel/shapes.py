@@ -3,15 +3,15 @@
     @spelled(camel_case)
     @frozen
     class ItemWish:
-        character_id: str                        # "characterId": a text, or 400
+        character_id: str                        # "characterId": a string, or 400
         quantity: WholeNumber                    # 2, and 2.0 as 2
-        note: Lenient[str] = ""                  # what is no text counts as missing
-        items: Skipping[StackWish] = ()          # entries that do not fit are left out
-        data: Late[str]                          # read when the handler asks for it
+        note: Lenient[str] = ""                  # anything but a string counts as missing
+        items: Skipping[StackWish] = ()          # invalid entries are left out
+        data: Late[str]                          # checked only when the handler calls ``read``
 
-``kernel.readers`` compiles such a class into a function; the OpenAPI document is drawn from
+``kernel.readers`` compiles such a class into a function; the OpenAPI document is generated from
 the same class (``web.openapi``). A type here is strict unless its name says otherwise: ``1`` is
-no text, ``true`` is no number, null is only ``None`` where the type says so.
+not a string, ``true`` is not a number, and null is accepted only if the type includes ``None``.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ class Unfit(Malformed):
 
 
 def camel_case(name: str) -> str:
-    """Return an attribute's wire key: ``characterId`` of ``character_id``."""
+    """Return an attribute's JSON key: ``characterId`` for ``character_id``."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
 
 
 def pascal_case(name: str) -> str:
-    """Return an attribute's wire key: ``CharacterId`` of ``character_id``."""
+    """Return an attribute's JSON key: ``CharacterId`` for ``character_id``."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that sets the spelling of its members on the wire."""
+    """Return a class decorator that sets the spelling of the members' JSON keys."""
 
     def mark(shape: type[T]) -> type[T]:
         setattr(shape, KEYS, staticmethod(how))
@@ -81,19 +81,19 @@ def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
 
 
 def sent_as(key: str = "", *, message: str = "", code: str = "") -> dict[str, str]:
-    """Return a field's metadata: its own wire key, or the wording of its refusal."""
+    """Return a field's metadata: its own JSON key, or the message and code of its refusal."""
     values = {KEY: key, MESSAGE: message, CODE: code}
     return {name: value for name, value in values.items() if value}
 
 
 def key_of(shape: type[Any], attribute: Attribute[Any]) -> str:
-    """Return the name of a member on the wire."""
+    """Return the JSON key of a member."""
     how: Callable[[str], str] = getattr(shape, KEYS, str)
     return attribute.metadata.get(KEY) or how(attribute.name)
 
 
 def members(shape: type[Any]) -> Mapping[str, Attribute[Any]]:
-    """Map the wire keys of a shape to its members."""
+    """Map the JSON keys of a shape to its members."""
     return {
         key_of(shape, attribute): attribute
         for attribute in _resolved(shape)
@@ -108,9 +108,10 @@ def _resolved(shape: type[Any]) -> tuple[Attribute[Any], ...]:
 
 
 def further_members(why: str) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator: objects of this shape may hold more members, and ``why``.
+    """Return a class decorator: objects of this shape may have extra members; ``why`` says why.
 
-    Tests compare every other reply with its shape as a closed one (``tests/support/closed.py``).
+    Tests require every other reply to have exactly the members of its shape
+    (``tests/support/closed.py``).
     """
 
     def mark(shape: type[T]) -> type[T]:
@@ -127,16 +128,16 @@ class Mark:
     """An argument of ``Annotated`` that changes how a value is read and documented."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """Return the reader of a ``kind`` with this mark; ``read`` is the one without it."""
+        """Return the reader of ``kind`` with this mark; ``read`` is the reader without the mark."""
         return read
 
     def schema(self, plain: Schema) -> Schema:
-        """Return the JSON schema with this mark; ``plain`` is the one without it."""
+        """Return the JSON schema with this mark; ``plain`` is the schema without the mark."""
         return plain
 
 
 class Documented(Mark):
-    """Documents a value with ``more``: a rule whose refusal is worded elsewhere."""
+    """A mark that adds ``more`` to the schema, for a rule that is checked elsewhere."""
 
     def __init__(self, more: Schema) -> None:
         self.more = more
@@ -146,7 +147,7 @@ class Documented(Mark):
 
 
 class Shown(Mark):
-    """Documents a value as ``documented``, which client generators understand."""
+    """A mark that documents a value as ``documented``, which client generators understand."""
 
     def __init__(self, documented: Schema) -> None:
         self.documented = documented
@@ -156,7 +157,7 @@ class Shown(Mark):
 
 
 class As(Mark):
-    """Read by ``read``, which raises Unfit; documented as ``documented``."""
+    """A mark with its own reader ``read``, which raises Unfit, and its own schema."""
 
     def __init__(self, read: Read, documented: Schema) -> None:
         self.read, self.documented = read, documented
@@ -169,7 +170,7 @@ class As(Mark):
 
 
 def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> As:
-    """Return the type of a whole number, also ``2.0``; with ``digits`` also as a text of them."""
+    """Return a type for whole numbers, also ``2.0``; ``digits`` allows strings of digits too."""
     wanted = f"a whole number from {low} to {high}"
     if high == MAX_WHOLE:
         wanted = "a whole number" if low == -MAX_WHOLE else f"a whole number of at least {low}"
@@ -195,7 +196,7 @@ def _as_whole(value: Json, digits: int) -> int | None:
 
 
 def text_where(fits: Callable[[str], bool], wanted: str) -> As:
-    """Return the type of a text that passes ``fits``; ``wanted`` describes a good one."""
+    """Return a type for strings that pass ``fits``; ``wanted`` describes a valid string."""
 
     def read(value: Json, _: Any) -> str:
         if type(value) is str and fits(value):
@@ -206,7 +207,7 @@ def text_where(fits: Callable[[str], bool], wanted: str) -> As:
 
 
 def text(shortest: int, longest: int | None = None) -> As:
-    """Return the type of a text of so many characters, without NUL (as PostgreSQL requires)."""
+    """Return a type for strings of limited length without NUL, which PostgreSQL rejects."""
     wanted = f"a text of {shortest} to {longest} characters"
     if longest is None:
         longest, wanted = sys.maxsize, f"a text of at least {shortest} characters"
@@ -220,7 +221,7 @@ def text(shortest: int, longest: int | None = None) -> As:
 
 
 def plain_text(shortest: int, longest: int) -> As:
-    """Return the type of a text that people read: in one line, without control characters."""
+    """Return a type for strings that people read: one line without control characters."""
     return text_where(
         lambda value: shortest <= len(value) <= longest and is_plain(value),
         f"a text of {shortest} to {longest} characters without {NOT_PLAIN}",
@@ -251,14 +252,14 @@ TextWithNul = Annotated[str, As(_any_text, {"type": "string"})]
 
 
 class LenientMark(Mark):
-    """Reads a value marked ``Lenient``."""
+    """The mark of a ``Lenient`` value."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         return self.otherwise(read, None)
 
     @staticmethod
     def otherwise(read: Read, default: Any) -> Read:
-        """Return ``read`` with ``default`` in place of a value that does not fit."""
+        """Return a reader like ``read`` that replaces an unfit value with ``default``."""
         if read is _any_text:
             return _text_or(default)
 
@@ -272,7 +273,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """Replaces values that do not fit with ``value``, which the rules refuse in their own words."""
+    """A mark that replaces an unfit value with ``value``, which a rule then refuses."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -282,7 +283,7 @@ class Or(Mark):
 
 
 class SkippingMark(Mark):
-    """Reads a value marked ``Skipping``."""
+    """The mark of a ``Skipping`` list."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         read_entry = hook(get_args(kind)[0])
@@ -302,7 +303,7 @@ class SkippingMark(Mark):
 
 
 class First(Mark):
-    """Keeps only the first ``count`` entries of a list."""
+    """A mark that keeps only the first ``count`` entries of a list."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -312,7 +313,7 @@ class First(Mark):
 
 
 class AtMost(Mark):
-    """A list of more than ``count`` entries does not fit."""
+    """A mark that rejects a list of more than ``count`` entries."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -330,7 +331,7 @@ class AtMost(Mark):
 
 
 class OrEmptyMark(Mark):
-    """Reads a value marked ``OrEmpty``."""
+    """The mark of an ``OrEmpty`` value."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         def read_object(value: Json, kind: Any = None) -> Any:
@@ -340,11 +341,11 @@ class OrEmptyMark(Mark):
 
 
 class ItselfMark(Mark):
-    """Marks the member that holds the object itself."""
+    """The mark of the member that contains the object itself."""
 
 
 class Opaque(Mark):
-    """A part of a shape that may be anything, and ``why``."""
+    """A mark for a part of a shape that may be any JSON; ``why`` gives the reason."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -372,7 +373,7 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 
 @define  # not frozen: one is made for every request of its routes
 class Late(Generic[T]):
-    """A body or member that is checked only in ``read``, for routes where a rule comes first."""
+    """A body or member that only ``read`` checks, for routes where another rule comes first."""
 
     sent: Json = field(repr=False)
     reads: Read = field(repr=False)

@@ -1,6 +1,7 @@
 """Signals: a feature notifies others of a change without importing them (observer pattern).
 
-The feature that causes a change sends it; ``metagame/composition.py`` connects who must know:
+The feature that causes a change sends the signal; ``metagame/composition.py`` connects the
+listeners:
 
     blocked: Signal[Blocked] = Signal()
     blocked.connect(parties.on_blocked)  # in composition.py
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 @define
 class Signal(Generic[T]):
-    """Calls every listener synchronously, in the order of connection."""
+    """A signal that calls every listener synchronously, in the order of connection."""
 
     listeners: list[Callable[[T], None]] = field(factory=list, init=False)
 
@@ -29,14 +30,14 @@ class Signal(Generic[T]):
         self.listeners.append(listener)
 
     def send(self, news: T) -> None:
-        """Call every listener. One that raises is a defect, and ends the call."""
+        """Call every listener. A listener that raises is a defect, and ends the call."""
         for listener in self.listeners:
             listener(news)
 
 
 @frozen
 class Heard:
-    """A player's client gave a sign of life (heartbeat or poll)."""
+    """A player's client has sent a heartbeat or a poll."""
 
     account_id: AccountId
     map: str = ""
@@ -45,7 +46,7 @@ class Heard:
 
 @frozen
 class Blocked:
-    """``by`` blocked ``whom``; friendship and invites between the two end."""
+    """Account ``by`` blocked ``whom``; their friendship and their invites to each other end."""
 
     by: AccountId
     whom: AccountId
@@ -61,7 +62,7 @@ class Unfriended:
 
 @frozen
 class FriendAccepted:
-    """A friend request sent by ``asked`` was accepted by ``accepted_by``.
+    """Account ``accepted_by`` accepted a friend request that ``asked`` had sent.
 
     ``created`` is the ISO time of the friendship.
     """
@@ -73,7 +74,7 @@ class FriendAccepted:
 
 @frozen
 class PartyChanged:
-    """These accounts are no longer in that party."""
+    """These accounts have left the party."""
 
     party_id: str
     left: tuple[AccountId, ...]
@@ -81,9 +82,9 @@ class PartyChanged:
 
 @frozen
 class GuildChanged:
-    """These accounts are no longer in that guild. May be sent again.
+    """These accounts have left the guild. The signal may be sent more than once.
 
-    Without an id they are in no guild; without accounts the guild was deleted.
+    Without a guild id, the accounts are in no guild. Without accounts, the guild was deleted.
     """
 
     guild_id: str
@@ -100,10 +101,10 @@ class Renamed:
 
 @frozen
 class SessionsEnded:
-    """Every token of the account from before ``not_before`` (epoch seconds) is refused.
+    """All tokens of the account from before ``not_before`` (epoch seconds) are now refused.
 
-    Sent before any later token exists, so every session at that moment used an old one: chat
-    sessions and game places of the account end. May be sent again.
+    The signal is sent before any later token exists. Every current session therefore used an old
+    token, and the account's chat sessions and game places end. It may be sent more than once.
     """
 
     account_id: AccountId
@@ -112,7 +113,7 @@ class SessionsEnded:
 
 @frozen
 class SentToHunt:
-    """A player got the address of a hunt's server, for the first time of that hunt."""
+    """A player got the address of a hunt's server, for the first time in that hunt."""
 
     account_id: AccountId
     hunt_id: str
@@ -120,10 +121,10 @@ class SentToHunt:
 
 @frozen
 class Announced:
-    """Every chat room is to show this line of the server's.
+    """The server's line ``text`` must be shown in every chat room.
 
-    ``made_at`` (epoch milliseconds) identifies the announcement, and later lines of it have a
-    smaller ``mark``: with these several processes send each line once.
+    ``made_at`` (epoch milliseconds) identifies the announcement. Its later lines have a smaller
+    ``mark``. With both, several processes send each line only once.
     """
 
     text: str

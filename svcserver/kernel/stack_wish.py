@@ -1,6 +1,6 @@
-"""The metagame's requests to the stack that runs it: a file in the folder of both.
+"""The metagame's requests to the stack that runs it, in a file in the folder that both use.
 
-The stack checks for it every other second, and deletes it before it acts.
+The stack checks for the file every two seconds, and deletes it before acting on it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WISHES = ("stop", "restart")
 
 
 def has_stack(folder: Path, since: float) -> bool:
-    """Return whether a stack has written its services' lines in ``folder`` after ``since``."""
+    """Return whether a stack has written its services' log lines in ``folder`` since ``since``."""
     try:
         return (folder / RECENT).stat().st_mtime >= since
     except OSError:
@@ -27,12 +27,12 @@ def has_stack(folder: Path, since: float) -> bool:
 
 
 def wish(folder: Path, what: str, now: float) -> None:
-    """Ask for one of ``WISHES``; raises OSError."""
+    """Send the stack one of the requests in ``WISHES``; raises OSError."""
     replace_json(folder / WISH_FILE, folder / f"{WISH_FILE}.new", {"wish": what, "at": now})
 
 
 def take(folder: Path, now: float) -> str | None:
-    """Return the request and delete it; None for no request, or an old or unknown one."""
+    """Return and delete the request; None if there is none, or an old or unknown one."""
     request = look(folder, now)
     with suppress(FileNotFoundError):
         (folder / WISH_FILE).unlink()  # a file that stays would be acted on again and again
@@ -40,7 +40,7 @@ def take(folder: Path, now: float) -> str | None:
 
 
 def look(folder: Path, now: float) -> str | None:
-    """Return the request that is not yet taken; None for none, or an old or unknown one."""
+    """Return the pending request without deleting it; None for none, an old or unknown one."""
     try:
         with (folder / WISH_FILE).open("rb") as file:
             content = json.parse(file.read(MOST))

@@ -2,7 +2,7 @@
 
 Ids, random numbers, epoch seconds and timers' seconds come from here, so that a simulation of a
 whole host (``simulation``) can replace them and get the same run from the same seed. A contract
-test finds code that calls the machine directly.
+test finds code that calls the operating system's sources directly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @frozen
 class System:
-    """A source of time and randomness; by default the machine."""
+    """A source of time and randomness; the default one uses the machine's."""
 
     epoch: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -38,13 +38,13 @@ _system = System()
 
 
 def system() -> System:
-    """Return the current source; hot code keeps its functions."""
+    """Return the current source; performance-critical code stores its functions."""
     return _system
 
 
 @contextmanager
 def owned(source: System) -> Iterator[None]:
-    """Replace the machine by ``source``, for a simulation."""
+    """Replace the machine's time and randomness with ``source``, for a simulation."""
     global _system
     before, _system = _system, source
     try:
@@ -54,12 +54,12 @@ def owned(source: System) -> Iterator[None]:
 
 
 def epoch() -> float:
-    """Return epoch seconds by the machine's clock, which may jump."""
+    """Return epoch seconds from the machine's clock, which may jump."""
     return _system.epoch()
 
 
 def elapsed() -> float:
-    """Return seconds for measuring durations."""
+    """Return seconds from a clock for measuring durations."""
     return _system.elapsed()
 
 
@@ -69,12 +69,12 @@ def token_hex(count: int) -> str:
 
 
 def uuid4() -> uuid.UUID:
-    """Return a random UUID; in a simulation one of its seed."""
+    """Return a random UUID; in a simulation it depends on the seed."""
     return _system.uuid4()
 
 
 def choice(among: Sequence[T]) -> T:
-    """Return one of ``among``, unpredictable to others; in a simulation by its seed."""
+    """Return an unpredictable element of ``among``; in a simulation it depends on the seed."""
     return among[_system.below(len(among))]
 
 

@@ -16,7 +16,7 @@ ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
 @define
 class Throttle:
-    """Passes a key at most once in ``every_s`` seconds; keeps at most ``most`` keys."""
+    """A throttle that passes a key once per ``every_s`` seconds, and stores up to ``most`` keys."""
 
     every_s: float = 60.0
     most: int = MAX_KEYS
@@ -27,7 +27,7 @@ class Throttle:
         return LRUCache(self.most)
 
     def due(self, key: Hashable, now: float) -> bool:
-        """Return whether ``key`` passes now (seconds, any origin); if so, its wait starts again."""
+        """Return whether ``key`` passes at ``now`` (seconds); if so, restart its interval."""
         last = self._passed.get(key)
         if last is not None and now - last < self.every_s:
             return False
@@ -40,19 +40,19 @@ class Throttle:
 
 @define
 class LogSampler:
-    """Decides which of many similar lines are written; the next one names the number omitted."""
+    """A sampler of similar log lines; the next written line gives the number omitted."""
 
     _each: TokenBuckets = field(factory=lambda: TokenBuckets(EACH, MAX_KEYS), init=False)
     _all: TokenBuckets = field(factory=lambda: TokenBuckets(ALL, 1), init=False)
     omitted: int = field(default=0, init=False)  # since it was last said
 
     def keeps(self, key: str, now: float) -> bool:
-        """Return whether to write the line about ``key``; omitted lines are counted."""
+        """Return whether to write the line for ``key``; omitted lines are counted."""
         keeps = not self._each.take(key, now) and not self._all.take("", now)
         self.omitted += not keeps
         return keeps
 
     def take_omitted(self) -> int:
-        """Return how many lines were omitted since the last call."""
+        """Return the number of lines omitted since the last call."""
         count, self.omitted = self.omitted, 0
         return count

@@ -1,4 +1,4 @@
-"""Times as text: ISO 8601 for the wire and the database, and short dates."""
+"""Times as strings: ISO 8601 for clients and the database, and short dates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAR_FUTURE = "2085-09-09T01:01:01.703Z"
 
 
 def iso(seconds: float) -> str:
-    """Return epoch seconds in the client's form: ``2026-09-21T10:00:00.000Z``."""
+    """Return epoch seconds in the client's format: ``2026-09-21T10:00:00.000Z``."""
     whole, ms = divmod(round(seconds * 1000), 1000)  # cut, 0.003 would be 0.002999...
     return f"{_to_the_second(whole)}.{ms:03d}Z"
 
@@ -27,7 +27,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def short_date(seconds: float) -> str:
-    """Return the UTC day in the short English form of character dates: ``Sep 5, 2026``."""
+    """Return the UTC day in the short English format of character dates: ``Sep 5, 2026``."""
     return _short_day(int(seconds // DAY_S))
 
 
@@ -43,7 +43,7 @@ MAX_SPAN_S = 3_650 * DAY_S
 
 
 def seconds_of(text: str) -> int | None:
-    """Read ``7d`` as seconds, with s, m, h, d or w; None for anything else and beyond ten years."""
+    """Return the seconds of ``7d`` (units s, m, h, d, w); None if invalid or above ten years."""
     match = _SPAN.match(text.strip().lower())
     seconds = int(match[1]) * _UNITS[match[2]] if match is not None else 0
     return seconds if 0 < seconds <= MAX_SPAN_S else None

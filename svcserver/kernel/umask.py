@@ -1,4 +1,4 @@
-"""The umask of our programs, whatever a shell or a service manager has left them."""
+"""The umask of our programs, independent of the one set by a shell or service manager."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ OTHERS_WRITE = 0o022
 def let_nobody_else_write() -> None:
     """Make new files and folders writable by our user only; a stricter umask stays.
 
-    Files with secrets have their own mode; this is for the rest.
+    Files with secrets set their own mode; this function is for all other files.
     """
     os.umask(os.umask(0o077) | OTHERS_WRITE)
