@@ -1,1 +1,1 @@
-"""Keeps the host firewall rule that opens the UDP game ports."""
+"""The allowlist helper, which maintains the firewall rule that opens the UDP game ports."""

@@ -1,4 +1,4 @@
-"""The scheduling of firewall runs: one at a time, coalesced, rate-limited, retried on failure."""
+"""The scheduler of firewall runs: one at a time, coalesced, rate-limited, retried on failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Ips = tuple[str, ...]
 
 @frozen
 class Applied:
-    """The result of the last run."""
+    """The result of the last firewall run."""
 
     ok: bool
     ips: Ips
@@ -32,7 +32,7 @@ class Applied:
 
 @define(eq=False)
 class Applier:
-    """Keeps the firewall open for the addresses that ``want`` was called with last.
+    """The scheduler that keeps the firewall open for the addresses of the last ``want`` call.
 
     ``run(ips)`` applies them; ``wall_clock`` returns epoch seconds; ``on_applied`` is called with
     the result of every run.
@@ -57,13 +57,13 @@ class Applier:
 
     @property
     def pending(self) -> bool:
-        """True if a change is not in force yet."""
+        """True if a change has not been applied yet."""
         return self._running or (self._wanted is not None and self._wanted != self._holds)
 
     def want(self, ips: Ips, *, at_once: bool = False) -> None:
         """Open exactly these addresses: now, or when ``interval_s`` since the last run is over.
 
-        ``at_once``: an address is removed, so wait only for a run in progress.
+        ``at_once`` waits only for a run in progress; it is used when an address is removed.
         """
         self._wanted = ips
         if at_once:
@@ -73,7 +73,7 @@ class Applier:
         self._next()
 
     def check(self, holds: Callable[[Ips], Awaitable[bool]]) -> None:
-        """Check that the applied rule still exists, and apply it again if not."""
+        """Check that the applied rule still exists; if it does not, apply it again."""
         if self._holds is None or self.pending or self._checking or self._stopped:
             return
         self._checking = True
@@ -93,7 +93,7 @@ class Applier:
             self._rest()
 
     def stop(self) -> Deferred[None]:
-        """Start no more runs; fires when the one in progress has ended."""
+        """Start no more runs; return a Deferred that fires when the current run has ended."""
         self._stopped = True
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
@@ -143,7 +143,7 @@ class Applier:
             self._rest()
 
     def _rest(self) -> None:
-        """Called when a run or a check has ended: fire ``stop``'s Deferreds, start what is due."""
+        """Handle the end of a run or check: fire the Deferreds of ``stop``, start the next run."""
         waiting, self._idle = self._idle, []
         for idle in waiting:
             idle.callback(None)

@@ -1,4 +1,4 @@
-"""The addresses that may reach the game ports, with their expiry.
+"""The addresses that may reach the game ports, with their expiry times.
 
 Spec: 2 §4 Allowlist helper, §8 Allowlist.
 """
@@ -28,7 +28,7 @@ _LONGEST = 45  # characters of any address
 
 
 class InvalidIp(ValueError):
-    """An address that the ports are not opened for; ``reason`` is the word in the answer."""
+    """The ports are not opened for this address; ``reason`` is the reason code in the answer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -36,11 +36,11 @@ class InvalidIp(ValueError):
 
 
 class Full(Exception):
-    """There is no room for a new address."""
+    """The maximum number of open addresses is reached."""
 
 
 def canonical(value: Any, *, allow_private: bool = False) -> str:
-    """Return the canonical text of a public address (mapped IPv4 as IPv4); raises InvalidIp."""
+    """Return a public address in canonical form (mapped IPv4 as IPv4); raises InvalidIp."""
     return str(_public(_parse(value), allow_private))
 
 
@@ -83,9 +83,9 @@ def _is_private(address: Address) -> bool:
 
 
 def home(value: Any) -> str:
-    """Return the network that a withdrawal names, by one address or as ``2001:db8::/64``.
+    """Return the network to withdraw, which is given as an address or as ``2001:db8::/64``.
 
-    As ``kernel.networks`` has it; raises InvalidIp.
+    The format is that of ``kernel.networks``; raises InvalidIp.
     """
     text = value.removesuffix("/64") if isinstance(value, str) and ":" in value else value
     return network_of(str(_parse(text)))
@@ -99,7 +99,7 @@ def order(ip: str) -> tuple[int, int]:
 
 @frozen
 class OpenAddress:
-    """One open address; ``expires_at`` in epoch seconds."""
+    """One open address; ``expires_at`` is in epoch seconds."""
 
     ip: str
     expires_at: float
@@ -107,9 +107,9 @@ class OpenAddress:
 
 @define
 class Entries:
-    """The open addresses, at most ``limit``, each for ``ttl_s`` after its last report.
+    """The open addresses, at most ``limit``; each expires ``ttl_s`` after its last report.
 
-    A client may have a whole IPv6 network, so networks are limited: a /64 to a sixteenth of
+    A client may control a whole IPv6 network, so networks are limited: a /64 to a sixteenth of
     ``limit`` (but at least four), a /48 to a quarter.
     """
 
@@ -118,7 +118,7 @@ class Entries:
     _until: dict[str, float] = field(factory=dict, init=False)
 
     def displace_for(self, ip: str) -> list[str]:
-        """Make room for ``ip`` in its network; returns the addresses removed, the oldest first."""
+        """Remove the oldest addresses of a full network to make room for ``ip``; return them."""
         gone: list[str] = []
         if ip in self._until or ":" not in ip:
             return gone
@@ -132,12 +132,12 @@ class Entries:
         return gone
 
     def share(self, bits: int) -> int:
-        """Return the number of addresses that one network of that many bits may have open."""
+        """Return how many addresses a network with this prefix length may have open."""
         share = self.limit // 16 if bits == 64 else self.limit // 4
         return min(self.limit, max(4, share))
 
     def report(self, ip: str, now: float) -> bool:
-        """Open ``ip`` (canonical) from ``now`` on; returns whether it is new. Raises Full."""
+        """Open ``ip`` (canonical) from ``now`` on; return whether it is new. Raises Full."""
         self.displace_for(ip)
         known = ip in self._until
         if not known and len(self._until) >= self.limit:
@@ -146,7 +146,7 @@ class Entries:
         return not known
 
     def withdraw(self, network: str) -> list[str]:
-        """Remove and return the addresses of a network, as ``home`` gives it."""
+        """Remove and return the addresses in a network; ``home`` gives the network's form."""
         gone = [ip for ip in self._until if network_of(ip) == network]
         for ip in gone:
             del self._until[ip]
@@ -160,9 +160,9 @@ class Entries:
         return sorted(over, key=order)
 
     def restore(self, saved: Iterable[OpenAddress], now: float, *, allow_private: bool) -> int:
-        """Restore saved entries that are still valid; returns the number of open addresses.
+        """Restore saved entries that are still valid; return the number of open addresses.
 
-        An entry never lasts longer than one TTL from now, whatever the file says.
+        An entry never lasts longer than ``ttl_s`` from now, whatever the file says.
         """
         for entry in sorted(saved, key=lambda saved_entry: saved_entry.expires_at):
             try:

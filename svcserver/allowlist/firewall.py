@@ -1,6 +1,6 @@
 """The supported firewalls behind one interface.
 
-``apply`` puts a Rule in force, ``describe`` returns the exact text that would run. A Rule without
+``apply`` applies a Rule, ``describe`` returns the exact text that would run. A Rule without
 addresses closes the ports. Spec: 2 §4 Allowlist helper.
 """
 
@@ -32,7 +32,7 @@ class Firewall(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the value of ALLOWLIST_BACKEND that chooses this firewall."""
+        """Return the ALLOWLIST_BACKEND value that selects this firewall."""
 
     async def apply(self, rule: Rule) -> None:
         """Replace the previous rule; raises FirewallError."""
@@ -49,7 +49,7 @@ class Firewall(Protocol):
 
 @frozen
 class Nftables:
-    """nftables with a table of ours, replaced atomically."""
+    """The nftables firewall with our own table, which is replaced atomically."""
 
     programs: Programs
     nft: str
@@ -59,7 +59,7 @@ class Nftables:
         await self.programs.run([self.nft, "-f", "-"], scripts.nftables(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether our table exists; no other program writes to it."""
+        """Return whether our table exists; no other program writes to this table."""
         look = [self.nft, "list", "table", "inet", scripts.TABLE]
         listing = await self.programs.run(look, may_fail=True)
         return bool(listing.code == 0)
@@ -70,7 +70,7 @@ class Nftables:
 
 @define
 class NftablesSet:
-    """nftables with a set in the owner's table, filled with the addresses of its type."""
+    """The nftables firewall with a set in the owner's table, filled with addresses of its type."""
 
     programs: Programs
     nft: str
@@ -79,7 +79,7 @@ class NftablesSet:
     _family: int | None = field(default=None, init=False)
 
     async def apply(self, rule: Rule) -> None:
-        """Fill the set; its type is read once."""
+        """Fill the set; the set's type is read only once."""
         if self._family is None:
             listing = await self.programs.run([self.nft, "list", "set", *str(self.where).split()])
             kind = re.search(r"\btype (ipv[46])_addr\b", listing.out)
@@ -98,13 +98,13 @@ class NftablesSet:
         return rule.v6 if self._family == 6 else rule.v4
 
     def describe(self, rule: Rule) -> str:
-        """Return the script, for IPv4 until the set's type is known."""
+        """Return the script; it assumes IPv4 until the set's type is known."""
         return scripts.nftables_fill(self.where, self._fitting(rule))
 
 
 @frozen
 class Iptables:
-    """Two ipsets, and one chain in each of the two IP versions."""
+    """The iptables firewall with an ipset and a chain for each IP version."""
 
     programs: Programs
     iptables: str
@@ -112,7 +112,7 @@ class Iptables:
     name: str = "iptables"
 
     async def apply(self, rule: Rule) -> None:
-        """Fill the sets, write the chains, and make INPUT jump there exactly once."""
+        """Fill the sets, write the chains, and make INPUT jump to each chain exactly once."""
         await self.programs.run([self.ipset, "restore"], scripts.ipset_restore(rule))
         for program, set_name in self._versions():
             restore = [f"{program}-restore", "-w", "--noflush"]
@@ -120,7 +120,7 @@ class Iptables:
             await self._jump(program, scripts.iptables_ports(rule.ports))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether both versions of INPUT still jump to our chain."""
+        """Return whether INPUT still jumps to our chain, for both IP versions."""
         ports = scripts.iptables_ports(rule.ports)
         for program, _ in self._versions():
             listing = await self.programs.run([program, "-w", "-S", "INPUT"])
@@ -155,7 +155,7 @@ class Iptables:
 
 @frozen
 class Netsh:
-    """One rule of the Windows firewall, through PowerShell."""
+    """The Windows firewall with one rule, set through PowerShell."""
 
     programs: Programs
     powershell: str
@@ -166,7 +166,7 @@ class Netsh:
         await self.programs.run(argv, scripts.powershell(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return True: Windows flushes no rules."""
+        """Return True, because Windows does not remove rules on a reload."""
         return True
 
     def describe(self, rule: Rule) -> str:
@@ -175,13 +175,13 @@ class Netsh:
 
 @define
 class Remembering:
-    """ALLOWLIST_BACKEND=none, for tests: it records the calls."""
+    """A fake firewall for tests that records the calls (ALLOWLIST_BACKEND=none)."""
 
     calls: list[Rule] = field(factory=list)
     name: str = "none"
 
     async def apply(self, rule: Rule) -> None:
-        """Record the call; the last thousand are kept."""
+        """Record the call; only the last thousand calls are stored."""
         self.calls.append(rule)
         del self.calls[:-1000]
 
@@ -194,7 +194,7 @@ class Remembering:
 
 @define
 class DryRun:
-    """A firewall that changes nothing and describes what another one would do."""
+    """A firewall that changes nothing and describes what another firewall would do."""
 
     inner: Firewall
 
@@ -213,7 +213,7 @@ class DryRun:
 
 @frozen
 class Paths:
-    """The paths of the programs set by the owner; None searches for them."""
+    """The program paths that the owner has set; for None the program is searched."""
 
     nft: str | None = None
     iptables: str | None = None
@@ -222,7 +222,7 @@ class Paths:
 
 
 class NoFirewall(Exception):
-    """No usable firewall was found; ``str()`` is the line to print."""
+    """No usable firewall was found; ``str()`` is the message to print."""
 
 
 def choose(
@@ -236,7 +236,7 @@ def choose(
 ) -> Firewall:
     """Return the firewall for ALLOWLIST_BACKEND; raises NoFirewall.
 
-    A dry run needs no program and shows a missing one under its usual path.
+    A dry run needs no installed program, and shows a missing program under its usual path.
     """
     nft = paths.nft or find("nft")
     iptables, ipset = paths.iptables or find("iptables"), paths.ipset or find("ipset")

@@ -1,6 +1,6 @@
-"""The helper: turns reports of players' addresses into firewall rules, with an audit log.
+"""The allowlist helper: turns reports of players' addresses into firewall rules.
 
-Spec: 2 §4 Allowlist helper.
+It also writes an audit log. Spec: 2 §4 Allowlist helper.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOOK_S = 5.0  # between checks of the rule, which a reload of the host's firewal
 
 @define(eq=False)
 class Helper:
-    """Opens the ports for reported addresses; ``wall_clock`` gives epoch seconds."""
+    """The object that opens the ports for reported addresses; ``wall_clock``: epoch seconds."""
 
     clock: IReactorTime
     wall_clock: Callable[[], float]
@@ -58,7 +58,7 @@ class Helper:
         return isinstance(self.firewall, DryRun)
 
     def start(self) -> None:
-        """Restore the saved addresses and apply the rule."""
+        """Restore the saved addresses and apply the firewall rule."""
         restored = self.entries.restore(
             self.state.load(), self.wall_clock(), allow_private=self.allow_private
         )
@@ -95,7 +95,7 @@ class Helper:
         self.audit.write("closed_ports")
 
     def allow(self, value: Any) -> tuple[str, bool]:
-        """Open an address; returns its canonical text and whether it is new.
+        """Open an address; return its canonical form and whether it is new.
 
         Raises InvalidIp or Full.
         """
@@ -118,7 +118,7 @@ class Helper:
         return ip, added
 
     def withdraw(self, value: Any) -> list[str]:
-        """Shut the ports for a network at once: its player may no longer play. Raises InvalidIp."""
+        """Close the ports immediately for a network whose player lost access. Raises InvalidIp."""
         try:
             gone = self.entries.withdraw(home(value))
         except InvalidIp as why:
@@ -149,7 +149,7 @@ class Helper:
         }
 
     def _check(self) -> None:
-        """Expire addresses, save the state and check the rule."""
+        """Remove expired addresses, save the state, and check that the rule still exists."""
         self._expire()
         if self.wall_clock() - self._saved_at >= SAVE_S:
             self._save()

@@ -44,7 +44,7 @@ class StateFile:
             log.error("the state file {path} cannot be written: {why}", path=self.path, why=why)
 
     def load(self) -> list[OpenAddress]:
-        """Return the saved entries; none if the file is missing or, with a warning, broken."""
+        """Return the saved entries; none if the file is missing or, with a warning, invalid."""
         try:
             if self.path.stat().st_size > MAX_STATE:
                 raise json.BadJson("it is too large")
@@ -72,7 +72,7 @@ def _entry(row: Any) -> OpenAddress | None:
 
 @define
 class Audit:
-    """The audit log: opened addresses and runs of the firewall, one JSON object a line."""
+    """The audit log of opened addresses and firewall runs, one JSON object per line."""
 
     path: Path
     wall_clock: Callable[[], float]
@@ -101,12 +101,12 @@ class Audit:
             )
 
     def refused(self, reason: str, value: Any) -> None:
-        """Record a refused address; ``value`` is cut and made printable."""
+        """Record a refused address; ``value`` is truncated and made printable."""
         text = value if isinstance(value, str) else type(value).__name__
         self.write("refused", reason=reason, input=printable(text, _SHOWN))
 
     def unauthorized(self) -> None:
-        """Record a wrong secret, at most once a minute."""
+        """Record a request with a wrong secret, at most once a minute."""
         now = self.wall_clock()
         last = self._unauthorized_at
         if last is None or not 0 <= now - last < UNAUTHORIZED_EVERY_S:

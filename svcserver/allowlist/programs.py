@@ -38,7 +38,7 @@ class Output:
 def environment(environ: Mapping[str, str], platform: str = sys.platform) -> dict[str, str]:
     """Return the environment of a firewall program, without our secrets.
 
-    On Windows it keeps what PowerShell needs to start.
+    On Windows the environment keeps the variables that PowerShell needs to start.
     """
     if platform != "win32":
         return dict(_ENVIRONMENT)
@@ -47,13 +47,13 @@ def environment(environ: Mapping[str, str], platform: str = sys.platform) -> dic
 
 @define(eq=False)
 class Programs:
-    """Starts programs through ``reactor`` and waits for them."""
+    """The starter of programs, which uses ``reactor`` and waits for their end."""
 
     reactor: Any  # IReactorProcess and IReactorTime
     environment: dict[str, str] = field(factory=lambda: environment(os.environ))
 
     def run(self, argv: Sequence[str], script: str = "", *, may_fail: bool = False) -> Any:
-        """Fires with the Output; fails with FirewallError.
+        """Run a program; the Deferred fires with the Output, or fails with FirewallError.
 
         An exit code other than 0 is a failure unless ``may_fail``.
         """
@@ -76,7 +76,7 @@ def _must_succeed(output: Output, program: str) -> Output:
 
 
 class _Run(ProcessProtocol):
-    """A running program: gathers its output, and kills it after ``TIMEOUT_S``."""
+    """A running program, whose output is collected, and which is killed after ``TIMEOUT_S``."""
 
     def __init__(self, program: str, script: str, clock: Any, done: Deferred[Output]) -> None:
         self._program, self._script = program, script

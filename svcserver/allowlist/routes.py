@@ -1,7 +1,7 @@
 """The three routes of the allowlist helper.
 
-Check order: loopback 403, path 404, secret 401, method 405, size 413, JSON 400, which is not
-the front door's. Spec: 2 §4 Allowlist helper.
+The checks run in this order: loopback 403, path 404, secret 401, method 405, size 413, JSON 400.
+This is not the front door's order. Spec: 2 §4 Allowlist helper.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = None) -> Answer:
-    """Return a JSON answer, encoded, since the channel sends early refusals as bytes."""
+    """Return an encoded JSON answer, because the channel sends early refusals as bytes."""
     return Answer(status, json.dump(body), {**_HEADERS, **(headers or {})})
 
 
 @define(eq=False)
 class AllowlistHandler:
-    """An ``HttpHandler`` for the gateway and metagame on this machine."""
+    """An ``HttpHandler`` for the gateway and the metagame on this machine."""
 
     helper: Helper
     secret: Secret

@@ -1,7 +1,7 @@
 """The scripts and argument lists for each firewall program.
 
 Only canonical single addresses and ``low-high`` digits can enter a script: ``Rule``
-validates both whenever one is made.
+validates both when it is created.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _JUMP = re.compile(r"-A INPUT -p udp -m udp --dport (\d{1,5}(?::\d{1,5})?) -j SV
 
 @frozen
 class Ports:
-    """UDP ports ``low`` to ``high``, both included."""
+    """The UDP ports from ``low`` to ``high``, both included."""
 
     low: int
     high: int
 
     @classmethod
     def parse(cls, text: str) -> Ports:
-        """Parse ``low-high`` or one port."""
+        """Parse ``low-high`` or a single port."""
         match = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", text, re.ASCII)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= low <= high <= 65535:
@@ -49,7 +49,7 @@ def _canonical(rule: Rule, attribute: object, ips: tuple[str, ...]) -> None:
 
 @frozen
 class Rule:
-    """The addresses that may reach the ports; without addresses the ports are closed."""
+    """The addresses that may reach the ports; without addresses, the ports are closed."""
 
     ips: tuple[str, ...] = field(validator=_canonical)
     ports: Ports
@@ -65,7 +65,7 @@ class Rule:
 
 @frozen
 class NftSet:
-    """ALLOWLIST_NFT_SET: a set of the owner's that is filled instead of our own table."""
+    """The owner's nftables set (ALLOWLIST_NFT_SET) that is filled instead of our own table."""
 
     family: str
     table: str
@@ -85,7 +85,7 @@ class NftSet:
 
 
 def nftables(rule: Rule) -> str:
-    """Return a script for ``nft -f`` that replaces our table atomically."""
+    """Return an ``nft -f`` script that replaces our table atomically."""
     return "\n".join(
         [
             f"add table inet {TABLE}",
@@ -112,7 +112,7 @@ def _nft_set(name: str, kind: str, ips: Sequence[str]) -> str:
 
 
 def nftables_fill(where: NftSet, ips: Sequence[str]) -> str:
-    """Return a script for ``nft -f`` that replaces the addresses of the owner's set atomically."""
+    """Return an ``nft -f`` script that replaces the addresses of the owner's set atomically."""
     lines = [f"flush set {where}"]
     if ips:
         lines.append(f"add element {where} {{ {', '.join(ips)} }}")
@@ -164,9 +164,9 @@ def jumps_in(listing: str) -> list[str]:
 
 
 def powershell(rule: Rule) -> str:
-    """Return one inbound allow rule of a fixed name, disabled without addresses.
+    """Return an inbound allow rule with a fixed name, which is disabled without addresses.
 
-    One line, because PowerShell reads its standard input line by line.
+    The command is one line, because PowerShell reads its standard input line by line.
     """
     ports = f"'{rule.ports}'"
     if rule.ips:

@@ -67,7 +67,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(helper: Helper) -> dict[str, Figure]:
-    """Return the metrics of METRICS_PORT by name; read at each scrape."""
+    """Return the METRICS_PORT metrics by name; each value is read when it is scraped."""
     return {
         "svc_allowlist_open_addresses": Figure("Addresses open now.", lambda: len(helper.entries)),
         "svc_allowlist_pending": Figure(
@@ -81,7 +81,7 @@ def figures(helper: Helper) -> dict[str, Figure]:
 
 
 def make_helper(settings: Settings, reactor: Any) -> Helper:
-    """Return the helper; missing rights, programs or files stop the start with one line."""
+    """Return the helper; exit with one line if rights, programs or files are missing."""
     audit = Audit(Path(settings.audit_log), epoch)
     try:
         audit.check()
@@ -109,7 +109,7 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
 
 
 def make_firewall(settings: Settings, reactor: Any) -> Firewall:
-    """Return the firewall of the settings after a check of the rights."""
+    """Return the firewall that the settings select, after checking the rights."""
     try:
         chosen = firewalls.choose(
             settings.backend,
@@ -131,10 +131,10 @@ def make_firewall(settings: Settings, reactor: Any) -> Firewall:
 
 
 def close_ports(settings: Settings) -> str:
-    """Close the ports once, after a hard kill, for ``svcctl allowlist close-ports``.
+    """Close the ports once, after a killed helper, for ``svcctl allowlist close-ports``.
 
-    Runs a reactor of its own and returns one line for the owner; raises SystemExit
-    with one line when the firewall refuses.
+    Runs its own reactor and returns one line for the owner. Raises SystemExit with a one-line
+    message if the firewall fails.
     """
     lines: list[str] = []
 
@@ -157,7 +157,7 @@ def close_ports(settings: Settings) -> str:
 
 @define(eq=False, slots=False)
 class HelperService(Service):
-    """Runs the helper from start to stop."""
+    """The service that runs the helper from start to stop."""
 
     helper: Helper
 

@@ -29,7 +29,7 @@ dry_run = zero_or_one("must be 0 (change the firewall) or 1 (only log what would
 
 
 def absolute(text: str) -> str:
-    """Parse an absolute path of a program."""
+    """Parse the absolute path of a program."""
     path = text.strip()
     if not (posixpath.isabs(path) or ntpath.isabs(path)) or "\0" in path:
         raise ValueError("must be an absolute path")
@@ -38,7 +38,7 @@ def absolute(text: str) -> str:
 
 @frozen
 class Settings:
-    """The environment variables, one line each."""
+    """The allowlist helper's environment variables, one line each."""
 
     dry_run: bool = env("ALLOWLIST_DRY_RUN", dry_run)
     bind_host: str = env("ALLOWLIST_BIND", one_of("127.0.0.1", "::1"), default="127.0.0.1")

@@ -1,1 +1,1 @@
-"""Verified game files, branding and news."""
+"""The content server: verified game files, branding and news for launchers."""

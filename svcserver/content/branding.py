@@ -1,4 +1,4 @@
-"""The launcher's pictures and accent colour, re-read while the server runs.
+"""The launcher's pictures and accent colour, which are re-read while the server runs.
 
 Spec: 2 §4 Content server, §8 Branding image.
 """
@@ -44,7 +44,7 @@ class Image:
 
 
 def image_type(name: str) -> str | None:
-    """Return the media type of a safe image name, or None."""
+    """Return the media type of a safe image file name, or None."""
     match = _NAME.match(name)
     if match is None or len(name) > MAX_NAME or ".." in name:
         return None
@@ -52,7 +52,7 @@ def image_type(name: str) -> str | None:
 
 
 def is_image(content_type: str, head: bytes) -> bool:
-    """Return whether a file's first bytes have the signature of the type."""
+    """Return whether a file's first bytes have the signature of the media type."""
     if content_type == "image/jpeg":
         return head.startswith(b"\xff\xd8\xff")
     if content_type == "image/png":
@@ -61,13 +61,13 @@ def is_image(content_type: str, head: bytes) -> bool:
 
 
 def clean_accent(value: Any) -> str | None:
-    """Return ``#rgb`` or ``#rrggbb`` in lower case, or None."""
+    """Return ``#rgb`` or ``#rrggbb`` in lower case, or None if the value is not a colour."""
     text = value.strip().lower() if isinstance(value, str) else ""
     return text if _ACCENT.match(text) else None
 
 
 def clean_credit(value: Any) -> str | None:
-    """Return one line of at most 200 characters, or None."""
+    """Return the credit as one line of at most 200 characters, or None."""
     if not isinstance(value, str):
         return None
     return " ".join(plain(value).split())[:MAX_CREDIT].strip() or None
@@ -83,14 +83,14 @@ class Branding:
     _left_out: list[str] = field(factory=list, init=False)
 
     def body(self, now: float) -> bytes:
-        """Return the JSON answer; the folder is read at most every ten seconds (of ``now``)."""
+        """Return the JSON answer; the folder is read at most every ten seconds."""
         if self._read_at is None or not 0 <= now - self._read_at < RE_READ_S:
             self._read_at = now
             self._body = json.dump(self._read())
         return self._body
 
     def open(self, name: str) -> Image | None:
-        """Return the image of that name, or None if there is no valid one."""
+        """Return the image with this name, or None if there is no valid one."""
         content_type = image_type(name)
         if self.folder is None or content_type is None:
             return None
@@ -145,7 +145,7 @@ class Branding:
         return list(images.values())
 
     def _warn_left_out(self, left_out: list[str]) -> None:
-        """Log the ignored files when they change."""
+        """Log the ignored files whenever their list changes."""
         if left_out and left_out != self._left_out:
             log.warn(
                 "branding: ignoring {names}: a duplicate, or no readable jpg, png or webp "
@@ -171,7 +171,7 @@ class Branding:
 
     @staticmethod
     def _document(path: Path) -> dict[str, Any] | None:
-        """Return the content of branding.json, or None if it is missing or broken."""
+        """Return the content of branding.json, or None if the file is missing or invalid."""
         try:
             if path.stat().st_size > MAX_JSON:
                 raise json.BadJson("it is too large")

@@ -1,8 +1,8 @@
-"""The sending of a part of a file as a body, with flat memory and back-pressure.
+"""The sending of part of a file as a body, with constant memory and back-pressure.
 
 On plain TCP ``os.sendfile`` replaces the transport's ``doWrite``, the only hook that Twisted calls
-when the socket is writable, and takes a third of a producer's CPU. Elsewhere (TLS, Windows, file
-systems without sendfile, in-memory transports) a producer reads ``CHUNK`` bytes at a time.
+when the socket is writable. It needs a third of a producer's CPU time. Elsewhere (TLS, Windows,
+file systems without sendfile, in-memory transports) a producer reads ``CHUNK`` bytes at a time.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
 
 @define(eq=False)
 class Transfer(Stream):
-    """A body being sent; ``ended(bytes sent, complete)`` is always called once.
+    """A body that is being sent; ``ended(bytes sent, complete)`` is always called once.
 
-    ``shrank`` is called if the file ends before the span. The connection is aborted then, because
-    nothing else tells the client that the rest is missing.
+    ``shrank`` is called if the file ends before the span does. Then the connection is aborted,
+    because only that tells the client that the rest is missing.
     """
 
     file: BinaryIO
@@ -71,7 +71,7 @@ class Transfer(Stream):
             self._kernel.begin()
 
     def stalled(self, now: float) -> bool:
-        """Return whether the client has taken nothing for ``STALL_S``; ``now`` in seconds."""
+        """Return whether the client has received nothing for ``STALL_S``; ``now`` is in seconds."""
         position = self.at - _unsent(self._socket)
         if position != self._seen:
             self._seen, self._moved_at = position, now
@@ -97,7 +97,7 @@ class Transfer(Stream):
 
 @define(eq=False)
 class _Kernel:
-    """A sender by ``os.sendfile``, so that the bytes never enter this process."""
+    """A sender that uses ``os.sendfile``, so that the bytes never enter this process."""
 
     transfer: Transfer
     transport: Any
@@ -151,7 +151,7 @@ class _Kernel:
         return CONNECTION_LOST  # the client has gone, which needs no log line
 
     def unhook(self) -> None:
-        """Restore ``doWrite``, unless a pipelined request has set its own by now."""
+        """Restore ``doWrite``, unless a pipelined request has already set its own."""
         if self.transport.__dict__.get("doWrite") == self._do_write:
             del self.transport.doWrite
 
@@ -159,7 +159,7 @@ class _Kernel:
 @implementer(IPushProducer)
 @define(eq=False)
 class _Producer:
-    """A sender by reads and writes, as fast as the transport takes them."""
+    """A sender that reads and writes as fast as the transport accepts data."""
 
     transfer: Transfer
     _paused: bool = field(default=True, init=False)
@@ -203,7 +203,7 @@ class _Producer:
 
 @define
 class Transfers:
-    """The running transfers, of which stalled ones are cut."""
+    """The running transfers; stalled ones are cut."""
 
     _running: dict[Transfer, None] = field(factory=dict, init=False)
 
@@ -214,7 +214,7 @@ class Transfers:
         self._running.pop(transfer, None)
 
     def sweep(self, now: float) -> None:
-        """Cut the stalled transfers; ``now`` in seconds."""
+        """Cut the stalled transfers; ``now`` is in seconds."""
         for transfer in [running for running in self._running if running.stalled(now)]:
             log.info("a client took nothing for {seconds} s, cut off", seconds=int(STALL_S))
             transfer.cut()
@@ -231,9 +231,9 @@ def kernel_transport(out: Any) -> Any:
 
 
 def _unsent(socket: Any) -> int:
-    """Return the bytes that the peer has not acknowledged; 0 if that is unknown.
+    """Return the number of bytes that the peer has not acknowledged, or 0 if it is unknown.
 
-    Without it, a slow client behind a large socket buffer would look stalled.
+    Without this number, a slow client behind a large socket buffer would look stalled.
     """
     if socket is None:
         return 0

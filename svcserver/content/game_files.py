@@ -25,7 +25,7 @@ _FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 @define
 class GameFiles:
-    """Opens files of the manifest below ``folder``."""
+    """The manifest's files below ``folder``, opened on request."""
 
     folder: Path
     manifest: Manifest
@@ -34,7 +34,7 @@ class GameFiles:
     mismatched: list[str] = field(factory=list, init=False)
 
     def check(self) -> None:
-        """Compare every file's size with the manifest, and log what differs; the rest is served."""
+        """Compare every file's size with the manifest, and log differences; serve the rest."""
         for entry in self.manifest.files.values():
             try:
                 status = os.lstat(self.folder / entry.path)
@@ -61,7 +61,7 @@ class GameFiles:
                 )
 
     def open(self, entry: ManifestEntry) -> BinaryIO:
-        """Return the open file; raises Unavailable if it has changed since the start."""
+        """Return the open file; raises Unavailable if the file has changed since the start."""
         known = self._mtimes.get(entry.path)
         if known is None:
             raise Unavailable(code="file_unavailable")
@@ -87,7 +87,7 @@ class GameFiles:
         return file
 
     def spoiled(self, path: str, why: str) -> None:
-        """Stop serving a file until a restart, and log why."""
+        """Stop serving a file until a restart, and log the reason."""
         if self._mtimes.pop(path, None) is not None:
             log.error(
                 "{path} is not served any more: {why}; restore it and restart", path=path, why=why
@@ -95,5 +95,5 @@ class GameFiles:
 
 
 def _passing(why: OSError) -> bool:
-    """Return whether the error is a resource limit of the machine, not of the file."""
+    """Return whether the error is a temporary resource limit of the machine."""
     return why.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)

@@ -1,7 +1,7 @@
-"""The check of account keys with the metagame, with a cache.
+"""The validation of account keys by the metagame, with a cache.
 
-Answers are cached by the key's SHA-256; the key itself is neither kept nor logged.
-Concurrent requests with the same key share one question. Spec: 2 §4 Content server.
+Answers are cached by the key's SHA-256; the key itself is neither stored nor logged.
+Concurrent requests with the same key share one query. Spec: 2 §4 Content server.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Player:
 
 
 class NoAnswer(Exception):
-    """The metagame gave no usable answer; ``str()`` names the reason."""
+    """The metagame gave no usable answer; ``str()`` is the reason."""
 
 
 @define(eq=False)
 class KeyCheck:
-    """Checks keys against ``base`` (METAGAME_URL), with a cache of both answers."""
+    """The check of keys at ``base`` (METAGAME_URL), with a cache of valid and invalid keys."""
 
     http: HTTPClient
     clock: IReactorTime
@@ -82,7 +82,7 @@ class KeyCheck:
         return player
 
     def _join(self, mark: str, key: str) -> Deferred[Player | None]:
-        """Wait for the running question about this key, or start one."""
+        """Wait for the running query about this key, or start one."""
         waiting = self._asking.get(mark)
         first = waiting is None
         if waiting is None:
@@ -98,7 +98,7 @@ class KeyCheck:
         return mine
 
     def _answered(self, result: Player | Failure | None, mark: str) -> None:
-        """Cache the answer and give it to every waiting request."""
+        """Cache the answer and pass it to every waiting request."""
         if isinstance(result, Failure):
             self._warn(result)
         else:
@@ -110,7 +110,7 @@ class KeyCheck:
                 waiting.callback(result)
 
     def _warn(self, why: Failure) -> None:
-        """Log the failure at most once a minute, since every request would repeat it."""
+        """Log the failure at most once a minute, because every request would repeat it."""
         now = self.clock.seconds()
         if self._warned_at is None or now - self._warned_at >= WARN_EVERY_S:
             self._warned_at = now
@@ -124,7 +124,7 @@ class KeyCheck:
             log.failure("a key check failed unexpectedly", why)
 
     async def _ask(self, key: str) -> Player | None:
-        """Return the key's player, or None if it is refused; raises NoAnswer."""
+        """Return the key's player, or None if the key is invalid; raises NoAnswer."""
         try:
             reply = Deferred.fromCoroutine(self._get(key))
             code, body = await reply.addTimeout(TIMEOUT_S, self.clock)
@@ -153,7 +153,7 @@ class KeyCheck:
 
 
 def is_key_shaped(key: str) -> bool:
-    """Return whether it is 1 to 256 printable ASCII characters without spaces."""
+    """Return whether ``text`` has 1 to 256 printable ASCII characters and no spaces."""
     return 1 <= len(key) <= 256 and all("!" <= character <= "~" for character in key)
 
 

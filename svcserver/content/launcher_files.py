@@ -1,6 +1,6 @@
 """The launcher's files in one folder, with checksums, for players without a launcher.
 
-They are hashed once, at the start. A file that changes later is not served.
+The files are hashed once, at the start. A file that changes later is not served.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = re.compile(r"svc[-_]launcher[A-Za-z0-9_.+-]{0,80}\.(?:whl|pyz|zip|exe|ms
 
 @frozen
 class LauncherFile:
-    """A file that is served while it is the one that was hashed at the start."""
+    """A file that is served only while it equals the file that was hashed at the start."""
 
     path: Path
     size: int
@@ -37,11 +37,11 @@ class LauncherFile:
 
     @property
     def etag(self) -> str:
-        """Return the ETag of its content, quotes included."""
+        """Return the ETag of the file's content, including the quotes."""
         return f'"{self.sha256}"'
 
     def open(self) -> BinaryIO:
-        """Return the open file; raises Unavailable if it has changed."""
+        """Return the open file; raises Unavailable if the file has changed."""
         try:
             file = self.path.open("rb")
         except OSError:
@@ -55,7 +55,7 @@ class LauncherFile:
 
 @frozen
 class LauncherFiles:
-    """The served files by name; none without a folder."""
+    """The served launcher files by name; empty if no folder is set."""
 
     files: Mapping[str, LauncherFile] = field(factory=dict)
 
@@ -71,14 +71,14 @@ class LauncherFiles:
         return cls(files)
 
     def named(self, raw: bytes) -> LauncherFile:
-        """Return the file of that name; raises Missing."""
+        """Return the file with this name; raises Missing."""
         file = self.files.get(raw.decode("latin-1"))
         if file is None:
             raise Missing(code="not_found")
         return file
 
     def body(self) -> bytes:
-        """Every file with its size and checksum."""
+        """Return the JSON list of files, each with its size and checksum."""
         return json.dump(
             {
                 "files": [

@@ -1,7 +1,7 @@
-"""The manifest: the game's files with their sizes and SHA-256 hashes, and its rules.
+"""The manifest: the game's files with sizes and SHA-256 hashes, and the manifest's rules.
 
-A manifest that breaks a rule is refused when the server starts, because launchers verify
-every downloaded file against it. Spec: 2 §2 Content manifest.
+A manifest that breaks a rule is rejected when the server starts, because launchers verify
+every downloaded file against the manifest. Spec: 2 §2 Content manifest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class BadManifest(ValueError):
-    """A rule is broken; ``str()`` is one line that names the file entry and the fault."""
+    """A manifest breaks a rule; ``str()`` is one line with the file entry and the fault."""
 
 
 @frozen
@@ -35,26 +35,26 @@ class ManifestEntry:
 
     @property
     def etag(self) -> str:
-        """Return the file's ETag, quotes included."""
+        """Return the file's ETag, including the quotes."""
         return f'"{self.sha256}"'
 
 
 @frozen
 class Manifest:
-    """Every file of one build, sorted by the bytes of its path."""
+    """All files of one build, sorted by the bytes of their paths."""
 
     build: str
     files: Mapping[str, ManifestEntry] = field(repr=False)
 
     @property
     def total_bytes(self) -> int:
-        """Return the size of all files, in bytes."""
+        """Return the total size of all files, in bytes."""
         return sum(entry.size for entry in self.files.values())
 
     def dump(self, program: str = "") -> bytes:
         """Return the JSON that is served and written to the manifest file.
 
-        ``program``: the path of the file that starts the game, which only the served one names.
+        ``program`` is the path of the file that starts the game; only the served JSON contains it.
         """
         files = [
             {"path": entry.path, "size": entry.size, "sha256": entry.sha256}
@@ -70,7 +70,7 @@ def body_etag(body: bytes) -> str:
 
 
 def make(build: str, entries: Iterable[ManifestEntry]) -> Manifest:
-    """Return a manifest of these files; raises BadManifest if they break a rule."""
+    """Return a manifest of these files; raises BadManifest if the files break a rule."""
     ordered = sorted(entries, key=lambda entry: entry.path.encode("utf-8", "surrogatepass"))
     raw = [{"path": e.path, "size": e.size, "sha256": e.sha256} for e in ordered]
     total = sum(entry.size for entry in ordered)
@@ -89,7 +89,7 @@ def parse(text: bytes) -> Manifest:
 
 
 def check(value: Any) -> Manifest:
-    """Validate parsed JSON against every rule of a manifest; raises BadManifest."""
+    """Validate parsed JSON against every manifest rule; raises BadManifest."""
     if not isinstance(value, dict):
         raise BadManifest("is not an object")
     raw = value.get("files")

@@ -1,6 +1,6 @@
 """The building and verifying of a manifest, for ``svcctl content manifest`` and ``verify``.
 
-Hashing runs in threads (hashlib and reads release the interpreter lock). An interrupted build
+Hashing runs in threads (hashlib and file reads release the GIL). An interrupted build
 resumes: finished hashes are stored beside the output in ``<output>.partial``, each valid only while
 the file's size and time are unchanged.
 
@@ -53,12 +53,12 @@ Report = Callable[[Progress], None]
 
 
 class BuildFailed(Exception):
-    """The manifest cannot be built; ``str()`` is one line with the cure."""
+    """The manifest cannot be built; ``str()`` is a one-line message with the remedy."""
 
 
 @frozen
 class Verified:
-    """The result of ``verify_manifest``; each field holds sorted paths."""
+    """The result of ``verify_manifest``; each field contains sorted paths."""
 
     ok: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Verified:
 
 @frozen
 class FoundFile:
-    """One file of the game folder before it is hashed."""
+    """One file of the game folder, before the file is hashed."""
 
     path: str
     size: int
@@ -81,7 +81,7 @@ class FoundFile:
 
 
 def load_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file; raises BadManifest, also if it cannot be read."""
+    """Return the manifest in a file; raises BadManifest, even if the file cannot be read."""
     try:
         if path.stat().st_size > manifests.MAX_BYTES:
             raise BadManifest(f"is larger than {manifests.MAX_BYTES} bytes")
@@ -102,9 +102,9 @@ def build_manifest(
 ) -> Manifest:
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
-    Symbolic links, names with a leading dot, ``output`` and its partial file are ignored, and so is
-    the note of ``svcctl init`` if there is any other file. A manifest without a file is refused.
-    ``stop`` ends the work early with BuildFailed, and finished hashes are used by the next run.
+    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. The note of
+    ``svcctl init`` is ignored too if there is any other file. A manifest without files is rejected.
+    ``stop`` ends the work early with BuildFailed; the next run uses the finished hashes.
     ``workers`` defaults to the number of cores.
     """
     own = {output.absolute(), _partial(output).absolute()}
@@ -147,7 +147,7 @@ def verify_manifest(
     workers: int | None = None,
     stop: Event | None = None,
 ) -> Verified:
-    """Hash every file of ``manifest`` below ``folder`` and compare."""
+    """Hash every file of ``manifest`` below ``folder``, and compare with the manifest."""
     missing, size, files = [], [], []
     for entry in manifest.files.values():
         try:
@@ -172,9 +172,9 @@ def verify_manifest(
 
 
 def walk(folder: Path) -> Iterator[FoundFile]:
-    """Yield every regular file below ``folder``, by the byte order of its path.
+    """Yield every regular file below ``folder``, in the byte order of the paths.
 
-    Raises BuildFailed for a name that no manifest may hold, and for a folder that
+    Raises BuildFailed for a name that a manifest must not contain, and for a folder that
     cannot be read: a manifest that silently lacks files would be worse than none.
     """
     try:
@@ -184,7 +184,7 @@ def walk(folder: Path) -> Iterator[FoundFile]:
 
 
 def _is_note(folder: Path, candidate: FoundFile) -> bool:
-    """Return whether it is the owner's note about the game folder, and no file of the game."""
+    """Return whether a file is the owner's note about the game folder, not a game file."""
     if candidate.path != OWNERS_NOTE:
         return False
     try:
@@ -224,7 +224,7 @@ class _Work:
     _total: int = field(default=0, init=False)
 
     def run(self, workers: int | None, save: Callable[[], None]) -> None:
-        """Hash the remaining files; ``save`` is called at intervals and on failure."""
+        """Hash the remaining files; call ``save`` at intervals and on failure."""
         self._total = sum(file.size for file in self.files)
         self._bytes = sum(file.size for file in self.files if file.path in self.hashes)
         left = iter([file for file in self.files if file.path not in self.hashes])
@@ -280,7 +280,7 @@ def _partial(output: Path) -> Path:
 
 
 def _load_partial(path: Path, build: str) -> dict[FoundFile, str]:
-    """Return the finished hashes of an interrupted run; an unreadable file counts as empty."""
+    """Return the finished hashes of an interrupted run; empty if the file is unreadable."""
     try:
         value = json.parse(path.read_bytes())
         if value["build"] != build:

@@ -25,13 +25,13 @@ MAX_BODY = 10_000
 
 
 class BadNews(ValueError):
-    """The file is neither a list of items nor an object with one."""
+    """The file is neither a list of items nor an object that contains such a list."""
 
 
 def parse(text: bytes) -> list[dict[str, str]]:
-    """Return the valid items, newest first; raises BadNews if the file itself is broken.
+    """Return the valid items, newest first; raises BadNews if the file itself is invalid.
 
-    The number of invalid items is logged, so that the owner notices.
+    The number of invalid items is logged, so that the owner notices them.
     """
     try:
         value = json.parse(text.removeprefix(b"\xef\xbb\xbf"))
@@ -65,7 +65,7 @@ def _item(raw: Any) -> tuple[float, dict[str, str]] | None:
 
 
 def _moment(value: Any) -> float | None:
-    """Return the epoch seconds of an ISO or mail date; UTC without a zone."""
+    """Return the epoch seconds of an ISO or mail date; a date without a zone is in UTC."""
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= 100:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):
@@ -90,7 +90,7 @@ class News:
     _unreadable: Throttle = field(factory=Throttle, init=False)
 
     def body(self, now: float) -> bytes:
-        """Return the JSON answer; after a broken edit the last valid one, with a warning."""
+        """Return the JSON answer; after an invalid edit, the last valid answer and a warning."""
         if self.path is None:
             return self._body
         if self._looked_at is None or not 0 <= now - self._looked_at < CHECK_S:

@@ -1,6 +1,6 @@
-"""Safe file paths, in requests below ``/content/v1/files/`` and in the manifest.
+"""Safe file paths, for requests below ``/content/v1/files/`` and for the manifest.
 
-A path that is not safe is refused before anything is looked up.
+An unsafe path is rejected before any look-up.
 Spec: 2 §7.
 """
 
@@ -17,14 +17,14 @@ MAX_PATH = 4096  # bytes of a raw path
 
 
 class BadPath(ValueError):
-    """The path is not safe; ``str()`` names the reason, for the log."""
+    """The path is not safe; ``str()`` is the reason, for the log."""
 
 
 def decode(raw: bytes) -> str:
     """Decode a request path (the part after ``files/``).
 
     Raises BadPath for encoded separators and dots, broken or double percent-encoding,
-    bytes that are not UTF-8, and for everything ``check`` refuses.
+    bytes that are not UTF-8, and for everything that ``check`` rejects.
     """
     if len(raw) > MAX_PATH:
         raise BadPath("longer than any path")
@@ -41,7 +41,7 @@ def decode(raw: bytes) -> str:
 
 
 def check(path: str) -> None:
-    """Raise BadPath unless ``path`` is relative, of plain segments, and means one file."""
+    """Raise BadPath unless ``path`` is relative, has only plain segments, and names one file."""
     if _ENCODED.search(path):
         raise BadPath("still percent-encoded after one decoding")
     for character in path:

@@ -1,4 +1,4 @@
-"""Range and conditional headers; one range per request. Spec: 2 §4 Content server."""
+"""Range and conditional headers, with one range per request. Spec: 2 §4 Content server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_DIGITS = 18  # more digits than any file has bytes
 
 @frozen
 class Span:
-    """The bytes ``start`` up to but not including ``end`` of a file of ``size`` bytes."""
+    """The bytes from ``start`` up to but not including ``end``, of a file of ``size`` bytes."""
 
     start: int
     end: int
@@ -23,21 +23,21 @@ class Span:
 
     @property
     def content_range(self) -> str:
-        """``bytes FIRST-LAST/SIZE``, where LAST is included, as HTTP counts (RFC 9110, 14.4)."""
+        """Return ``bytes FIRST-LAST/SIZE``; LAST is included (RFC 9110, section 14.4)."""
         return f"bytes {self.start}-{self.end - 1}/{self.size}"
 
 
 class Unsatisfiable(ValueError):
-    """416: the file has no such range."""
+    """The file does not have the requested range (status 416)."""
 
 
 def wanted(
     ranges: Sequence[bytes], if_range: Sequence[bytes], etag: str, size: int
 ) -> tuple[Span, bool]:
-    """Return the span to send and whether the answer is partial (206).
+    """Return the span to send, and whether the answer is partial (206).
 
-    ``ranges`` and ``if_range`` are the header values as sent. Without a Range, or with an If-Range
-    other than our ETag (another ETag, a weak one, a date), it is the whole file. Raises
+    ``ranges`` and ``if_range`` are the header values as sent. The span is the whole file if there
+    is no Range, or if If-Range is not our ETag (another ETag, a weak one, a date). Raises
     Unsatisfiable.
     """
     whole = Span(0, size, size)
@@ -49,7 +49,7 @@ def wanted(
 
 
 def parse(header: bytes, size: int) -> Span:
-    """The one range of a ``Range`` header over ``size`` bytes; raises Unsatisfiable."""
+    """Return the only range of a ``Range`` header, for ``size`` bytes; raises Unsatisfiable."""
     unit, equals, text = header.decode("latin-1").strip(" \t").partition("=")
     if not equals or unit.lower() != "bytes":
         raise Unsatisfiable("another unit")
@@ -76,9 +76,10 @@ def _number(text: str) -> int:
 
 
 def status_of(if_match: Sequence[bytes], if_none_match: Sequence[bytes], etag: str) -> int:
-    """Return 412 or 304 if a condition asks for it, else 200 (RFC 9110, 13.2.2).
+    """Return 412 or 304 if a conditional header requires it, else 200 (RFC 9110, 13.2.2).
 
-    Nothing has a modification date here, so If-Unmodified-Since and If-Modified-Since are ignored.
+    The files have no modification date here, so If-Unmodified-Since and If-Modified-Since are
+    ignored.
     """
     current = _tags(if_match)  # with their W/: a weak tag never matches here
     if if_match and etag not in current and current != {"*"}:

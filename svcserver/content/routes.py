@@ -1,9 +1,9 @@
 """The routes of the content server.
 
-The launcher's two routes exist only if the owner has set its folder.
+The launcher's two routes exist only if the owner has set the launcher's folder.
 
-Check order: route, method, path, manifest, key, file state, If-Match, If-None-Match, range,
-slots. Spec: 2 §4 Content server, §7.
+The checks run in this order: route, method, path, manifest, key, file state, If-Match,
+If-None-Match, range, slots. Spec: 2 §4 Content server, §7.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ MAX_IGNORED_BODY = 64 * 1024  # bytes; no route uses a body, so it is read and d
 
 @define
 class DownloadSlots:
-    """The running downloads; the limits are CONTENT_MAX_STREAMS_*."""
+    """The running downloads, limited by CONTENT_MAX_STREAMS_*."""
 
     per_account: int = 6
     total: int = 48
@@ -70,7 +70,7 @@ class DownloadSlots:
     _all: int = field(default=0, init=False)
 
     def take(self, account: str) -> DownloadSlot:
-        """Return a slot, to be released once; raises TooMany or Unavailable."""
+        """Return a slot, which must be released once; raises TooMany or Unavailable."""
         if self._running[account] >= self.per_account:
             raise TooMany(code="too_many_streams", retry_after_s=ACCOUNT_RETRY_S)
         if self._all >= self.total:
@@ -80,7 +80,7 @@ class DownloadSlots:
         return DownloadSlot(self, account)
 
     def running(self, account: str | None = None) -> int:
-        """Return the number of running downloads, of one account or of all."""
+        """Return the number of running downloads, of one account or in total."""
         return self._all if account is None else self._running.get(account, 0)
 
     def free(self, account: str) -> None:
@@ -92,14 +92,14 @@ class DownloadSlots:
 
 @define
 class DownloadSlot:
-    """A running download, which counts against the limits until it is released."""
+    """A running download, which counts towards the limits until it is released."""
 
     _slots: DownloadSlots
     _account: str
     _taken: bool = field(default=True, init=False)
 
     def release(self) -> None:
-        """Give the slot back; a second call does nothing."""
+        """Release the slot; a second call does nothing."""
         if self._taken:
             self._taken = False
             self._slots.free(self._account)
@@ -126,7 +126,7 @@ Handler = Callable[["ContentHandler", HttpRequest], Coroutine[Any, Any, ContentR
 
 
 class RangeRefused(Refusal):
-    """A 416 answer; ``size`` is that of the file, in bytes."""
+    """A 416 answer; ``size`` is the size of the file, in bytes."""
 
     status = 416
 
@@ -136,13 +136,13 @@ class RangeRefused(Refusal):
 
 
 def refuse(status: int, code: str, headers: dict[str, str] | None = None) -> Answer:
-    """Return the answer ``{"error": code}``, whose type browsers must not guess."""
+    """Return the answer ``{"error": code}`` with a header that forbids type sniffing."""
     return Answer(status, json.dump({"error": code}), {**NOSNIFF, **(headers or {})})
 
 
 @define
 class Totals:
-    """Counts of downloads since the start, for the metrics."""
+    """The numbers of downloads since the start, for the metrics."""
 
     complete: int = 0
     cut: int = 0
@@ -151,7 +151,7 @@ class Totals:
 
 @define(eq=False)
 class ContentHandler:
-    """Answers requests, without I/O on sockets: a file's body is sent by ``site.Sender``."""
+    """The handler that decides the answers; ``service.Sender`` sends the files."""
 
     game_files: GameFiles
     keys: KeyCheck
@@ -175,14 +175,14 @@ class ContentHandler:
     # -- the channel's interface -------------------------------------------------
 
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
-        """Return the refusal that needs no body, or None."""
+        """Return the refusal that can be given before the body is read, or None."""
         handler, refusal = self._find(request)
         if handler is None:
             return refusal
         return self.page(413, None) if length is not None and length > self.max_json else None
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """Return the answer to an error that the channel finds."""
+        """Return the answer to an error that the channel detects."""
         return refuse(status, "body_too_large" if status == 413 else "internal_error")
 
     def answer(self, request: HttpRequest) -> ContentReply | Deferred[ContentReply]:
@@ -199,7 +199,7 @@ class ContentHandler:
         return reply
 
     def _find(self, request: HttpRequest) -> tuple[Handler | None, Answer]:
-        """Return the handler, or None and the refusal: by Host, then route, then method."""
+        """Return the handler, or None and a refusal: check Host, then route, then method."""
         if self._misnamed(request):
             request.refused = "host"
             return None, refuse(403, "forbidden")
@@ -210,9 +210,9 @@ class ContentHandler:
     def _misnamed(self, request: HttpRequest) -> bool:
         """Return whether a loopback request has a foreign Host (DNS rebinding).
 
-        The gateway forwards requests with the public name. A web page can send any proxy header,
-        so only the gateway's secret proves that a request came through it. Without a secret every
-        Host is accepted: public content may be read by any page, and the rest needs a key.
+        The gateway forwards requests with the public name. A web page can send any proxy header, so
+        only the gateway's secret proves that a request came through the gateway. Without a secret
+        every Host is accepted: any page may read public content, and all else needs a key.
         """
         if self.gateway_secret is None:
             return False
@@ -346,16 +346,17 @@ class ContentHandler:
         return FileAnswer(head, file, span, ended, spoiled)
 
     def _address(self, request: HttpRequest) -> str:
-        """Return the player's address for the log, as the gateway forwarded it, or the peer's.
+        """Return the player's address for the log: the one forwarded by the gateway, or the peer.
 
-        Any program on this machine may send X-Forwarded-For; the gateway proves itself.
+        The gateway must prove itself, because any program on this machine can send
+        X-Forwarded-For.
         """
         return request.forwarded(self.gateway_secret, GATEWAY) or request.peer
 
 
 @define
 class _Ending:
-    """The end of a download, which frees the slot and writes the log line."""
+    """The end of a download, which releases the slot and writes the log line."""
 
     totals: Totals
     slot: DownloadSlot
@@ -395,7 +396,7 @@ _FIXED: dict[bytes, Handler] = {
 
 
 def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
-    """Return the handler, or None and the refusal: route first, then method."""
+    """Return the handler, or None and a refusal: check the route, then the method."""
     handler = _FIXED.get(request.path)
     if handler is None and request.path.startswith(FILES):
         handler = ContentHandler.game_file
@@ -411,12 +412,12 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
 
 
 def _public(request: HttpRequest) -> dict[str, str]:
-    """Return the CORS header of the public routes, for refusals as well."""
+    """Return the CORS header of the public routes, which refusals need as well."""
     return {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
 
 
 def _without_content(request: HttpRequest, etag: str, headers: dict[str, str]) -> Answer | None:
-    """Return the 412 or 304 that the request's conditions ask for, else None."""
+    """Return a 412 or 304 answer if the request's conditions require one, else None."""
     conditions = _sent(request, b"if-match"), _sent(request, b"if-none-match")
     status = ranges.status_of(*conditions, etag)
     if status == 412:

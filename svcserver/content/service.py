@@ -83,7 +83,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(handler: ContentHandler) -> dict[str, Figure]:
-    """Return the metrics of METRICS_PORT by name; read at each scrape."""
+    """Return the METRICS_PORT metrics by name; each value is read when it is scraped."""
     totals = handler.totals
     return {
         "svc_content_downloads_running": Figure("Downloads now.", handler.slots.running),
@@ -104,7 +104,7 @@ def make_handler(
     clock: IReactorTime,
     counters: Counters | None = None,
 ) -> ContentHandler:
-    """Return the routes with their dependencies."""
+    """Return the handler of all routes, with its dependencies."""
     accepted_s = float(settings.auth_cache_s)
     keys = KeyCheck(http, clock, settings.metagame_url, accepted_s, counters or Counters())
     slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
@@ -115,7 +115,7 @@ def make_handler(
 
 
 def _program(settings: Settings, game_files: GameFiles) -> str:
-    """Return the program that launchers start, or nothing if the manifest does not have it."""
+    """Return the program that launchers start, or "" if the manifest does not contain it."""
     program = settings.game_program
     if not program or program in game_files.manifest.files:
         return program
@@ -127,7 +127,7 @@ def _program(settings: Settings, game_files: GameFiles) -> str:
 
 
 def open_game_files(settings: Settings) -> GameFiles:
-    """Return the files of the manifest; a broken manifest stops the start with one line."""
+    """Return the manifest's files; exit with a one-line message if the manifest is invalid."""
     path = settings.manifest_file
     try:
         return GameFiles(settings.game_dir, load_manifest(path))
@@ -157,14 +157,14 @@ class ContentService(Service):
 
 @define
 class Sender:
-    """An ``HttpHandler`` that asks the routes and sends files as transfers."""
+    """An ``HttpHandler`` that gets answers from the routes and sends files as transfers."""
 
     handler: ContentHandler
     transfers: Transfers
 
     @property
     def max_json(self) -> int:
-        """Return the maximum bytes of a body."""
+        """Return the maximum size of a body, in bytes."""
         return self.handler.max_json
 
     def resource(self) -> IResource:

@@ -30,7 +30,7 @@ _PRIVATE_NETWORKS = tuple(
 
 
 def bind_hosts(text: str) -> tuple[str, ...]:
-    """Parse a comma list of IP addresses or ``localhost``."""
+    """Parse a comma-separated list of IP addresses or ``localhost``."""
     hosts = []
     for part in comma_list(text):
         try:
@@ -43,7 +43,7 @@ def bind_hosts(text: str) -> tuple[str, ...]:
 
 
 def not_a_folder(text: str) -> Path:
-    """Parse the path of a file, which need not exist yet."""
+    """Parse the path of a file, which may not exist yet."""
     path = Path(text.strip())
     if path.is_dir():
         raise ValueError("must name a file, not a folder")
@@ -51,7 +51,7 @@ def not_a_folder(text: str) -> Path:
 
 
 def game_path(text: str) -> str:
-    """Parse a path as in the manifest: relative, with slashes, without ``..``."""
+    """Parse a path in manifest form: relative, with slashes, without ``..``."""
     path = text.strip()
     if not is_clean(path):
         raise ValueError("must be a path as in the manifest, such as Game/Binaries/Game.exe")
@@ -59,7 +59,7 @@ def game_path(text: str) -> str:
 
 
 def base_url(text: str) -> str:
-    """Parse an http or https URL and drop trailing slashes."""
+    """Parse an http or https URL, and remove trailing slashes."""
     url = text.strip().rstrip("/")
     try:
         parts = urlsplit(url)
@@ -73,7 +73,7 @@ def base_url(text: str) -> str:
 
 @frozen
 class Settings:
-    """The environment variables, one line each."""
+    """The content server's environment variables, one line each."""
 
     port: int = env("PORT", port_number, default=61002)
     bind_hosts: tuple[str, ...] = env("BIND_HOST", bind_hosts, default=("127.0.0.1",))
@@ -99,7 +99,7 @@ class Settings:
 
 
 def check(settings: Settings) -> None:
-    """Check across settings; raises BadSetting."""
+    """Check rules that span several settings; raises BadSetting."""
     for host in settings.bind_hosts:
         address = ipaddress.ip_address(host)
         inside = any(address in network for network in _PRIVATE_NETWORKS)
