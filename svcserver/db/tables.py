@@ -16,6 +16,12 @@ METADATA = MetaData(
 ROW_ID = BigInteger().with_variant(Integer, "sqlite")
 """The type of a self-numbering primary key: SQLite numbers only plain INTEGER ones."""
 
+ACCOUNT = {"account": True}
+"""``info=`` of a column that holds an account's id under another name than ``account_id``.
+
+The row is exported and deleted with that account, too.
+"""
+
 CHUNK = 500  # ids per statement: databases limit the number of parameters
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.db.tables import METADATA
 from svcserver.kernel import json
 from svcserver.metagame.once import Again
+from svcserver.metagame.owner.people.data import OF_NOBODY, account_columns
 from tests.metagame.attempts.base import (
     BLOCKED,
     CASES,
@@ -310,6 +312,7 @@ class AttemptTests(SynchronousTestCase):
             first = town.send(request_id, 1, *request)
             self.assertIn(first.status, (200, 204) if name not in REFUSED else (400,), name)
             state = town.state()
+            self.assertEqual(unknown_to_deletion(town, state), [], "declare it with info=ACCOUNT")
             self.assertEqual(town.keeps(request_id), name in self.stored, name)
             town.pass_time()
             again = town.send(request_id, 2, *request)
@@ -389,3 +392,16 @@ class NeverTests(SynchronousTestCase):
 
 def counts(state: dict[str, Any]) -> dict[str, int]:
     return {kind: len(rows) for kind, rows in state.items()}
+
+
+def unknown_to_deletion(town: Town, state: dict[str, Any]) -> list[str]:
+    """Return the columns that hold a player's id in rows that are not deleted with that player."""
+    players = {player.id for player in (town.ann, town.bob, town.cat, town.dan)}
+    columns = []
+    for name, table in METADATA.tables.items():
+        if name not in (*OF_NOBODY, "accounts"):
+            for values in state.get(name, ()):
+                row = dict(zip(table.c.keys(), values, strict=True))
+                others = players - {row[column] for column in account_columns(table)}
+                columns += [f"{name}.{column}" for column, value in row.items() if value in others]
+    return columns

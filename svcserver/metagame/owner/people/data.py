@@ -19,20 +19,12 @@ from sqlalchemy import (
     select,
 )
 
-from svcserver.db.tables import METADATA
+from svcserver.db.tables import ACCOUNT, METADATA
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.owner.wire import Cell, Tables
 
-# A row belongs to the account of its ``account_id`` or the character of its ``character_id``;
-# tables that name accounts in other columns list them here.
-BY_COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "blocks": ("blocker", "blocked"),
-    "friendships": ("account_low", "account_high"),
-    "guild_invites": ("account_id", "inviter_id"),
-    "slayer_invites": ("sender_id", "recipient_id"),
-    "slayer_links": ("account_id", "other_id"),
-}
-# the audit log stays, and a deleted account's epoch ends its tokens
+# Rows of other tables belong to each account in their ``account_columns``, or to a character.
+# The audit log stays, and a deleted account's epoch ends its tokens.
 OF_NOBODY = (
     "announcements",
     "audit_log",
@@ -119,7 +111,11 @@ def account_columns(table: Table) -> tuple[str, ...]:
     """Return the columns that name a row's account; none for tables that belong to nobody."""
     if table.name in OF_NOBODY:
         return ()
-    return BY_COLUMNS.get(table.name, ("account_id",) if "account_id" in table.c else ())
+    return tuple(
+        str(column.name)
+        for column in table.c
+        if column.name == "account_id" or column.info == ACCOUNT
+    )
 
 
 def is_of_character(table: Table) -> bool:

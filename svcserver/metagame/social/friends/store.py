@@ -24,7 +24,7 @@ from sqlalchemy import (
 from twisted.internet.defer import Deferred
 
 from svcserver.db.ledger import Ledger
-from svcserver.db.tables import METADATA
+from svcserver.db.tables import ACCOUNT, METADATA
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship, Load
@@ -35,8 +35,8 @@ Also = Callable[[Connection, AccountId, AccountId], None]
 FRIENDSHIPS = Table(
     "friendships",
     METADATA,
-    Column("account_low", String(64), primary_key=True),
-    Column("account_high", String(64), primary_key=True, index=True),
+    Column("account_low", String(64), primary_key=True, info=ACCOUNT),
+    Column("account_high", String(64), primary_key=True, index=True, info=ACCOUNT),
     Column("asked_by", String(64), nullable=False),
     Column("status", String(16), nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -45,8 +45,8 @@ FRIENDSHIPS = Table(
 BLOCKS = Table(
     "blocks",
     METADATA,
-    Column("blocker", String(64), primary_key=True),
-    Column("blocked", String(64), primary_key=True, index=True),
+    Column("blocker", String(64), primary_key=True, info=ACCOUNT),
+    Column("blocked", String(64), primary_key=True, index=True, info=ACCOUNT),
     Column("created_at", BigInteger, nullable=False),
 )
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from svcserver.board.board import BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.quota import MOST, Quota
-from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.db.tables import ACCOUNT, METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.social.friends.store import SqlFriends
@@ -63,7 +63,7 @@ GUILD_INVITES = Table(
     Column("id", String(64), nullable=False),
     Column("guild_id", String(64), nullable=False),
     Column("account_id", String(64), nullable=False, index=True),
-    Column("inviter_id", String(64), nullable=False),
+    Column("inviter_id", String(64), nullable=False, info=ACCOUNT),
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
     Column("declined_at", BigInteger, nullable=True),

@@ -22,7 +22,7 @@ from sqlalchemy import (
     update,
 )
 
-from svcserver.db.tables import METADATA, ROW_ID
+from svcserver.db.tables import ACCOUNT, METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.times import DAY_MS
 from svcserver.metagame.social.friends.rules import ACCEPTED
@@ -36,8 +36,8 @@ SLAYER_INVITES = Table(
     METADATA,
     Column("seq", ROW_ID, primary_key=True, autoincrement=True),
     Column("link_id", String(64), nullable=False),
-    Column("sender_id", String(64), nullable=False, index=True),
-    Column("recipient_id", String(64), nullable=False, index=True),
+    Column("sender_id", String(64), nullable=False, index=True, info=ACCOUNT),
+    Column("recipient_id", String(64), nullable=False, index=True, info=ACCOUNT),
     Column("slot", Integer, nullable=False),
     Column("status", String(16), nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -49,7 +49,7 @@ SLAYER_LINKS = Table(
     METADATA,
     Column("account_id", String(64), primary_key=True),
     Column("slot", Integer, primary_key=True, autoincrement=False),  # never booked twice
-    Column("other_id", String(64), nullable=False),
+    Column("other_id", String(64), nullable=False, info=ACCOUNT),
     Column("link_id", String(64), nullable=False, index=True),
     Column("ends_at", BigInteger, nullable=False, index=True),
     UniqueConstraint("account_id", "other_id"),

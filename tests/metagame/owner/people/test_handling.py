@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Column, Connection, String, delete, insert, select, update
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db import migrations
@@ -16,7 +17,6 @@ from svcserver.db.transaction import transact
 from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.owner.people import data as data_of_people
 from svcserver.metagame.owner.people.data import (
-    BY_COLUMNS,
     OF_NOBODY,
     account_columns,
     erase,
@@ -28,6 +28,15 @@ from tests.support.belongings import Owner
 from tests.support.filling import fill
 from tests.support.postgres import fresh_database
 from tests.support.proves import proves
+
+OTHER_IDS = ("character_id", "guild_id", "link_id", "season_id")
+OTHER_IDS += ("asked_by",)  # one of the two accounts that the friendship names
+
+
+def is_id(column: Column[Any]) -> bool:
+    """Return whether the column is as wide as an id and named like one."""
+    wide = isinstance(column.type, String) and column.type.length == 64
+    return wide and str(column.name).endswith(("_id", "_by"))
 
 
 class HandlingTests(StaffCase):
@@ -146,9 +155,17 @@ class HandlingTests(StaffCase):
         for name, table in METADATA.tables.items():
             kinds = account_columns(table), is_of_character(table), name in OF_NOBODY
             self.assertEqual(sum(map(bool, kinds)), name != "accounts", name)
-        for name, columns in BY_COLUMNS.items():
-            self.assertLessEqual(set(columns), set(METADATA.tables[name].c.keys()), name)
         self.assertLessEqual(set(OF_NOBODY), METADATA.tables.keys())
+
+    def test_columns_that_name_an_account_are_marked(self) -> None:
+        for name, table in METADATA.tables.items():
+            for column in () if name in OF_NOBODY else table.c:
+                if is_id(column) and column.name not in (*OTHER_IDS, *account_columns(table)):
+                    self.fail(
+                        f"{name}.{column.name} may name an account, and neither export nor"
+                        " deletion knows it. Declare it with info=ACCOUNT (svcserver/db/tables.py),"
+                        " or add it to OTHER_IDS of this test."
+                    )
 
 
 class LargeAccountCase(SynchronousTestCase):
