@@ -18,38 +18,11 @@ from simulation.history import History
 from simulation.host import SimHost
 from simulation.outcomes import ACKED
 from simulation.player import SEASON
+from svcserver.db.tables import METADATA
+from svcserver.metagame.owner.people.data import account_columns, is_of_character
 
 LOG_S = 80 * 86_400.0  # rows of the item log are deleted after 90 days
 RETRY = "a retry: "  # the note of a grant that was answered with the stored reply
-OF_ACCOUNTS = (
-    "account_keys",
-    "account_networks",
-    "account_seen",
-    "attempts",
-    "bounties",
-    "characters",
-    "entitlements",
-    "guild_members",
-    "guild_invites",
-    "hunt_passes",
-    "latest_hunts",
-    "progression_events",
-    "progression_last_grants",
-    "progression_objectives",
-    "progression_tracks",
-    "purchase_tokens",
-    "slayer_links",
-)
-OF_CHARACTERS = (
-    "character_saves",
-    "inventory_sizes",
-    "item_instances",
-    "item_log",
-    "item_stacks",
-    "loadout_elements",
-    "loadout_saves",
-    "loadouts",
-)
 # never written by players or game servers of the simulation
 UNTOUCHED = (
     "announcements",
@@ -70,15 +43,22 @@ UNTOUCHED = (
     "registration_mode",
     "sanctions",
 )
-# the reason why no audit reads the rest
+# the reason why no audit reads the rest, which have no owner
 UNREAD = {
     "audit_log": "acts of staff, which the simulation does not have",
     "figures": "counts for a chart that no player sees",
     "gameserver_keys": "one, made at the start",
     "gameserver_keys_to_register": "one, made at the start",
     "signing_keys": "for hosts whose tokens the game checks itself",
-    "slayer_invites": "shown to players; they expire",
 }
+
+
+def owned() -> Iterator[tuple[str, str, str]]:
+    """Yield each table with a column that names the owner of a row, and the owners' table."""
+    for name, table in METADATA.tables.items():
+        yield from ((name, column, "accounts") for column in account_columns(table))
+        if is_of_character(table):
+            yield name, "character_id", "characters"
 
 
 @frozen
@@ -179,16 +159,12 @@ class LogsAudit:
 
     def _owners(self) -> None:
         """Check that each row has its account or character, and that unused tables are empty."""
-        for tables, column, owners in (
-            (OF_ACCOUNTS, "account_id", "accounts"),
-            (OF_CHARACTERS, "character_id", "characters"),
-        ):
-            for table in tables:
-                for (who,) in self.host.disk.rows(
-                    f"SELECT DISTINCT {column} FROM {table} "  # noqa: S608 - names of ours
-                    f"WHERE {column} NOT IN (SELECT id FROM {owners})"
-                ):
-                    self._wrong("whole or not at all", f"{table} has rows of {who}, who is nobody")
+        for table, column, owners in owned():
+            for (who,) in self.host.disk.rows(
+                f"SELECT DISTINCT {column} FROM {table} "  # noqa: S608 - names of ours
+                f"WHERE {column} NOT IN (SELECT id FROM {owners})"
+            ):
+                self._wrong("whole or not at all", f"{table} has rows of {who}, who is nobody")
         for table in UNTOUCHED:
             rows = self.host.disk.rows(f"SELECT count(*) FROM {table}")  # noqa: S608
             if rows[0][0]:
