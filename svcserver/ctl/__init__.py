@@ -1,1 +1,1 @@
-"""The ``svcctl`` command line for owners."""
+"""The ``svcctl`` command line, with which owners manage their hosts."""

@@ -1,4 +1,4 @@
-"""``svcctl account``, ``gameserver-key`` and ``invite``."""
+"""The commands ``svcctl account``, ``svcctl gameserver-key`` and ``svcctl invite``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def demote(host: Host, out: Out, name: str, reason: str) -> None:
 
 
 def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
-    """Set the role, which takes effect at the account's next request."""
+    """Set an account's role, which takes effect at the account's next request."""
     done = by_staff(host, "role", name, reason, StaffWork, lambda work: work.give_role(role))
     account = done.account
     out.data(
@@ -137,7 +137,7 @@ def list_accounts(host: Host, out: Out) -> None:
 
 
 def _everyone(tx: Connection) -> list[ListedAccount]:
-    """Return all accounts by name, read in pieces as the dashboard reads them."""
+    """Return all accounts sorted by name, read page by page."""
     now, accounts = time.time(), list[ListedAccount]()
     while page := SqlPeople(tx).listed(SortOrder.NAME, "", len(accounts), PIECE, now):
         accounts += page
@@ -214,12 +214,12 @@ def create_invite(host: Host, out: Out, uses: int, qr: bool | None, reason: str)
 
 
 def on_terminal() -> bool:
-    """Return whether the output goes to a terminal."""
+    """Return whether the command's output goes to a terminal."""
     return sys.stdout.isatty()
 
 
 def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None]:
-    """Make an invite code; return it and its join string (see ``join_string``)."""
+    """Create an invite code; return the code and its join string (see ``join_string``)."""
     code = rules.new_invite_code()
     entry = AuditEntry(actor(), "create invite", rules.first_group(code), reason)
     recorded(host, entry, invites.put(rules.InviteCode(code, uses, False)))
@@ -227,7 +227,7 @@ def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None
 
 
 def join_string(host: Host, code: str) -> str | None:
-    """Return the invite for launcher and relay; None if only this machine reaches the host."""
+    """Return the string for launcher and relay; None if only this machine can reach the host."""
     if host.folder is None:
         return None
     try:

@@ -121,7 +121,7 @@ def add(
 
 
 def _lines(file: str | None) -> list[str]:
-    """Return the lines of a file, or of the standard input for ``-``; fails with one line."""
+    """Return the lines of a file, or of the standard input for ``-``; raises Failed."""
     if file is None:
         return []
     try:
@@ -138,7 +138,7 @@ def _lines(file: str | None) -> list[str]:
 
 
 def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
-    """Warn about secrets that were given on the command line."""
+    """Warn about secrets that were passed on the command line."""
     settings = parse_env_file("\n".join(more))
     address = settings.get("URL", url or "")
     exposed = sorted(SECRET_LINES & settings.keys())
@@ -152,7 +152,7 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
 
 
 def _write(folder: Path, name: str, text: str) -> None:
-    """Write a channel's file; fails with one line."""
+    """Write a channel's env file; raises Failed."""
     if not is_name(name):
         fail(f"{name[:40]!r} is not a channel name. Use small letters, digits and -, at most 32.")
     try:
@@ -204,7 +204,7 @@ def _name_of(host: Host) -> str:
 
 
 def deliver(channel: Channel, alert: Alert, sender: str) -> None:
-    """Send the alert now; raises NotDelivered."""
+    """Send the alert immediately; raises NotDelivered."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     refusals: list[NotDelivered] = []
 

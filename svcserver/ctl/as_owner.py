@@ -1,4 +1,4 @@
-"""Requests to the running metagame as its owner, and the commands built on them."""
+"""Requests to the running metagame as the host's owner, and the commands built on them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ MAX_ANSWER = 16 * 1024 * 1024
 
 
 class NobodyListens(Failed):
-    """The connection was refused, so the request can safely be repeated."""
+    """The connection was refused, so the caller can safely repeat the request."""
 
 
 def get_json(
     base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
 ) -> Any:
-    """Return the JSON of a 200 answer, None for a status in ``nothing``; else fails with one line.
+    """Return the JSON body of a 200 reply, or None for a status in ``nothing``.
 
-    ``what`` names the service in that line.
+    Raises Failed for any other reply. ``what`` names the service in the error message.
     """
     status, body = _exchange(base, "GET", path, headers, what, ANSWER_S)
     if status in nothing:
@@ -50,7 +50,7 @@ def get_json(
 
 
 def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: str) -> Any:
-    """Return the JSON of the reply to ``body``; fails with one line."""
+    """Post ``body`` and return the JSON of the reply; raises Failed."""
     sent = {**headers, "Content-Type": "application/json"}
     status, reply = _exchange(base, "POST", path, sent, what, ACT_S, json.dump(body))
     if status != 200:
@@ -59,7 +59,7 @@ def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: st
 
 
 def _refusal(status: int, body: bytes) -> str:
-    """Return a refusal's own reason, or the cure that we know; empty without either."""
+    """Return the reason for a refusal, or how to fix the cause; empty if both are unknown."""
     if status == 401:
         return UNPROVEN
     try:
@@ -78,7 +78,7 @@ def _exchange(
     patience_s: float,
     body: bytes | None = None,
 ) -> tuple[int, bytes]:
-    """Return the status and body of the reply; fails with one line without one."""
+    """Return the status and body of the reply; raises Failed if there is no reply."""
     url = urlsplit(base)
     try:
         port = url.port or 80
@@ -106,7 +106,7 @@ def _parsed(base: str, body: bytes, what: str) -> Any:
 
 
 def foreign(base: str) -> str:
-    """Return the likely cause of a reply that is not the component's."""
+    """Return the likely cause of a reply that did not come from the expected component."""
     port = urlsplit(base).port or 80
     return (
         f"another program holds port {port} (ss -ltnp 'sport = :{port}' names it); "
@@ -122,7 +122,7 @@ WHAT = "the metagame"
 
 
 def actor() -> str:
-    """Return the user of this machine, for the audit log."""
+    """Return the name of this machine's user, for the audit log."""
     try:
         return f"svcctl:{getpass.getuser()}"
     except (KeyError, OSError):
@@ -131,10 +131,11 @@ def actor() -> str:
 
 @frozen
 class Owner:
-    """The dashboard's routes, called as the host's owner or with a key alone.
+    """The dashboard's routes, called as the host's owner or with an account key alone.
 
-    The machine's ticket needs no second factor. The key is sent too, for a metagame that is older
-    than tickets or whose signing key was changed in its file.
+    Requests carry a ticket of this machine, which needs no second factor. The account key is sent
+    too, because some metagames do not accept the ticket: older ones, and those whose signing key
+    was changed in its file.
     """
 
     base: str
@@ -142,15 +143,15 @@ class Owner:
     key: str = field(default="", repr=False)
 
     def get(self, route: str, **query: str) -> Any:
-        """Return the reply to ``GET /svc/api/ROUTE``; fails with one line."""
+        """Return the reply to ``GET /svc/api/ROUTE``; raises Failed."""
         return self._get(route, query)
 
     def find(self, route: str, *, nothing: tuple[int, ...] = (404,), **query: str) -> Any:
-        """Do the same; return None for a status in ``nothing``."""
+        """Return the reply to ``GET /svc/api/ROUTE``, or None for a status in ``nothing``."""
         return self._get(route, query, nothing)
 
     def post(self, route: str, body: dict[str, Any], reason: str = "") -> Any:
-        """Return the reply to ``POST /svc/api/ROUTE``; fails with one line."""
+        """Return the reply to ``POST /svc/api/ROUTE``; raises Failed."""
         path = f"/svc/api/{route}"
         if reason:
             body = {**body, "Reason": reason}
@@ -171,12 +172,12 @@ def _path(route: str, query: dict[str, str]) -> str:
 
 
 def by_key(host: Host, key: str) -> Owner:
-    """Return the routes as the account with this key sees them."""
+    """Return the dashboard's routes, called with this account key."""
     return Owner(metagame_url(host.variables("metagame")), "", key)
 
 
 def owner_of(host: Host) -> Owner:
-    """Return the routes as the owner, by the signing key or by ``owner.key``."""
+    """Return the dashboard's routes, called as owner with the signing key or ``owner.key``."""
     variables = host.variables("metagame")
     secret, key = variables.get(SIGNING_KEY, "").strip(), host.owner_key() or ""
     if not secret and not key:
@@ -186,12 +187,12 @@ def owner_of(host: Host) -> Owner:
 
 @frozen
 class Act:
-    """A decorator: the command that has the running metagame do ``POST /svc/api/ROUTE``.
+    """A decorator for a command that sends ``POST /svc/api/ROUTE`` to the running metagame.
 
-    The members of the route's ``body`` are its parameters. ``arguments`` maps those that are
-    arguments to the names in the help, ``fixed`` holds values that the command sets itself, and all
-    others are options. The function turns the reply into lines; its docstring is the command's
-    help.
+    The members of the route's ``body`` become the command's parameters. ``arguments`` maps the
+    members that become arguments to their names in the help. ``fixed`` holds values that the
+    command sets itself. All other members become options. The decorated function turns the reply
+    into output lines, and its docstring is the command's help.
     """
 
     route: str
@@ -256,7 +257,7 @@ class Act:
         return click.Option([option, name], type=kind, is_flag=flag, default=default, help=text)
 
     def _request(self, arguments: Arguments) -> dict[str, Any]:
-        """Return the body without members that have their default."""
+        """Return the request body without members that have their default value."""
         values = {**self.fixed, **arguments, **{name: arguments[name]["id"] for name in self.find}}
         return {
             key: values[member.name]

@@ -1,7 +1,7 @@
 """Commands that change a running host: ``svcctl ban``, ``mute``, ``kick``, ``account rename`` ...
 
-The running metagame does them through the dashboard's routes. ``ban`` and ``unban`` also work
-without it.
+The running metagame executes them through the dashboard's routes. ``ban`` and ``unban`` also
+work while no metagame runs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _unban_offline(host: Host, arguments: Arguments) -> Reply:
 
 
 def _sanction(action: str, addresses: str = "", **more: Any) -> Act:
-    """Return the act on an account; ``addresses`` is that option's help, empty without one."""
+    """Return the decorator for a sanction; ``addresses`` is the help of --addresses, or empty."""
     helps = {
         "addresses": addresses,
         "note": "A note that only staff can see.",
@@ -121,7 +121,7 @@ def kick(reply: Reply, _: Arguments) -> str:
 
 
 def _person(owner: Owner, name: str) -> dict[str, Any]:
-    """Return the account with that name or id; fails with one line."""
+    """Return the account with this name or id; raises Failed."""
     person: dict[str, Any] | None = owner.find("DashboardPerson", Account=name[:64])
     if person is None:
         fail(f"There is no account {name[:64]}. See svcctl account list.")
@@ -129,7 +129,7 @@ def _person(owner: Owner, name: str) -> dict[str, Any]:
 
 
 def _about_account(route: str, body: type[Any], argument: str, **more: Any) -> Act:
-    """Return the act on an account, whose second parameter is ``argument``."""
+    """Return the decorator for a command on an account with the argument ``argument``."""
     named = {"user_id": "NAME", argument: argument.partition("_")[0].upper()}
     return Act(route, body, named, account, find={"user_id": _person}, **more)
 
@@ -274,7 +274,7 @@ def disband(reply: Reply, _: Arguments) -> str:
 
 
 def _game_server(owner: Owner, wanted: str) -> Reply:
-    """Return the running game server of that kind or id prefix; fails with one line."""
+    """Return the running game server of this kind or id prefix; raises Failed."""
     servers = [
         server
         for server in owner.get(SERVERS)["servers"]

@@ -1,8 +1,8 @@
-"""The marker of a host that a command is making in a folder, and the files put there.
+"""The marker of a host that is being created in a folder, and the host's first files.
 
-``svcctl init`` and ``svcctl backup restore --into`` write the marker first, ``metagame.env`` last,
-and then remove the marker. After an interruption, even by ``kill -9``, the same command repeats all
-steps with the keys that are there.
+``svcctl init`` and ``svcctl backup restore --into`` write the marker first and ``metagame.env``
+last, and then remove the marker. After an interruption, even by ``kill -9``, the same command
+repeats all steps with the keys that were already created.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LAST = "metagame.env"  # by which a folder counts as a host (packaging/image/sta
 
 @frozen
 class Begun:
-    """The contents of the marker: the data folder, and the backup that is restored."""
+    """The contents of the marker: the data folder, and the backup that is being restored."""
 
     data: str
     backup: str = ""
@@ -39,7 +39,7 @@ class Begun:
         put(folder / NOTE, json.dump(asdict(self)))
 
     def cure(self, folder: Path) -> str:
-        """Return one line: how to finish or give up what was begun."""
+        """Return a one-line message: how to finish or abandon the interrupted work."""
         goal, file = shlex.quote(str(folder)), shlex.quote(self.backup)
         do = f"backup restore {file} --into {goal}" if self.backup else f"init {goal}"
         what = f"the restore of {self.backup}" if self.backup else "a host"
@@ -52,7 +52,8 @@ class Begun:
 def read(folder: Path) -> Begun | None:
     """Return the marker of unfinished work; remove the marker of finished work.
 
-    A marker without any other file counts as finished. Fails if the marker cannot be read.
+    A marker without any other file is treated as finished. Raises Failed if the marker cannot be
+    read.
     """
     try:
         note = Begun(**json.read((folder / NOTE).read_bytes()))
@@ -67,12 +68,12 @@ def read(folder: Path) -> Begun | None:
 
 
 def others(folder: Path) -> list[str]:
-    """Return the names in the folder that are not ours."""
+    """Return the names of files in the folder that were not written by this module."""
     return sorted({path.name for path in folder.iterdir()} - {NOTE, WORK, PART})
 
 
 def put(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a whole file and sync it; an existing one is replaced atomically."""
+    """Write a whole file and sync it to disk; an existing file is replaced atomically."""
     part = path.with_name(PART)
     part.unlink(missing_ok=True)
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -88,7 +89,7 @@ def put(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def place(source: Path, folder: Path) -> None:
-    """Move all files below ``source`` into the folder, over those of an earlier attempt."""
+    """Move all files below ``source`` into the folder, replacing those of an earlier attempt."""
     sync_tree(source)
     for path in sorted(source.rglob("*"), key=_turn):
         target = folder / path.relative_to(source)
@@ -101,14 +102,14 @@ def place(source: Path, folder: Path) -> None:
 
 
 def _turn(path: Path) -> tuple[int, Path]:
-    """Return the sort key: files by which services start come last."""
+    """Return the sort key by which the files that start services are moved last."""
     if path.is_dir():
         return 0, path
     return 3 if path.name == LAST else 2 if path.name.endswith(".env") else 1, path
 
 
 def clear(folder: Path, *, note: bool = True) -> None:
-    """Remove the files that stand beside the host's; warn if one cannot be removed."""
+    """Remove the work folder and, with ``note``, the marker; warn if one cannot be removed."""
     left = folder / WORK
     try:
         if left.exists():
@@ -122,7 +123,7 @@ def clear(folder: Path, *, note: bool = True) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Create the private folder and hold its lock; raises OSError."""
+    """Create the private folder and lock it; raises OSError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:

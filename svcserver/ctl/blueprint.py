@@ -1,4 +1,4 @@
-"""The contents of a new host's env files, for ``svcctl init`` and ``demo``."""
+"""The contents of a new host's env files, as written by ``svcctl init`` and ``demo``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def own_address() -> str | None:
-    """Return this machine's address in 100.64.0.0/10; None without one."""
+    """Return this machine's address in 100.64.0.0/10, or None if it has none."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
         try:
             probe.connect((PROBE, 9))
@@ -32,7 +32,7 @@ def own_address() -> str | None:
 
 
 def is_private(address: str) -> bool:
-    """Return whether a private host may listen there: IPv4 loopback or overlay network."""
+    """Return whether a private host may listen on the address (IPv4 loopback or overlay)."""
     try:
         parsed = ipaddress.IPv4Address(address)
     except ValueError:
@@ -88,10 +88,10 @@ class Scale:
 
 @frozen
 class Plan:
-    """The input of the env files; ``folder`` and ``data`` are absolute.
+    """The input for the env files; ``folder`` and ``data`` are absolute paths.
 
-    ``data`` is where the services run, and keep all but settings and certificates.
-    ``private``: without a gateway; ``public_host`` is then the address to listen on.
+    Services run in ``data`` and keep everything there except settings and certificates. If
+    ``private`` is true, the host has no gateway, and ``public_host`` is the address to listen on.
     """
 
     folder: Path
@@ -111,21 +111,22 @@ class Plan:
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Return the components of this host, without the players' relay."""
+        """Return the components of this host; the relay runs on the players' computers."""
         return PRIVATE if self.private else (*PRIVATE, "gateway", "allowlist")
 
 
 def program() -> str:
-    """Return the path of ``svc-gameserver-sim``, the default until the owner sets a game server."""
+    """Return the path of ``svc-gameserver-sim``, used until the owner sets a real game server."""
     beside = Path(sys.executable).with_name("svc-gameserver-sim")
     return str(beside) if beside.exists() else shutil.which("svc-gameserver-sim") or str(beside)
 
 
 def address_of(host: str) -> str:
-    """Return the IPv4 address of ``host`` for MY_IP; empty if it is not known here.
+    """Return the IPv4 address of ``host`` for MY_IP; empty if it cannot be resolved here.
 
-    Debian writes a machine's own name beside 127.0.1.1 into /etc/hosts, and podman passes that file
-    on to containers: MY_IP would send players' games to their own PCs.
+    Loopback addresses are left out: with one in MY_IP, players' games would connect to their own
+    PCs. Debian maps a machine's own name to 127.0.1.1 in /etc/hosts, and podman copies that file
+    into containers.
     """
     try:
         return str(ipaddress.IPv4Address(host))
@@ -139,7 +140,7 @@ def address_of(host: str) -> str:
 
 
 def files(plan: Plan) -> dict[str, str]:
-    """Return the env files as file name -> content."""
+    """Return the env files as a mapping from file name to content."""
     inside = {
         "metagame.env": _metagame(plan),
         "deploy.env": _deploy(plan),
@@ -203,7 +204,7 @@ METRICS_PORT={port}
 
 
 def _shielded(plan: Plan) -> str:
-    """Return the metagame's settings that depend on whether there is a gateway."""
+    """Return the metagame's settings that depend on whether the host has a gateway."""
     if plan.private:
         return f"""\
 # players come straight to BIND_HOST, so it answers for the region list itself

@@ -1,7 +1,7 @@
-"""``svcctl bundle``: everything a helper needs to see of a host, in one file, without secrets.
+"""The command ``svcctl bundle``: one file with all diagnostics of a host, without secrets.
 
-A setting is shown if a component knows it and it holds no secret. In addition, the host's secrets
-are masked in every text.
+A setting is shown if a component knows its name and it cannot hold a secret. In addition, the
+host's secrets are masked in every text.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
 
 
 def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each part; a part that cannot be read gives the reason."""
+    """Yield each part's name and text; if a part cannot be read, its text is the reason."""
     yield "doctor.json", told(lambda: [as_data(finding) for finding in examine(host, folder)])
     yield "versions.json", told(versions)
     for name in (*SHAPES, "stack", *alert_files(folder)):
@@ -91,7 +91,7 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
 
 
 def told(ask: Callable[[], object]) -> str:
-    """Return the result of ``ask`` as JSON, or the reason why it fails."""
+    """Return the result of ``ask`` as JSON, or the reason for its failure."""
     try:
         return json.dump_ascii(ask()) + "\n"
     except Failed as why:
@@ -99,7 +99,7 @@ def told(ask: Callable[[], object]) -> str:
 
 
 def versions() -> dict[str, object]:
-    """Return the versions of Python, the system and every package."""
+    """Return the versions of Python, the operating system and every Python package."""
     packages = {str(package.metadata["Name"]): package.version for package in distributions()}
     return {
         "python": sys.version,
@@ -109,7 +109,7 @@ def versions() -> dict[str, object]:
 
 
 def shown(host: Host, name: str) -> Iterator[str]:
-    """Yield the lines of an env file, without comments, secrets and unknown names."""
+    """Yield the lines of an env file without comments, secrets and unknown names."""
     known = (
         set(STACK)
         if name == "stack"
@@ -126,17 +126,17 @@ def shown(host: Host, name: str) -> Iterator[str]:
 
 
 def shapes_of(name: str) -> tuple[type[Any], ...]:
-    """Return the settings classes of a component or of an alert channel; else nothing."""
+    """Return the settings classes of a component or an alert channel; empty for other names."""
     return (Channel,) if name.startswith("alert-") else tuple(SHAPES.get(name, ()))
 
 
 def alert_files(folder: Path) -> list[str]:
-    """Return the names of the alert channels' files."""
+    """Return the file names of the alert channels."""
     return sorted(path.stem for path in folder.glob(PATTERN))[:MOST]
 
 
 def is_secret(name: str, variable: str) -> bool:
-    """Return whether the setting may hold a secret, by its type or its name."""
+    """Return whether the setting can hold a secret, judging by its type or name."""
     types = {
         field.metadata["name"]: str(field.type)
         for shape in shapes_of(name)
@@ -146,7 +146,7 @@ def is_secret(name: str, variable: str) -> bool:
 
 
 def secrets_of(host: Host, folder: Path) -> set[str]:
-    """Return the secrets in the host's files, in each form that a text may hold."""
+    """Return the host's secrets in every form in which a text may contain them."""
     secrets = {host.owner_key() or ""}
     for path in folder.glob("*key*.pem"):
         try:
@@ -170,7 +170,7 @@ def secrets_of(host: Host, folder: Path) -> set[str]:
 
 
 def decoded(text: str) -> set[str]:
-    """Return the lines of a key that is written as base64; empty for any other text."""
+    """Return the lines of a base64-encoded private key; empty for any other text."""
     try:
         return lines_of(base64.b64decode(text, validate=True))
     except ValueError:
@@ -178,7 +178,7 @@ def decoded(text: str) -> set[str]:
 
 
 def lines_of(pem: bytes) -> set[str]:
-    """Return the lines of a private key; empty for anything else."""
+    """Return the lines of a PEM private key; empty for any other text."""
     if b"PRIVATE KEY-----" not in pem:
         return set()
     lines = pem.decode("ascii", "replace").splitlines()
@@ -186,26 +186,26 @@ def lines_of(pem: bytes) -> set[str]:
 
 
 def password_of(url: str) -> str:
-    """Return the password in a URL, still escaped; empty without one."""
+    """Return the password in a URL, still percent-encoded; empty if there is none."""
     user = url.partition("://")[2].rpartition("@")[0]
     return user.partition(":")[2]
 
 
 def without_user(url: str) -> str:
-    """Return the text with the user part of a URL masked."""
+    """Return the URL with its user name and password masked."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{OTHER}@{rest.rpartition('@')[2]}" if "@" in rest else url
 
 
 def without(text: str, known: list[str]) -> str:
-    """Return ``text`` without these secrets, and without strings that look like secrets."""
+    """Return ``text`` without these secrets and without strings that look like secrets."""
     for secret in known:
         text = text.replace(secret, OTHER)
     return redact(text)
 
 
 def log_files(host: Host, folder: Path) -> list[Path]:
-    """Return the stack's log files, the older first."""
+    """Return the log files of svc-stack, oldest first."""
     try:
         stack = host.variables("stack") if (folder / "stack.env").is_file() else {}
     except Failed:  # as above
@@ -215,7 +215,7 @@ def log_files(host: Host, folder: Path) -> list[Path]:
 
 
 def last_lines(paths: Sequence[Path], count: int) -> str:
-    """Return the end of log files, or the reason why there is none."""
+    """Return the last lines of the log files, or the reason why there are none."""
     lines: list[str] = []
     for path in paths:
         try:
@@ -232,7 +232,7 @@ def last_lines(paths: Sequence[Path], count: int) -> str:
 
 
 def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the figures of a component that exposes them."""
+    """Yield the metrics of the component ``name`` if it exposes any, as a bundle part."""
     if not (folder / f"{name}.env").is_file():
         return
     try:
@@ -246,7 +246,7 @@ def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
 
 
 def write(target: Path, parts: dict[str, str]) -> None:
-    """Write the file with mode 0600; raises OSError if it exists."""
+    """Write the bundle with mode 0600; raises OSError if the file exists."""
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
         for name, text in parts.items():

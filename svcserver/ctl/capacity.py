@@ -1,4 +1,4 @@
-"""``svcctl capacity``: the cost of a hunt on this machine, and the limit that is reached first."""
+"""The command ``svcctl capacity``: the resources a hunt uses, and which runs out first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAST_CORES = 0.001  # the least cost of a hunt
 
 @frozen
 class Cost:
-    """The cost of one hunt; ``measured`` counts the hunts measured, 0 if settings supplied it."""
+    """The resources one hunt uses; ``measured`` is 0 if the settings supplied them."""
 
     memory_mb: float
     cores: float
@@ -37,7 +37,7 @@ class Cost:
 
 @frozen
 class Left:
-    """The resources that are left for hunts."""
+    """The resources that are available for further hunts."""
 
     memory_mb: float
     ports: int
@@ -55,7 +55,7 @@ class Limit:
 
 
 def forecast(cost: Cost, left: Left) -> list[Limit]:
-    """Return the limits, the tightest first."""
+    """Return the limits, smallest first."""
     limits = [
         Limit("memory", _times(left.memory_mb, cost.memory_mb),
               f"{left.memory_mb:.0f} MB may be used, a hunt takes {cost.memory_mb:.0f} MB"),
@@ -75,14 +75,14 @@ def _times(left: float, each: float) -> int:
 
 @frozen
 class Usage:
-    """The resources of a group of processes: memory now, CPU seconds since its start."""
+    """The resources of a group of processes: current memory, and CPU seconds since the start."""
 
     memory_mb: float
     seconds: float
 
 
 def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage]:
-    """Return the usage of these process groups and their children; ended ones are left out."""
+    """Return the usage of these process groups with their children, except ended processes."""
     wanted = set(groups)
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     usages: dict[int, Usage] = {}
@@ -102,7 +102,7 @@ def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage
 
 
 def cost_of(before: dict[int, Usage], after: dict[int, Usage], seconds: float) -> Cost | None:
-    """Return the mean cost of the game servers in both samples; None without one."""
+    """Return the mean cost of the game servers that are in both samples; None without one."""
     groups = [group for group in after if group in before]
     if not groups:
         return None
@@ -116,7 +116,7 @@ def cost_of(before: dict[int, Usage], after: dict[int, Usage], seconds: float) -
 
 
 def idle_ticks(processes: Path = PROCESSES) -> int:
-    """Return the idle ticks of all cores since boot."""
+    """Return the idle ticks of all CPU cores since boot."""
     words = (processes / "stat").read_text().split("\n", 1)[0].split()
     return int(words[4]) + int(words[5])
 
@@ -155,7 +155,7 @@ def capacity(host: Host, out: Out) -> None:
 
 
 def elsewhere(filled: Sequence[Filled]) -> list[Limit]:
-    """Yield the other disks that are full before the forecast's end."""
+    """Return a limit for each other disk that will be full before the end of the forecast."""
     return [
         Limit(f"disk of {disk.place}", 0, f"it is full in {disk.full_in} days")
         for disk in filled
@@ -198,7 +198,7 @@ def _show(
 
 
 def bars(counts: Sequence[int]) -> list[str]:
-    """Return a bar for each count; one over four times the smallest is cut with an ellipsis."""
+    """Return a bar for each count; bars over four times the smallest end with an ellipsis."""
     longest = 4 * min((count for count in counts if count > 0), default=1)
     return [
         "█" * WIDTH + "…" if count > longest else "█" * math.ceil(WIDTH * count / longest)
@@ -211,7 +211,7 @@ def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
 
 
 def _running(folder: Path) -> tuple[list[int], list[int]]:
-    """Return the processes of hunts, and of the city and the dojo."""
+    """Return the process ids of hunts, and those of the city and the dojo."""
     servers = [
         entry
         for entry in SavedServers(folder / STATE).load_all()

@@ -1,4 +1,4 @@
-"""``svcctl cert``: the gateway's certificate, which players pin."""
+"""The command ``svcctl cert``: the gateway's certificate, which players pin."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def show(host: Host, out: Out, file: Path | None) -> None:
 
 
 def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
-    """Return the certificate and key files in ``folder``, else the host's."""
+    """Return the certificate and key files in ``folder``, or those of the host."""
     if folder is None and host.folder is not None and (host.folder / "gateway.env").is_file():
         values = host.variables("gateway")
         names = values.get("GATEWAY_CERT") or CERT_FILE, values.get("GATEWAY_KEY") or KEY_FILE
@@ -134,7 +134,7 @@ def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
-    """Turn errors of certificates and of ``folder`` into one line."""
+    """Turn errors about certificates and ``folder`` into Failed."""
     try:
         yield
     except BadCertificate as why:

@@ -1,4 +1,4 @@
-"""``svcctl content``: what players may download, the game's files and the launcher."""
+"""The command ``svcctl content``: the game files and the launcher that players download."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def launcher(host: Host, out: Out, file: Path) -> None:
 
 
 def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path, Path]:
-    """Return the game's folder and the manifest, from the command line or the settings."""
+    """Return the game folder and the manifest, from the command line or the settings."""
     variables = host.variables("content") if folder is None or host.folder is not None else {}
     game = folder or host.path(variables.get("CONTENT_GAME_DIR", ""))
     if folder is None and not variables.get("CONTENT_GAME_DIR"):
@@ -116,7 +116,7 @@ def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path
 
 @contextmanager
 def progress_bar(out: Out) -> Iterator[Report | None]:
-    """Return a progress callback that draws a bar on a terminal; None elsewhere."""
+    """Return a callback that draws a progress bar on a terminal; None without a terminal."""
     if out.as_json or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Access to the database beside a running metagame, in short transactions."""
+"""Access to the database in short transactions, while a metagame may be running."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAIT_MS = 30_000  # how long a command waits for the metagame's writer
 
 
 def url_of(host: Host) -> URL:
-    """Return DATABASE_URL, with a relative file resolved in the metagame's working directory."""
+    """Return DATABASE_URL; a relative file is resolved in the metagame's working directory."""
     named = host.variables("metagame").get("DATABASE_URL", "") or DEFAULT_URL
     if named == UNNAMED:
         fail(
@@ -48,28 +48,28 @@ def url_of(host: Host) -> URL:
 
 
 def file_of(url: URL) -> Path | None:
-    """Return the file of an SQLite database; None for a server or an in-memory one."""
+    """Return the file of an SQLite database; None for PostgreSQL or an in-memory database."""
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
         return None
     return Path(url.database)
 
 
 def existing(url: URL) -> Engine:
-    """Return an engine for an existing database: a mistyped name must not create an empty one."""
+    """Return an engine for an existing database, so that a typo creates no empty one."""
     file = file_of(url)
     return make_engine(url if file is None else url.set(database=str(existing_file(file))))
 
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
-    """Run a short transaction; a database error fails with one line."""
+    """Run a short transaction; raises Failed for a database error."""
     with _one_line(engine), one_transaction(engine, WAIT_MS) as tx:
         yield tx
 
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Connection]:
-    """Open a connection that reads one snapshot of the whole database; fails with one line."""
+    """Open a connection that reads one snapshot of the whole database; raises Failed."""
     try:
         if is_sqlite(engine):
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
@@ -86,7 +86,7 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 def missing(file: Path) -> tuple[str, str]:
-    """Return the fault and cure of a missing database file."""
+    """Return the error message for a missing database file, with its fix."""
     if file.is_symlink():
         return (
             f"there is no database {file}: it is a link to {os.readlink(file)}, which is not there",
@@ -105,7 +105,7 @@ def missing(file: Path) -> tuple[str, str]:
 
 
 def existing_file(file: Path) -> Path:
-    """Return ``file``; fails with one line if it is missing or not accessible."""
+    """Return ``file``; raises Failed if it is missing or not accessible."""
     try:
         file.stat()
     except FileNotFoundError:
@@ -119,9 +119,9 @@ def existing_file(file: Path) -> Path:
 
 
 def obstacle(file: Path) -> tuple[str, str] | None:
-    """Return what stops this user from using an SQLite database, and the cure; else None.
+    """Return why this user cannot use an SQLite database, with the fix; None if nothing is wrong.
 
-    SQLite's own errors say little: "unable to open database file", or "disk I/O error".
+    SQLite's own messages are too vague: "unable to open database file", or "disk I/O error".
     """
     folder = file.parent
     beside = [file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm", "-journal")]
@@ -143,7 +143,7 @@ def obstacle(file: Path) -> tuple[str, str] | None:
 
 
 def _not_ours(path: Path, folder: Path) -> tuple[str, str]:
-    """Return why this user may not read and write the file, and the cure."""
+    """Return why this user may not read and write the file, with the fix."""
     status, home = path.stat(), folder.stat()
     what = f"{user_name(os.geteuid())} may not read and write {path} of {user_name(status.st_uid)}"
     if status.st_uid not in (os.geteuid(), home.st_uid):
@@ -154,7 +154,7 @@ def _not_ours(path: Path, folder: Path) -> tuple[str, str]:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user, or the number if it has none."""
+    """Return the name of a user id, or the number if the user has no name."""
     import pwd
 
     try:
@@ -164,14 +164,14 @@ def user_name(uid: int) -> str:
 
 
 def know_every_table() -> None:
-    """Import all features, so that every table is known."""
+    """Import all features, so that SQLAlchemy knows every table."""
     import svcserver.metagame.service  # noqa: F401 - costs a second, which few commands need
 
 
 def transact(host: Host, work: Callable[[Connection], T], wait_ms: int | None = None) -> T:
-    """Run ``work(tx)`` on the host's database and return its result; it may run twice.
+    """Run ``work(tx)`` on the host's database and return its result; ``work`` may run twice.
 
-    ``wait_ms`` limits the wait for another writer; None means the default of all commands.
+    ``wait_ms`` limits the wait for another writer; None means the default for all commands.
     """
     engine = existing(url_of(host))
     with _one_line(engine):

@@ -1,4 +1,4 @@
-"""``svcctl db``: maintenance of the database; only a restore needs a stopped host."""
+"""The command ``svcctl db``, which maintains the database. Only a restore stops the host."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def migrate(url: URL) -> None:
 
 
 def bring_up(url: URL, previous: Path | None) -> None:
-    """Upgrade a database just restored; ``previous`` is the file with what was there before."""
+    """Upgrade a database just restored; ``previous`` is the file with the earlier contents."""
     so_far = "the backup's data is in place, but not upgraded to this version"
     if previous is not None:
         so_far += (
@@ -94,7 +94,7 @@ def _way_back(previous: Path | None) -> str:
 
 
 def migrate_restored(url: URL) -> None:
-    """Run the migrations, and end dashboard sessions that were open at the time of the backup."""
+    """Run the migrations, and end the dashboard sessions in the restored database."""
     migrate(url)
     with database.transaction(make_engine(url)) as tx:
         end_all_sessions(tx)
@@ -120,9 +120,9 @@ def check(host: Host, out: Out) -> None:
 
 
 def sqlite_faults(file: Path | None) -> list[str]:
-    """Return the damage that SQLite's integrity checks report; empty for a server (None).
+    """Return the damage that SQLite's integrity checks find; empty for PostgreSQL (None).
 
-    Fails with one line if the file cannot be checked.
+    Raises Failed if the file cannot be checked.
     """
     if file is None:
         return []
@@ -144,7 +144,7 @@ def sqlite_faults(file: Path | None) -> list[str]:
 
 
 def cure_of_damage(faults: list[str]) -> str:
-    """Return the cure for ``sqlite_faults``."""
+    """Return how to fix the damage that ``sqlite_faults`` found."""
     restore = "stop the metagame and restore a backup with svcctl db restore FILE"
     if NO_SQLITE in faults:
         return f"correct DATABASE_URL; where it was this host's database, {restore}"
@@ -154,13 +154,13 @@ def cure_of_damage(faults: list[str]) -> str:
 
 
 def _begins_otherwise(file: Path) -> bool:
-    """Return whether the file does not begin like an SQLite database."""
+    """Return whether the file does not begin with the header of an SQLite database."""
     with file.open("rb") as opened:
         return opened.read(len(_MAGIC)) != _MAGIC
 
 
 def has_foreign_code(file: Path) -> bool:
-    """Return whether a database holds code that a query of ours would run."""
+    """Return whether an SQLite file has views, virtual tables or triggers that are not ours."""
     query = (
         "SELECT sql FROM sqlite_master "
         "WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
@@ -170,19 +170,19 @@ def has_foreign_code(file: Path) -> bool:
 
 
 def _to_read(file: Path) -> str:
-    """Return the URI by which SQLite opens a file read-only."""
+    """Return the URI with which SQLite opens a file read-only."""
     return f"file:{quote(str(file))}?mode=ro"
 
 
 @host_command(db, "backup", reason=True, hidden=True)
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
 def backup(host: Host, out: Out, target: Path, reason: str) -> None:
-    """Do the same as svcctl backup now --database FILE."""
+    """Make a copy of the database, as ``svcctl backup now --database FILE`` does."""
     copy_database(host, out, target, reason)
 
 
 def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
-    """Copy a snapshot of the database into a new file and check the copy."""
+    """Copy a snapshot of the database into a new file, and check the copy."""
     with noted(host, "backup", target.name, reason=reason), stoppable():
         if target.exists():
             fail(f"{target} already exists; choose another name")
@@ -251,7 +251,7 @@ def _has_accounts(source: Path) -> bool:
 
 
 def put_back(source: Path, file: Path) -> Path | None:
-    """Replace ``file`` by a sound backup; return the file with what was there before."""
+    """Replace ``file`` with a valid backup; return the file with the previous contents."""
     previous = None
     if file.exists():
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
@@ -271,7 +271,7 @@ def put_back(source: Path, file: Path) -> Path | None:
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a snapshot of ``source`` into ``target`` by SQLite's online backup."""
+    """Copy a snapshot of ``source`` into ``target`` with SQLite's online backup."""
     began = time.monotonic()
 
     def tried(status: int, _left: int, _pages: int) -> None:
@@ -294,7 +294,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
 
 def make_one_file(copy: Path) -> None:
-    """Switch a copy from WAL mode, in which readers leave -wal and -shm files beside it."""
+    """Switch a copy out of WAL mode, because readers would leave -wal and -shm files."""
     try:
         with closing(sqlite3.connect(copy, timeout=30)) as connection:
             connection.execute("PRAGMA journal_mode=DELETE")

@@ -1,4 +1,4 @@
-"""``svcctl db copy``: copies a host's database from SQLite to PostgreSQL, or back."""
+"""The command ``svcctl db copy``: copies a database between SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
 
 def place(words: str) -> URL:
-    """Return the database of a URL or env file; never print it, it may hold a password."""
+    """Return the database of a URL or env file; never print it, as it may contain a password."""
     if "://" not in words:
         file = Path(words)
         url = database.url_of(Host(None, file))
@@ -61,7 +61,7 @@ def place(words: str) -> URL:
 
 
 def copy_all(source: URL, target: URL) -> dict[str, int]:
-    """Copy all rows in one transaction of ``target``; return the number of rows per table."""
+    """Copy all rows in one transaction on ``target``; return the number of rows per table."""
     if source == target:
         fail("SOURCE and TARGET are the same database; choose another target")
     _must_be_empty(target)
@@ -89,7 +89,7 @@ def _must_be_empty(target: URL) -> None:
 
 @frozen
 class _Known:
-    """A database's schema revision and tables."""
+    """The schema revision and tables of a database."""
 
     revision: str | None
     tables: list[Table]  # tables that others reference come first
@@ -140,7 +140,7 @@ def _count(tx: Connection, table: Table) -> int:
 
 
 def _number_on(tx: Connection, table: Table) -> None:
-    """Set PostgreSQL's sequence past the copied rows; SQLite does so by itself."""
+    """Set PostgreSQL's sequence past the copied rows; SQLite needs no such step."""
     key = list(table.primary_key.columns)
     if tx.dialect.name == "sqlite" or len(key) != 1:
         return

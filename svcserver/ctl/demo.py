@@ -1,4 +1,4 @@
-"""``svcctl demo``, called by ``make run``: makes a host, starts it, runs a simulated session."""
+"""The command ``svcctl demo``, used by ``make run``: starts a new host with a session."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def demo(
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> PlayFailed | None:
-    """Start the stack, run the session, and without ``once`` wait for Ctrl-C.
+    """Start the stack and run the session; without ``once``, wait for Ctrl-C.
 
-    Returns what failed, or None.
+    Returns the failure, or None.
     """
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[PlayFailed | None] = []
@@ -103,7 +103,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
 async def evening(
     reactor: Any, stack: Stack, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> PlayFailed | None:
-    """Start the stack and run the session with its checks; return what failed."""
+    """Start the stack and run the session with its checks; return the failure, or None."""
     try:
         stack.start()
         names = await stack.ready
@@ -116,14 +116,14 @@ async def evening(
 
 
 def relay_port(host: Host) -> int:
-    """Return the first port for the players' relays."""
+    """Return the first port for the relays of the simulated players."""
     return whole_in(host.variables("relay").get("SVC_RELAY_PORT", ""), 5) or PORTS.relay
 
 
 def player_lines(host: Host) -> list[str]:
-    """Return the addresses that a player would open: the host's page and the invite.
+    """Return the addresses for a player to open: the host's page and the invite.
 
-    The demo host needs no code, so the invite can hold any.
+    The demo host needs no invite code, so the invite can contain any code.
     """
     if host.folder is None:
         return []

@@ -1,8 +1,8 @@
-"""A forecast of when the host's disks are full, from their growth so far.
+"""A forecast of when the host's disks will be full, based on their growth so far.
 
-The database grows by its daily average since the first account was made. Logs grow by theirs until
-they rotate. Backups grow by one a night until the oldest is dropped, each as large as the database
-implies by then.
+The database grows by its daily average since the first account was created. Logs grow by their own
+daily average until they rotate. One backup is added each night until the oldest is dropped; each
+is as large as the forecast database requires.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 @frozen
 class Filling:
-    """One kind of data on a disk, in bytes; ``soon`` is the most it gains at ``soon_a_day``."""
+    """One kind of data, in bytes; it grows by at most ``soon`` at the rate ``soon_a_day``."""
 
     name: str
     has: float
@@ -48,13 +48,13 @@ class Filling:
     soon: float = 0.0
 
     def gains(self, days: float) -> float:
-        """Return the growth in that many days."""
+        """Return the growth in ``days`` days, in bytes."""
         return self.a_day * days + min(self.soon_a_day * days, max(0.0, self.soon))
 
 
 @define
 class Filled:
-    """A disk, and the host's data on it."""
+    """A disk, and the kinds of host data on it."""
 
     place: Path
     disk: Disk
@@ -62,16 +62,16 @@ class Filled:
 
     @property
     def usable(self) -> float:
-        """Return the bytes that may still be written."""
+        """Return the number of bytes that can still be written."""
         return self.disk.free - RESERVE
 
     def gains(self, days: float) -> float:
-        """Return the growth of everything on it in that many days, in bytes."""
+        """Return the growth of all data on the disk in ``days`` days, in bytes."""
         return sum(filling.gains(days) for filling in self.fillings)
 
     @property
     def full_in(self) -> int | None:
-        """Return the days until the disk is full; None if it is not within ten years."""
+        """Return the number of days until the disk is full; None if that is over ten years."""
         if self.gains(FARTHEST_DAYS) <= self.usable:
             return None
         low, high = 0, FARTHEST_DAYS
@@ -82,7 +82,7 @@ class Filled:
 
 
 def disks(host: Host, data: Path, now: float | None = None) -> tuple[list[Filled], float]:
-    """Return each disk that grows, that of ``data`` first, and the host's age in days."""
+    """Return each disk that grows, first the one of ``data``, and the host's age in days."""
     moment = time.time() if now is None else now
     began, size = transact(host, _of_database)
     days = max(1.0, (moment - began) / DAY_S)
@@ -94,7 +94,7 @@ def disks(host: Host, data: Path, now: float | None = None) -> tuple[list[Filled
 
 
 def _of_database(tx: Connection) -> tuple[float, int]:
-    """Return the time of the first account, and the size of a database on a server."""
+    """Return the creation time of the first account, and the size of a server's database."""
     began = tx.execute(select(func.min(ACCOUNTS.c.created_at))).scalar()
     size = 0
     if tx.dialect.name == "postgresql":
@@ -146,7 +146,7 @@ def _ports(host: Host) -> int:
 
 
 def bytes_of(paths: Iterable[Path]) -> int:
-    """Return the total size of these files; a missing one counts 0."""
+    """Return the total size of these files; a missing file has size 0."""
     total = 0
     for path in paths:
         try:
@@ -157,7 +157,7 @@ def bytes_of(paths: Iterable[Path]) -> int:
 
 
 def merged(fillings: Sequence[Filling]) -> list[Filling]:
-    """Return one filling for each name, the largest first."""
+    """Merge fillings that have the same name; return them largest first."""
     names = dict.fromkeys(filling.name for filling in fillings)
     result = []
     for name in names:
@@ -175,7 +175,7 @@ def merged(fillings: Sequence[Filling]) -> list[Filling]:
 
 
 def as_data(filled: Sequence[Filled], days: float) -> dict[str, object]:
-    """Return the disks as ``--json`` shows them."""
+    """Return the disks in the form that ``--json`` prints."""
     disks = [
         {
             "place": str(disk.place),
@@ -196,7 +196,7 @@ def as_data(filled: Sequence[Filled], days: float) -> dict[str, object]:
 
 
 def show(out: Out, filled: Sequence[Filled], days: float) -> None:
-    """Print when each disk is full, and a chart of its contents."""
+    """Print when each disk will be full, and a chart of its contents."""
     so_far = f"of {days:.0f} days so far" if days > 1 else "of its first day, which says little"
     for disk in filled:
         when = "not full in ten years" if disk.full_in is None else f"full in {disk.full_in} days"

@@ -1,4 +1,4 @@
-"""``svcctl relay`` and ``svcctl allowlist``."""
+"""The commands ``svcctl relay`` and ``svcctl allowlist``."""
 
 from __future__ import annotations
 

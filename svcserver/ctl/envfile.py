@@ -1,4 +1,4 @@
-"""Changes settings in an env file, keeping all other lines as they are."""
+"""Changes settings in an env file and keeps all other lines unchanged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from svcserver.kernel.settings import parse_env_file
 
 
 def change(path: Path, settings: Mapping[str, str]) -> None:
-    """Set these variables, each in its line or at the end; raises OSError.
+    """Set these variables, each in its existing line or at the end; raises OSError.
 
-    The file is replaced atomically, since a service may be starting, and keeps its mode and
-    owner, since it may hold secrets.
+    The file is replaced atomically, because a service may be reading it. The file's mode and owner
+    are kept, because it may contain secrets.
     """
     path = path.resolve()
     lines = path.read_text(encoding="utf-8-sig").splitlines()

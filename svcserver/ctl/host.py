@@ -1,9 +1,9 @@
-"""The host a command is about: a folder of env files, one env file, or the environment.
+"""The host that a command works on: a folder of env files, one env file, or the environment.
 
-``--config DIR`` reads ``DIR/NAME.env`` and nothing else, as ``svc-stack`` does.
-``--env-file FILE`` reads one component's file, and the environment wins, as for a service
-started alone. Without either, the working directory is used when it holds a
-``metagame.env``, else the environment.
+``--config DIR`` reads only ``DIR/NAME.env``, as ``svc-stack`` does. ``--env-file FILE`` reads one
+component's file, which environment variables override, as for a service that is started alone.
+Without either option, the working directory is used if it contains ``metagame.env``, else the
+environment.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ NO_HOST = "name the folder with the host's settings, or make a host with svcctl 
 
 @frozen
 class Host:
-    """The source of a host's settings."""
+    """A host, and where its settings are."""
 
     folder: Path | None = None
     env_file: Path | None = None
     environ: Mapping[str, str] = field(factory=dict, repr=False)
 
     def variables(self, component: str) -> dict[str, str]:
-        """Return the settings of one component as it sees them; fails with one line."""
+        """Return the settings of one component as the component sees them; raises Failed."""
         if self.folder is None:
             try:
                 return with_env_file(
@@ -54,24 +54,24 @@ class Host:
             fail(unreadable(path, why))
 
     def settings(self, component: str, shape: type[S]) -> S:
-        """Return a component's settings as an instance of ``shape``; fails with one line."""
+        """Return a component's settings as an instance of ``shape``; raises Failed."""
         try:
             return load(shape, self.variables(component))[0]
         except BadSetting as why:
             fail(f"{self.name_of(component)}: {why}")
 
     def name_of(self, component: str) -> str:
-        """Return the name of the settings' source, for messages."""
+        """Return a name for the source of the settings, for messages."""
         if self.folder is not None:
             return str(self.folder / f"{component}.env")
         return str(self.env_file) if self.env_file is not None else "the environment"
 
     def path(self, text: str) -> Path:
-        """Return a path from a setting, relative to the host's folder, where the services run."""
+        """Return a path from a setting, resolved in the working folder of the services."""
         return Path(text) if self.folder is None else self.folder / text
 
     def need_folder(self, settings: str = "") -> Path:
-        """Return the host's folder, where a file matches ``settings``; fails with one line."""
+        """Return the host's folder if a file in it matches ``settings``, else raise Failed."""
         if self.folder is None:
             fail("This command needs the host's folder. Give --config DIR.")
         if settings and not any(self.folder.glob(settings)):
@@ -81,15 +81,15 @@ class Host:
 
     @property
     def home(self) -> Path | None:
-        """Return the folder whose owner root acts as; None if the settings have no file."""
+        """Return the folder whose owner root switches to; None if no file holds the settings."""
         return self.folder or (self.env_file.parent if self.env_file is not None else None)
 
     def dashboard(self) -> str:
-        """Return the dashboard's address, for a browser on this machine."""
+        """Return the dashboard's URL for a browser on this machine."""
         return dashboard(self.variables("metagame"))
 
     def owner_key(self) -> str | None:
-        """Return the owner's account key from ``owner.key``; None without one."""
+        """Return the owner's account key from ``owner.key``; None if there is no such file."""
         if self.folder is None:
             return None
         path = self.folder / OWNER_KEY
@@ -102,7 +102,7 @@ class Host:
 
 
 def unreadable(path: Path, why: OSError | UnicodeDecodeError) -> str:
-    """Return one line: the file, why it cannot be read, and the cure."""
+    """Return a one-line message: the file, why it cannot be read, and the fix."""
     if isinstance(why, UnicodeDecodeError):
         return f"{path} cannot be read: it is not UTF-8 text; save it so, or see svcctl init"
     if isinstance(why, FileNotFoundError | NotADirectoryError):
@@ -113,7 +113,7 @@ def unreadable(path: Path, why: OSError | UnicodeDecodeError) -> str:
 
 
 def find(config: str | None, env_file: str | None) -> Host:
-    """Return the host that the options name."""
+    """Return the host that the command-line options select."""
     if config is not None and env_file is not None:
         fail("Give --config or --env-file, not both.")
     if env_file is not None:
@@ -128,10 +128,10 @@ def find(config: str | None, env_file: str | None) -> Host:
 
 @contextmanager
 def as_owner_of(folder: Path | None) -> Iterator[None]:
-    """Make root act as the owner of ``folder`` from here on; fails with one line.
+    """If run by root, switch to the user that owns ``folder``; raises Failed.
 
-    An error on a file that this user may not touch, such as one in root's home, names the file and
-    the reason.
+    If that user may not access a file, such as one in root's home folder, the error names the file
+    and the reason.
     """
     try:
         actor = act_as_owner(folder) if folder is not None else None
@@ -153,7 +153,7 @@ def as_owner_of(folder: Path | None) -> Iterator[None]:
 
 
 def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command that makes or starts a host in ``folder`` or ``config``."""
+    """Decorate a command so that root runs it as the user that owns the host's folder."""
 
     @functools.wraps(command)
     def run(**arguments: Any) -> Any:
@@ -164,7 +164,7 @@ def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _plain(_: click.Context, option: click.Parameter, text: str) -> str:
-    """Return the option's value; fails with one line if it is not plain text."""
+    """Return the option's value; raises Failed if it is not plain text."""
     if not is_plain(text):
         fail(f"--{option.name} has {NOT_PLAIN}; write it in one line of plain text")
     return text
@@ -188,7 +188,7 @@ HOST_OPTIONS = (
 def host_command(
     group: click.Group | None, name: str, *, reason: bool = False, **options: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function that takes ``host`` and ``out`` a command with ``HOST_OPTIONS``."""
+    """Turn a function with the parameters ``host`` and ``out`` into a command on a host."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)

@@ -1,7 +1,8 @@
-"""Writes a host's folder, completely or not at all, and never over existing files.
+"""Writes a host's folder, completely or not at all, and never overwrites existing files.
 
-The files come first, among them the owner's key. Then the database gets that key, and finally
-``metagame.env`` makes the folder a host. ``begun`` handles interruptions.
+The files are written first, including the owner's key. Then the database is created with that key.
+Finally, ``metagame.env`` is written, which makes the folder a host. ``begun`` handles
+interruptions.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ svcctl content launcher FILE --config {folder}
 
 @frozen
 class CreatedHost:
-    """The host that ``svcctl init`` made, for the summary that it prints."""
+    """A host that ``svcctl init`` created, for the printed summary."""
 
     plan: Plan
     owner: str
@@ -84,7 +85,7 @@ class CreatedHost:
 
     @property
     def fingerprint(self) -> str | None:
-        """Return the fingerprint of the gateway's certificate; None without a gateway."""
+        """Return the gateway certificate's fingerprint; None without a gateway."""
         return self.plan.fingerprint or None
 
 
@@ -100,13 +101,13 @@ def create_host(
     data: Path | None = None,
     shared: bool = False,
 ) -> CreatedHost:
-    """Write a ready-to-run host into ``folder``; fails with one line, leaving nothing behind.
+    """Write a ready-to-run host into ``folder``; raises Failed and then leaves nothing behind.
 
-    If an earlier command was interrupted, all steps are repeated with the options of this one and
-    the owner's key that is there; a failure then changes nothing. ``host`` is the address or name
-    that players connect to. ``private``: without a gateway. ``data``: another folder for the
-    database, the game's files and what the services write. ``shared``: the database may be that of
-    another host.
+    If an earlier command was interrupted, this one repeats all steps with its own options and the
+    existing owner key; in that case, a failure changes nothing. ``host`` is the address or name
+    that players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for
+    the database, the game files and everything the services write. ``shared`` allows the database
+    of another host.
     """
     folder, data, name = whole_path(folder), whole_path(data or folder), owner_name(owner)
     with stoppable(), _one_line(folder, owner), begun.locked(folder), ExitStack() as undo:
@@ -140,7 +141,7 @@ def create_host(
 def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
     """Write the files of a new host for ``folder`` into ``at``, without owner and database.
 
-    Return the fingerprint of its certificate; None without a gateway.
+    Returns the fingerprint of the host's certificate, or None without a gateway.
     """
     with _one_line(folder, ""):
         pair = None if private else _certificate(host)
@@ -153,9 +154,10 @@ def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str 
 
 
 def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
-    """Write the marker of a new host; a failing command then leaves nothing behind.
+    """Write the marker of a new host; if the command then fails, remove everything it wrote.
 
-    This does not hold for a host that an earlier command began, because its database may be in use.
+    Nothing is removed from a host that an earlier command began, because its database may be in
+    use.
     """
     note = begun.read(folder)
     if note is not None:
@@ -176,7 +178,7 @@ def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
 
 
 def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
-    """Return all files and folders of any host that may be made there."""
+    """Return all files and folders that any new host in the folder can have."""
     ends = () if scale.database else ("", "-wal", "-shm", "-journal")
     databases = [f"{DATABASE}{end}" for end in ends]
     return [
@@ -187,7 +189,7 @@ def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
 
 
 def _discard(folder: Path, own: Iterable[Path]) -> None:
-    """Remove all of a host from folders that held none before."""
+    """Remove all files of a host from folders that had none before."""
     try:
         for path in own:
             if path.is_dir():
@@ -201,7 +203,7 @@ def _discard(folder: Path, own: Iterable[Path]) -> None:
 
 
 def _clear_stale(plan: Plan, files: Iterable[str]) -> None:
-    """Remove the files of a begun host that the options of this command do not need."""
+    """Remove files of an unfinished host that this command's options do not need."""
     stale = {*SETTINGS, LIVE_CONFIG, CERT_FILE, KEY_FILE} - {*files}
     for name in stale if plan.private else stale - {CERT_FILE, KEY_FILE}:
         (plan.folder / name).unlink(missing_ok=True)
@@ -222,10 +224,10 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
 
 
 def whole_path(folder: Path) -> Path:
-    """Return a host's absolute folder; fails if settings cannot name it.
+    """Return a host's absolute folder; raises Failed if settings cannot contain the path.
 
-    A link stays, because it may lead elsewhere one day; ``..`` is resolved, because the folder it
-    passes through may be removed. Settings cannot hold line breaks or blanks at the end.
+    Symbolic links are kept, because a link may later point elsewhere. ``..`` is resolved, because
+    the folder before it may be removed. Settings cannot contain line breaks or trailing blanks.
     """
     path = folder.resolve() if ".." in folder.parts else folder.absolute()
     if not str(path).isprintable() or str(path) != str(path).strip():
@@ -237,7 +239,7 @@ def whole_path(folder: Path) -> Path:
 
 
 def owner_name(owner: str) -> str:
-    """Return the owner's name by the rules of user names; a bad one ends the command."""
+    """Return the owner's name if it is a valid user name, else raise Failed."""
     try:
         return rules.username(owner)
     except Refusal as why:
@@ -258,7 +260,7 @@ def _secrets(game_server: str | None = None) -> blueprint.Secrets:
 
 
 def _write(at: Path, data: Path, plan: Plan, files: Mapping[str, str], pair: Pair | None) -> None:
-    """Write the files of a host, except those of its owner and the last one."""
+    """Write a host's files except the owner's files and ``metagame.env``."""
     if pair is not None:
         begun.put(at / CERT_FILE, pair.certificate, 0o644)
         begun.put(at / KEY_FILE, pair.key)
@@ -285,13 +287,13 @@ def _put(path: Path, text: str) -> None:
 
 
 def write_launcher_note(launcher: Path, folder: Path) -> None:
-    """Write the note in the launcher's folder, for the host at ``folder``."""
+    """Write the owner's note into the launcher folder of the host at ``folder``."""
     text = LAUNCHER_README.format(folder=shlex.quote(str(folder)))
     (launcher / OWNERS_NOTE).write_text(text, encoding="utf-8")
 
 
 def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -> None:
-    """Write the systemd units of the host at ``folder`` into ``at``."""
+    """Write the systemd units for the host in ``folder`` into ``at``."""
     run_by, python = at / UNITS, Path(sys.executable)
     run_by.mkdir(exist_ok=True)
     place = units.UnitPaths(folder, python.with_name("twistd"), python.resolve(), data)
@@ -300,7 +302,7 @@ def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -
 
 
 def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
-    """Make the database with the owner's account, unless it knows the key; return the name."""
+    """Create the database and the owner's account, unless the key exists; return the name."""
     key = (plan.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
     url = database_url(plan.scale.database or sqlite_url(plan.data / DATABASE))
     engine = make_engine(url)

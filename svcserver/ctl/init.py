@@ -1,4 +1,4 @@
-"""``svcctl init``: writes a ready-to-run host."""
+"""The command ``svcctl init``, which writes a ready-to-run host."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class PublicAddress:
 
 
 def place_of(public_host: str | None, private_host: str | None) -> PublicAddress:
-    """Return the checked options of ``init`` and ``up``; fails with one line."""
+    """Return the public address from the options of ``init`` and ``up``; raises Failed."""
     if public_host is not None and private_host is not None:
         fail("Give --public-host or --private-host, not both.")
     if private_host is not None and not is_private(private_host):
@@ -154,7 +154,7 @@ def place_of(public_host: str | None, private_host: str | None) -> PublicAddress
 
 
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
-    """Return the three options, checked; fails with one line."""
+    """Return the options for workers, database and live state, checked; raises Failed."""
     if workers > 1 and private:
         fail("--workers needs a gateway. Give --public-host, too.")
     try:
@@ -182,7 +182,7 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
 
 
 def warn_of_passwords(scale: Scale) -> None:
-    """Warn about passwords on the command line, and name the safe way."""
+    """Warn about passwords on the command line, and name a safe alternative."""
     database = scale.database and database_url(scale.database).password
     live = scale.live and urlsplit(scale.live.strip()).password
     for name, password, variable in (
@@ -198,12 +198,12 @@ def warn_of_passwords(scale: Scale) -> None:
 
 
 def source_of(name: str) -> ParameterSource | None:
-    """Return the source of an option of this command."""
+    """Return where an option of this command was set: command line, environment or default."""
     return click.get_current_context().get_parameter_source(name)
 
 
 def database_of(made: CreatedHost) -> str:
-    """Return the accounts' database without its password, and which option named it."""
+    """Return the database of accounts without its password, and the option that set it."""
     if not made.plan.scale.database:
         return str(made.plan.data / DATABASE)
     is_from_there = source_of("database") is ParameterSource.ENVIRONMENT

@@ -1,4 +1,4 @@
-"""The log lines of the host's systemd units, from the journal."""
+"""The log lines of the host's systemd units, read from the journal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_HAND = f"look at them with journalctl -u '{UNITS}'"
 
 
 def last_lines(count: int) -> str:
-    """Return the newest ``count`` lines, or why there are none; empty without a journal."""
+    """Return the last ``count`` lines, or why there are none; empty without a journal."""
     program = shutil.which("journalctl")
     if program is None:
         return ""

@@ -1,7 +1,7 @@
-"""``svcctl keys``: renews the keys that sign players' tokens without logging anybody out.
+"""The command ``svcctl keys``: replaces the keys that sign players' tokens without log-outs.
 
-The old key no longer signs, but verifies (AUTH_VERIFY_KEYS_B64) until the last token it signed
-has expired; then it can be retired.
+After a rotation, the old key signs no more tokens, but the metagame still accepts the tokens it
+signed (AUTH_VERIFY_KEYS_B64). When the last of them has expired, the old key can be retired.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ FURTHER = "AUTH_VERIFY_KEYS_B64"
 
 @frozen
 class SigningKeys:
-    """A pair of signing keys in the form of the two settings of metagame.env (base64)."""
+    """A pair of signing keys, in the form of the two settings in metagame.env (base64)."""
 
     private: str = field(repr=False)
     public: str
 
 
 def new_signing_keys() -> SigningKeys:
-    """Return an RSA-2048 pair: base64 of PEM PKCS#8 and of PEM SPKI."""
+    """Return a new RSA-2048 key pair as base64 of PEM (PKCS#8 and SPKI)."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
         serialization.Encoding.PEM,
@@ -118,7 +118,7 @@ def retire(host: Host, out: Out, at_once: bool, reason: str) -> None:
 
 @frozen
 class _PublicKeys:
-    """The public keys of a metagame's env file."""
+    """The public keys in a metagame's env file."""
 
     file: Path
     public: str
@@ -133,7 +133,7 @@ class _PublicKeys:
         return cls(file, values.get(PUBLIC, ""), comma_list(values.get(FURTHER, "")))
 
     def write(self, settings: dict[str, str]) -> None:
-        """Change the file; fails with one line."""
+        """Write ``settings`` and the older public keys to the env file; raises Failed."""
         try:
             change(self.file, {**settings, FURTHER: ",".join(self.further)})
         except OSError as why:
@@ -141,7 +141,7 @@ class _PublicKeys:
 
 
 def expired_at(tx: Connection, public: str) -> datetime | None:
-    """Return when the last token of an older key expires; None if one still signs.
+    """Return when the last token signed by an older key expires; None if one still signs.
 
     ``public`` is the current signing key; raises BadKey.
     """

@@ -1,4 +1,4 @@
-"""The launcher that a host offers: found where it was built, put into the host's folder."""
+"""The launcher that a host offers: found where it was built, copied into the host's folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ BUILT = Path(svcserver.__file__).parents[1] / "dist" / LAUNCHER_FILE
 
 
 def put(file: Path, folder: Path) -> str:
-    """Put a launcher into ``folder`` with its checksum; return the checksum. Raises OSError.
+    """Copy a launcher into ``folder`` with its checksum; return the checksum. Raises OSError.
 
-    A download that is in progress gets the old file whole or an error, never a mixture.
+    A download in progress gets the old file completely or an error, never a mixture of both files.
     """
     folder.mkdir(exist_ok=True)
     new = folder / f"{LAUNCHER_FILE}.new"
@@ -37,13 +37,13 @@ def put(file: Path, folder: Path) -> str:
 
 
 def sha256_of(file: Path) -> str:
-    """Return the SHA-256 of a file in hex; raises OSError."""
+    """Return the SHA-256 digest of a file in hexadecimal; raises OSError."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def supply(host: Host, out: Out) -> None:
-    """Give a host without a launcher the one that was built here, if there is one."""
+    """Copy the launcher that was built here into a host that has none."""
     folder = launcher_folder(host.folder) if host.folder is not None else None
     if folder is None or (folder / LAUNCHER_FILE).exists() or not BUILT.is_file():
         return
@@ -56,7 +56,7 @@ def supply(host: Host, out: Out) -> None:
 
 
 def how(folder: Path | None) -> str:
-    """Return the cure for a host without a launcher."""
+    """Return how to add a launcher to a host."""
     where = f" {config_of(folder)}" if folder is not None else ""
     have = "a release holds svc-launcher.pyz, make launcher in a clone builds it"
     return f"{have}; then svcctl content launcher FILE{where}"

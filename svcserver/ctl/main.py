@@ -1,6 +1,6 @@
-"""``svcctl``: the owner's command line, with the list of its commands.
+"""The command ``svcctl`` for owners, with the list of its subcommands.
 
-A command's module is imported on demand, because all together take seconds.
+A subcommand's module is imported when needed, because importing all modules takes seconds.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _QUIET = logging.NullHandler()
 
 
 class Commands(click.Group):
-    """A group that imports a command when it is asked for."""
+    """A command group that imports a subcommand when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -85,7 +85,7 @@ class Commands(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error of the file system ends it with one line."""
+        """Run the subcommand; turn a file-system error into a one-line error message."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -97,9 +97,10 @@ class Commands(click.Group):
 
 
 def _imported(module: str) -> ModuleType:
-    """Return the module, imported without garbage collection, which would find nothing.
+    """Import and return the module; garbage collection is off, because it would free nothing.
 
-    Imported objects are excluded from later collections, which saves a quarter of the start.
+    Imported objects are also excluded from later collections, which saves a quarter of the start-up
+    time.
     """
     known = sys.modules.get(module)
     if known is not None:

@@ -1,4 +1,4 @@
-"""``svcctl drain`` and ``svcctl update``: empty the server before it is stopped or restarted."""
+"""The commands ``svcctl drain`` and ``svcctl update``, which empty a server before a restart."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLLING_LOOK_S = 0.2
 
 
 def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]:
-    """Return the host's folder and its stack; without one fails with ``otherwise`` as the cure."""
+    """Return the host's folder and its stack; raises Failed with the fix ``otherwise``."""
     folder = host.folder or Path()
     running = rolling.read_state(folder)
     if running is None:
@@ -51,7 +51,7 @@ def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
 
 
 def _restart(host: Host, *, is_rolling: bool) -> None:
-    """Restart the stack and wait for it; fails with one line."""
+    """Restart the stack and wait until it runs again; raises Failed."""
     if not is_rolling:
         fail("Give --rolling. To restart everything at once, stop and start svc-stack.")
     folder, before = running_stack(
@@ -129,7 +129,7 @@ def drain() -> None:
 
 
 def _once_empty(owner: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply:
-    """Drain the server; with --wait return once it is empty."""
+    """Drain the server; with --wait, return when the server is empty."""
     return _until_empty(owner, act()) if arguments["wait"] else act()
 
 
@@ -211,10 +211,10 @@ def _once_it_listens(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
-    """Call ``act``, retrying up to ``START_S`` while the connection is refused.
+    """Call ``act``, and retry up to ``START_S`` while the connection is refused.
 
-    Neither apt nor systemd waits until the metagame answers, so svcctl drain off right after an
-    upgrade would be refused.
+    Neither apt nor systemd waits until the metagame replies, so without retries ``svcctl drain
+    off`` would fail directly after an upgrade.
     """
     began, is_printed = clock(), False
     while True:
@@ -239,7 +239,7 @@ def _until_empty(owner: Owner, state: Reply) -> Reply:
 
 
 def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
-    """Wait for a stack that began later; fails if it does not come back."""
+    """Wait until a stack runs that was started after ``begun``; raises Failed."""
     acts_since: float | None = None
     while True:
         time.sleep(LOOK_S)
@@ -259,7 +259,7 @@ def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
 
 
 def _standing(owner: Owner) -> dict[str, Any] | None:
-    """Return the maintenance state; None while the metagame does not answer."""
+    """Return the maintenance state; None while the metagame does not reply."""
     try:
         state: dict[str, Any] = owner.get(ROUTE)
     except Failed:

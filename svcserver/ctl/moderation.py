@@ -1,4 +1,4 @@
-"""``svcctl sanctions`` and ``audit``, and acts on the database with their audit rows.
+"""The commands ``svcctl sanctions`` and ``svcctl audit``, and database changes with audit rows.
 
 A running metagame polls the database twice a second, so changes reach players within a second.
 """
@@ -50,7 +50,7 @@ def by_staff(
     work: Callable[[Staff, str, Callable[[], float]], W],
     choose: Callable[[W], Act[T]],
 ) -> T:
-    """Run an act of ``work`` on an account, chosen by ``choose``, as ``recorded`` does."""
+    """Run the method of ``Staff`` that ``choose`` selects on an account, and record it."""
     staff = Staff(actor(), Role.OWNER)
     return recorded(
         host, AuditEntry(staff.name, action, name, reason), choose(work(staff, name, time.time))
@@ -58,7 +58,7 @@ def by_staff(
 
 
 def recorded(host: Host, entry: AuditEntry, act: Act[T]) -> T:
-    """Run an act with its audit row; a refusal is recorded too, and fails with one line."""
+    """Make a change and add its audit row; a refused attempt is recorded, and raises Failed."""
     try:
         return transact(host, audited(entry, time.time, act))
     except RefusedWrite as error:
@@ -69,7 +69,7 @@ def recorded(host: Host, entry: AuditEntry, act: Act[T]) -> T:
 
 
 def refuse(host: Host, entry: AuditEntry, why: Refusal) -> NoReturn:
-    """Fail with a refusal, and record the attempt where there is a database."""
+    """Record the refused attempt if there is a database, then raise Failed."""
     with suppress(Failed):
         transact(host, lambda tx: add_row(tx, entry, time.time(), why.message))
     fail(why.message)
@@ -99,12 +99,12 @@ def sanctions(host: Host, out: Out) -> None:
 
 
 def _every_sanction(tx: Connection) -> list[HeldSanction]:
-    """Return all sanctions in force, read in pieces that a query can hold."""
+    """Return all sanctions in force, read in parts that fit one query."""
     return [entry for piece in holding(tx, time.time()) for entry in piece]
 
 
 def moment(at: object) -> str:
-    """Return an ISO 8601 time as tables show it, to the second."""
+    """Return an ISO 8601 time in the form used in tables, to the second."""
     return str(at)[:19].replace("T", " ")
 
 
@@ -146,7 +146,7 @@ def audit(
 
 
 def _came_of(row: AuditRow) -> str:
-    """Return the outcome of a refused, begun or unclear act; empty for one that was done."""
+    """Return the outcome of a change that was refused, begun or unclear; empty for a success."""
     if row["refused"]:
         return f"refused: {row['refused']}"
     after = row["after"] or {}
@@ -154,7 +154,7 @@ def _came_of(row: AuditRow) -> str:
 
 
 def _ago(name: str, text: str) -> float | None:
-    """Return the time (epoch seconds) that long ago; None without a length."""
+    """Return the time in epoch seconds that lies the duration ``text`` ago; None if it is empty."""
     span = seconds_of(text) if text else None
     if text and span is None:
         fail(f"{name} {text}: give a duration like 12h or 7d")
@@ -162,7 +162,7 @@ def _ago(name: str, text: str) -> float | None:
 
 
 def _pages(host: Host, query: AuditQuery, count: int) -> Iterator[AuditRow]:
-    """Yield up to ``count`` rows, each page in its own transaction."""
+    """Yield up to ``count`` audit rows, reading each page in its own transaction."""
     left = count
     while left > 0:
         page = transact(host, partial(rows, query=evolve(query, count=min(left, MAX_ROWS))))

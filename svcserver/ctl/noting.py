@@ -1,4 +1,4 @@
-"""Audit rows for what a command does outside the database, and its outcome."""
+"""Audit rows for changes that a command makes outside the database."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 
 @contextmanager
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
-    """Add an audit row after the body: that it was done and why, or why it failed.
+    """Run the body, then add an audit row with its reason and outcome.
 
-    If the body is interrupted or raises, the row says that part of it may have been done; HalfDone
-    carries a more exact outcome. If the row cannot be written within ``WAIT_MS``, the act still
-    counts and a warning is printed.
+    If the body is interrupted or raises, the row says that part of the change may have been made;
+    HalfDone supplies a more exact outcome. If the row cannot be written within ``WAIT_MS``, the
+    change is kept and a warning is printed.
     """
     entry, trace = AuditEntry(actor(), action, target, reason), Trace()
     try:
@@ -50,7 +50,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
 def _leave(
     host: Host, entry: AuditEntry, trace: Trace, refused: str | None, *, prefix: str = ""
 ) -> None:
-    """Add the row; if that fails, print a warning that begins with ``prefix``."""
+    """Add the audit row; if that fails, print a warning that begins with ``prefix``."""
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
         return  # without a host there is no audit log
     try:

@@ -1,4 +1,4 @@
-"""``svcctl openapi``: prints the OpenAPI document of this host's metagame."""
+"""The command ``svcctl openapi``, which prints the OpenAPI document of a host's metagame."""
 
 from __future__ import annotations
 

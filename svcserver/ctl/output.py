@@ -1,7 +1,7 @@
-"""The output of commands: plain text for people, ``--json`` for machines, one line on failure.
+"""The output of commands: plain text for people, ``--json`` for programs, one-line errors.
 
-Everything that a command prints for people goes through this file, which shows foreign text
-(``kernel.foreign_text``); elsewhere in ``ctl`` ruff refuses ``print`` and ``click.echo``.
+Everything that a command prints for people is printed here, because this module escapes foreign
+text (``kernel.foreign_text``). Elsewhere in ``ctl``, ruff forbids ``print`` and ``click.echo``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from svcserver.kernel.foreign_text import cell, shown
 
 
 class Failed(click.ClickException):
-    """A command failed; the message is one line with the cure, the exit status is 1."""
+    """A command failed. The message is one line that includes the fix; the exit status is 1."""
 
     def show(self, file: Any = None) -> None:
         warn(" ".join(self.message.split()))
 
 
 class HalfDone(Failed):
-    """A command failed after part of its act was done, or may have been.
+    """A command failed after it had made, or may have made, part of a change.
 
-    ``outcome`` says which in the audit log: "upgrade failed: the backup's data is in place".
+    ``outcome`` describes that part in the audit log: "upgrade failed: the backup's data is in
+    place".
     """
 
     def __init__(self, message: str, outcome: str) -> None:
@@ -39,7 +40,7 @@ class HalfDone(Failed):
 
 
 def fail(line: str) -> NoReturn:
-    """End the command with one line."""
+    """End the command with a one-line error message: raise Failed."""
     raise Failed(line)
 
 
@@ -54,28 +55,28 @@ def warn(line: str) -> None:
 
 
 def prompt(question: str, **options: Any) -> Any:
-    """Ask for an answer, as ``click.prompt`` does."""
+    """Ask the user for a value, as ``click.prompt`` does."""
     return click.prompt(shown(question), err=True, **options)
 
 
 def confirm(question: str) -> None:
-    """End the command unless the answer is yes."""
+    """Raise Failed unless the user answers yes."""
     click.confirm(shown(question), abort=True, err=True)
 
 
 def usage_error(error: click.UsageError) -> click.UsageError:
-    """Return the same usage error in one safe line, since it may quote an argument."""
+    """Return the usage error as one escaped line, because it may quote an argument."""
     return click.UsageError(shown(" ".join(error.format_message().split())), error.ctx)
 
 
 def show_defect(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Print the traceback of a defect, whose message may quote foreign text."""
+    """Print the traceback of an unexpected error, with foreign text escaped."""
     for line in "".join(traceback.format_exception(kind, error, trace)).split("\n"):
         echo(line, err=True)
 
 
 def program(name: str) -> str:
-    """Return how to call one of our programs: its name if PATH finds ours, else its path."""
+    """Return how to call one of our programs: by name if PATH finds ours, else by path."""
     beside = Path(sys.executable).parent / name
     first = shutil.which(name)
     is_ours = first is not None and Path(first).absolute() == beside
@@ -83,30 +84,30 @@ def program(name: str) -> str:
 
 
 def config_of(folder: Path) -> str:
-    """Return the option that names the host in this folder."""
+    """Return the command-line option that selects the host in this folder."""
     return f"--config {shlex.quote(str(folder))}"
 
 
 @frozen
 class Out:
-    """The output of a command: lines for people, or one object with ``--json``."""
+    """The output of a command: lines for people, or one JSON object with ``--json``."""
 
     as_json: bool = False
 
     def text(self, *lines: str) -> None:
-        """Print lines for people; nothing with ``--json``."""
+        """Print lines for people; print nothing with ``--json``."""
         if not self.as_json:
             for line in lines:
                 echo(line)
 
     def data(self, value: Any) -> None:
-        """Print ``value`` as JSON, only with ``--json``."""
+        """Print ``value`` as JSON with ``--json``, else nothing."""
         if self.as_json:
             sys.stdout.write(json.dump_ascii(value) + "\n")
             sys.stdout.flush()  # a command may go on running, and its reader waits
 
     def table(self, heads: list[str], rows: list[list[str]]) -> None:
-        """Print aligned columns; nothing with ``--json``."""
+        """Print a table with aligned columns; print nothing with ``--json``."""
         if self.as_json:
             return
         lines = [[cell(text) for text in row] for row in [heads, *rows]]

@@ -1,4 +1,4 @@
-"""``svcctl passport``: the data that players bring from a trusted host."""
+"""The command ``svcctl passport``: signed data that players bring from a trusted host."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def trusted(host: Host, out: Out) -> None:
 
 
 def _day(milliseconds: int) -> str:
-    """Return a date in UTC."""
+    """Return the UTC date of a time in epoch milliseconds."""
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d}"
 
 
 def _key(host: Host, entry: AuditEntry, text: str) -> str:
-    """Return a host's key in its stored form; a bad one is recorded without its text.
+    """Return a host's key in its stored form; a bad key is recorded without its text.
 
-    The text may be a secret key, given by mistake.
+    The text may be a secret key that was entered by mistake.
     """
     key = text.strip().lower()
     if not rules.is_public_text(key):
@@ -152,7 +152,7 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
 
 
 def _unsealed(file: Path) -> rules.Passport:
-    """Return the passport in a file; raises Refusal."""
+    """Verify and return the passport in a file; raises Refusal."""
     try:
         if file.stat().st_size > wire.MAX_FILE:
             raise TooLarge(f"{file} is too large for a passport")

@@ -1,4 +1,4 @@
-"""``svcctl account`` commands on single accounts: data, saves, and the access of staff."""
+"""Commands on one account: its data, its saves, and its access to the dashboard."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ from svcserver.metagame.owner.wire import AccountExport
 
 @define
 class NewFile:
-    """A file written inside a transaction, so that it is on disk before the commit.
+    """A file that is written inside a transaction, so that it is on disk before the commit.
 
-    ``is_there``: this command has made it; only then does ``drop`` take it away again.
+    ``is_there`` is true after this command has created the file. Only then does ``drop`` remove it.
     """
 
     path: Path
     is_there: bool = field(default=False, init=False)
 
     def check(self) -> None:
-        """Raise Conflict if something has that name."""
+        """Raise Conflict if the path already exists."""
         if os.path.lexists(self.path):
             raise Conflict(f"{self.path} exists already. Choose another name.")
 
     def put(self, value: object) -> None:
-        """Write a value as JSON with mode 0600; raises Conflict if that fails."""
+        """Write ``value`` as JSON with mode 0600; raises Conflict on failure."""
         part = self.path.with_name(f".{self.path.name[:100]}.{hex_token(8)}")
         try:
             _write(part, value)
@@ -101,7 +101,7 @@ __all__ = ["account"]  # the group of ``ctl.accounts``, now with the commands of
 
 
 def _new(host: Host, entry: AuditEntry, path: Path) -> NewFile:
-    """Return the file to make; if its name is taken, record a refusal and fail."""
+    """Return the file to create; if the path exists, record a refusal and raise Failed."""
     file = NewFile(path)
     try:
         file.check()
@@ -177,7 +177,7 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
 
 
 def _without(left: Mapping[str, int]) -> str:
-    """Return a note on the rows that were too many to be written."""
+    """Return a note about the rows that were left out because there are too many."""
     rows = ", ".join(f"{count} of {table}" for table, count in left.items())
     return f"; without the oldest rows, which were too much: {rows}" if rows else ""
 
@@ -325,7 +325,7 @@ def rollback(
 
 
 def _kick(host: Host, who: Account, reason: str) -> None:
-    """Log the player off through the running metagame, which then takes no more of their saves."""
+    """Log the player off through the running metagame, which then rejects the player's saves."""
     try:
         owner_of(host).post("DashboardKick", {"Account": who.id}, reason)
     except NobodyListens:
@@ -333,7 +333,7 @@ def _kick(host: Host, who: Account, reason: str) -> None:
 
 
 def _where(host: Host, who: Account) -> str | None:
-    """Return where the player is now; None if unknown."""
+    """Return where the player currently is; None if unknown."""
     try:
         view = owner_of(host).find("DashboardPerson", Account=who.id)
     except Failed:

@@ -1,4 +1,4 @@
-"""``svcctl play``: runs a scripted session of simulated players on a host and checks it."""
+"""The command ``svcctl play``: runs and checks a session with simulated players."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SESSION_OPTIONS = (
 
 
 def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a session, which ``play`` and ``demo`` share."""
+    """Add the options that ``play`` and ``demo`` have in common."""
     for option in reversed(SESSION_OPTIONS):
         command = option(command)
     return command
@@ -88,7 +88,7 @@ def play(
 
 
 def check_url(base: str) -> None:
-    """Fail with one line if no metagame can be at ``base``."""
+    """Raise Failed if ``base`` is not a valid URL of a metagame."""
     try:
         url = urlsplit(base)
         fits = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
@@ -99,7 +99,7 @@ def check_url(base: str) -> None:
 
 
 def findings(wishes: Wishes, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
-    """Return the object of ``svcctl play --json``."""
+    """Return the object that ``svcctl play --json`` prints."""
     result: dict[str, Any] = {"ok": why is None, "players": wishes.players, "hunts": wishes.hunts}
     if why is not None:
         result |= {"link": why.link, "reason": why.fault}
@@ -107,7 +107,7 @@ def findings(wishes: Wishes, why: PlayFailed | None, timings: Timings) -> dict[s
 
 
 def tell_times(out: Out, timings: Timings) -> None:
-    """Print a table of response times in milliseconds, a row for each kind of request."""
+    """Print the response times in milliseconds, one row for each kind of request."""
     rows = [
         [
             figure.operation,
@@ -123,7 +123,7 @@ def tell_times(out: Out, timings: Timings) -> None:
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | None:
-    """Run the session in a reactor of its own; return what failed, or None."""
+    """Run the session in a new reactor; return the failure, or None."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[PlayFailed | None] = []
     faults: list[Exception] = []
@@ -147,7 +147,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | 
 async def live(
     reactor: Any, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> PlayFailed | None:
-    """Run the session on ``reactor``; return what failed, or None."""
+    """Run the session on ``reactor``; return the failure, or None."""
     raise_file_limit()
     story = Story(out.text, time.monotonic)
     known = host if host.folder is not None else None
@@ -178,7 +178,7 @@ async def live(
 
 
 def clean_up(host: Host, players: Sequence[Player], story: Story) -> PlayFailed | None:
-    """Delete the accounts that the players registered; return what failed, or None."""
+    """Delete the accounts that the players registered; return the failure, or None."""
     try:
         gone = clean(host, players)
     except Failed as why:
@@ -189,7 +189,7 @@ def clean_up(host: Host, players: Sequence[Player], story: Story) -> PlayFailed 
 
 
 def stands_in(host: Host) -> bool:
-    """Return whether the game servers are our simulator, which answers every datagram."""
+    """Return whether the host uses the game-server simulator, which answers every datagram."""
     if host.folder is None or not (host.folder / "deploy.env").is_file():
         return True
     program = host.variables("deploy").get("GAMESERVER_BINARY_PATH", "")
@@ -197,7 +197,7 @@ def stands_in(host: Host) -> bool:
 
 
 def private_url(host: Host) -> str | None:
-    """Return the metagame's URL of a host without a gateway; None with one."""
+    """Return the URL of the metagame if the host has no gateway, else None."""
     if host.folder is None or (host.folder / "gateway.env").is_file():
         return None
     metagame = host.variables("metagame")
@@ -205,7 +205,7 @@ def private_url(host: Host) -> str | None:
 
 
 def make_invite(host: Host, uses: int) -> str | None:
-    """Make an invite code for the session; None if the host needs none."""
+    """Create an invite code for the session; None if the host requires no code."""
     if host.variables("metagame").get("REGISTRATION_MODE") != "INVITECODE":
         return None
     code = rules.new_invite_code()
@@ -215,5 +215,5 @@ def make_invite(host: Host, uses: int) -> str | None:
 
 
 def drop_invite(host: Host, code: str) -> None:
-    """Delete the invite code of the session."""
+    """Delete the invite code that was created for the session."""
     database.transact(host, lambda tx: SqlAccounts(tx).drop_invite(code))

@@ -1,4 +1,4 @@
-"""PostgreSQL's client programs: find them, run them, dump a database."""
+"""PostgreSQL's client programs: functions that find them, run them and dump a database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DUMP_S = 3600  # how long each program may take
 
 
 def needs(*programs: str) -> None:
-    """Fail with one line if one of these programs is missing."""
+    """Raise Failed if one of these programs is not installed."""
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
         what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
@@ -25,13 +25,13 @@ def needs(*programs: str) -> None:
 
 
 def found(program: str) -> str:
-    """Return the program's path; fails with one line."""
+    """Return the path of a program; raises Failed if it is not installed."""
     needs(program)
     return shutil.which(program) or program
 
 
 def dump(url: URL, target: Path) -> None:
-    """Write the whole database into ``target``, mode 0600, or nothing."""
+    """Write the whole database into ``target`` with mode 0600; leave no file on failure."""
     if target.exists():
         fail(f"no backup was made: {target} already exists; try again in a second")
     fresh = target.with_name(target.name + ".new")
@@ -53,7 +53,7 @@ def pg_dump(url: URL, target: Path, *arguments: str) -> None:
 
 
 def connection(url: URL) -> tuple[str, dict[str, str]]:
-    """Return the client's argument for the database, and its environment with the password."""
+    """Return a client's argument for the database, and an environment with the password."""
     place = url.translate_connect_args(username="username")
     place.pop("password", None)  # with ``set`` it would stay, and hidden be passed as three stars
     plain = URL.create("postgresql", **place, query=url.query).render_as_string()
@@ -62,7 +62,7 @@ def connection(url: URL) -> tuple[str, dict[str, str]]:
 
 
 def run(command: list[str], environ: dict[str, str]) -> str:
-    """Return the output of a client program; fails with one line of its errors."""
+    """Run a client program and return its output; raises Failed with a line of its errors."""
     program = Path(command[0]).name
     try:
         done = subprocess.run(
@@ -76,7 +76,7 @@ def run(command: list[str], environ: dict[str, str]) -> str:
 
 
 def fault(output: str, status: int) -> str:
-    """Return the line that names the error: hints and rows stand below it."""
+    """Return the line of a program's output that names the error, without hints and rows."""
     lines = output.strip().splitlines() or [f"status {status}"]
     named = (line for line in lines if "error:" in line.lower() or _STATE.search(line))
     line = next(named, lines[-1])

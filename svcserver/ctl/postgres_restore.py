@@ -1,4 +1,4 @@
-"""Replaces a PostgreSQL database by a dump, all or nothing."""
+"""Replaces a PostgreSQL database with a dump, completely or not at all."""
 
 from __future__ import annotations
 
@@ -95,11 +95,11 @@ $drop$;
 
 
 class _Deadlock(Failed):
-    """PostgreSQL chose our transaction as the victim; nothing was changed."""
+    """PostgreSQL aborted our transaction because of a deadlock; nothing was changed."""
 
 
 def restore_into(url: URL, source: Path) -> None:
-    """Restore a dump into an empty database; fails with one line."""
+    """Restore a dump into an empty database; raises Failed."""
     needs("pg_restore")
     place, environ = connection(url)
     with _wanted(_listed(source)) as wanted:
@@ -107,10 +107,10 @@ def restore_into(url: URL, source: Path) -> None:
 
 
 def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -> Path | None:
-    """Replace the database by a dump of a host, all or nothing.
+    """Replace the database with a dump of a host, completely or not at all.
 
-    Return the file in ``beside`` with the previous contents; None if there were none. Any failure
-    leaves the database as it was. ``say`` reports a second try.
+    Returns the file in ``beside`` with the previous contents, or None if the database was empty.
+    Any failure leaves the database unchanged. ``say`` is called before a second attempt.
     """
     try:
         needs(*PROGRAMS)
@@ -143,7 +143,7 @@ def _listed(source: Path) -> str:
 
 
 def _of_a_host(source: Path) -> str:
-    """Return the dump's entries; fails if it is not a backup of a host."""
+    """Return the list of the dump's entries; raises Failed if it is not a backup of a host."""
     listed = _listed(source)
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is no backup of a host")
@@ -154,7 +154,7 @@ def _of_a_host(source: Path) -> str:
 
 @contextmanager
 def _wanted(listed: str) -> Iterator[str]:
-    """Yield the argument that makes pg_restore leave out what is not ours."""
+    """Yield the pg_restore argument that leaves out entries of the database itself."""
     ours = [line for line in listed.splitlines() if not _OF_THE_DATABASE.match(line)]
     with tempfile.NamedTemporaryFile("w", prefix="svc-restore-", encoding="utf-8") as file:
         file.write("\n".join([*ours, ""]))
@@ -163,7 +163,7 @@ def _wanted(listed: str) -> Iterator[str]:
 
 
 def _kept(url: URL, beside: Path) -> Path | None:
-    """Dump the current database into a file; None if it is empty."""
+    """Dump the current database into a file; return the file, or None for an empty database."""
     if not _is_used(url):
         return None
     dump_file = beside / f"before-restore-{time.strftime('%Y%m%d-%H%M%S')}.dump"
@@ -172,7 +172,7 @@ def _kept(url: URL, beside: Path) -> Path | None:
 
 
 def _is_used(url: URL) -> bool:
-    """Return whether the database holds any table."""
+    """Return whether the database contains any table."""
     engine = make_engine(url)
     try:
         return bool(inspect(engine).get_table_names())
@@ -185,8 +185,9 @@ def _is_used(url: URL) -> bool:
 def _replace(source: Path, url: URL, wanted: str) -> None:
     """Drop our objects and restore the dump in one transaction.
 
-    pg_restore cannot run statements of ours, so psql runs its output. COMMIT is sent only after
-    pg_restore has succeeded and psql has confirmed everything, so a damaged dump changes nothing.
+    pg_restore cannot run our statements, so psql runs the output of pg_restore. COMMIT is sent only
+    after pg_restore has succeeded and psql has confirmed every statement, so a damaged dump changes
+    nothing.
     """
     place, environ = connection(url)
     quiet = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose")
@@ -215,7 +216,7 @@ def _replace(source: Path, url: URL, wanted: str) -> None:
 def _psql(
     command: list[str], environ: dict[str, str], errors: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run psql, and end it with the body in any case.
+    """Start psql for the body, and always end it afterwards.
 
     psql is interrupted first, so that the server cancels its statement and releases its locks.
     """
@@ -245,13 +246,13 @@ def _stdin(psql: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def _given(psql: subprocess.Popen[bytes], script: bytes) -> None:
-    """Write to psql; one that has ended reads no more, and its status says why."""
+    """Write to psql; if psql has already ended, do nothing, because its status says why."""
     with suppress(BrokenPipeError):
         _stdin(psql).write(script)
 
 
 def _fed(psql: subprocess.Popen[bytes], read: list[str], errors: IO[bytes]) -> int:
-    """Give psql the transaction without its end; return pg_restore's status."""
+    """Send psql the transaction without COMMIT; return the status of pg_restore."""
     _given(psql, f"{_BEGIN}{_DROP}".encode())
     done = subprocess.run(read, stdout=psql.stdin, stderr=errors, timeout=DUMP_S, check=False)
     return done.returncode

@@ -1,7 +1,7 @@
-"""The processes that run a host, and how they are stopped.
+"""Finds and stops the processes that run a host.
 
-A stack has a file in the host's folder. Other services hold the database open: SQLite's file shows
-their lock, PostgreSQL lists their connections.
+A stack writes a file into the host's folder. Other services are found by their open database: for
+SQLite by the lock on its file, for PostgreSQL by the list of connections.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _USERS = (
 
 @frozen
 class DatabaseUser:
-    """A process of the host, or another one that uses its database; ``pid`` 0: PostgreSQL's."""
+    """A process that uses the host's database; ``pid`` is 0 if only PostgreSQL lists it."""
 
     what: str
     pid: int = 0
@@ -54,7 +54,7 @@ class DatabaseUser:
 
     @property
     def unit(self) -> str:
-        """The systemd unit that runs it, and would start it again; empty for none."""
+        """Return the systemd unit that runs the process and would restart it; empty for none."""
         for line in _lines(self.pid, "cgroup"):
             name = line.rpartition("/")[2]
             if name.startswith("svc") and name.endswith(".service"):
@@ -64,7 +64,7 @@ class DatabaseUser:
 
 @contextmanager
 def stopped(host: Host, url: URL, out: Out, *, stop_it: bool) -> Iterator[None]:
-    """Refuse a running host, or stop it, and block new metagames until the end of the block."""
+    """Stop the host, or raise Failed if it runs; no metagame can start during the block."""
     if stop_it:
         for user in stop(host, url):
             out.text(f"stopped {user}")
@@ -80,7 +80,7 @@ def stopped(host: Host, url: URL, out: Out, *, stop_it: bool) -> Iterator[None]:
 
 
 def refuse_running(host: Host, url: URL) -> None:
-    """Fail with one line if the host runs, or anything else uses its database."""
+    """Raise Failed if the host runs, or if any other program uses its database."""
     if (user := _user(host, url)) is None:
         return
     if not user.pid:
@@ -91,7 +91,7 @@ def refuse_running(host: Host, url: URL) -> None:
 
 
 def stop(host: Host, url: URL) -> list[DatabaseUser]:
-    """Stop the host and wait until it has ended; return what was stopped."""
+    """Stop the host and wait until it has ended; return the processes that were stopped."""
     stopped: list[DatabaseUser] = []
     while (user := _user(host, url)) is not None:
         if not user.pid:
@@ -140,7 +140,7 @@ def _systemctl(unit: str) -> None:
 
 
 def _user(host: Host, url: URL) -> DatabaseUser | None:
-    """Return the stack of the host's folder, else a user of its database."""
+    """Return the stack in the host's folder, else a program that uses its database, or None."""
     stack = rolling.read_state(host.folder or Path())
     if stack is not None:
         return DatabaseUser(STACK, stack.pid)
@@ -152,9 +152,9 @@ def _user(host: Host, url: URL) -> DatabaseUser | None:
 
 
 def _holder(file: Path) -> DatabaseUser | None:
-    """Return a process that has an SQLite file open; None, with a warning, if unknown.
+    """Return a process that has an SQLite file open; if unknown, warn and return None.
 
-    This process must not have the file open: closing a file releases all its locks.
+    This process must not have the file open, because closing the file would release all its locks.
     """
     if not file.exists():
         return None
@@ -174,7 +174,7 @@ def _holder(file: Path) -> DatabaseUser | None:
 
 
 def _lines(pid: int, name: str) -> list[str]:
-    """Return the lines of a file in /proc; empty for a process elsewhere."""
+    """Return the lines of a process's file in /proc; empty if the file cannot be read."""
     try:
         return (PROCESSES / str(pid) / name).read_text("utf-8", "replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Runs ``svc-stack`` as a child process of a command."""
+"""A child process that runs ``svc-stack`` for a command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_LOG = 16 * 1024 * 1024  # bytes
 
 
 def broken_of(line: str) -> PlayFailed:
-    """Return the component that ended before it was ready, with its last line or status."""
+    """Return the component that ended before it was ready, and its last line or status."""
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
     message = last.removesuffix("; the stack ends").partition("; again in ")[0]
@@ -36,9 +36,10 @@ def broken_of(line: str) -> PlayFailed:
 
 @define(eq=False)
 class Stack:
-    """The ``svc-stack`` process of ``folder``; its output goes to ``stack.log`` there.
+    """The ``svc-stack`` process for ``folder``; its output is written to ``stack.log`` there.
 
-    Only the end of a long log is kept: that file, and as much before it in ``stack.log.1``.
+    Only the end of a long log is kept: ``stack.log``, and the same amount before it in
+    ``stack.log.1``.
     """
 
     reactor: Any
@@ -54,7 +55,7 @@ class Stack:
         self._log = Bounded(self.folder / LOG, MOST_LOG)
 
     def start(self) -> None:
-        """Start the process; ``ready`` fires later."""
+        """Start the process; ``ready`` fires when all components are ready."""
         for old in (LOG, f"{LOG}.1"):
             (self.folder / old).unlink(missing_ok=True)
         command = ["-m", "svcserver.stack.child", "svc-stack", "--config", str(self.folder)]
@@ -68,7 +69,7 @@ class Stack:
         self.ready.addTimeout(START_S, self.reactor, onTimeoutCancel=_too_slow)
 
     async def stop(self) -> None:
-        """Send SIGTERM, and SIGKILL after ``STOP_S``; return when it has ended."""
+        """Send SIGTERM, and SIGKILL after ``STOP_S``; return when the process has ended."""
         self.told_to_stop = True
         if self.running:
             self._signal("TERM")
@@ -78,7 +79,7 @@ class Stack:
                 insist.cancel()
 
     def heard(self, line: str) -> None:
-        """Handle a line of the stack or of one of its children."""
+        """Handle an output line of the stack or of one of its child processes."""
         self._log.keep(line + "\n")
         if self.ready.called:
             return

@@ -1,4 +1,4 @@
-"""``svcctl status``: players online, running instances, and the metagame's health."""
+"""The commands ``svcctl status`` and ``svcctl figures``: players, game servers and health."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
 
 
 def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the server status, and the health if BACKEND_HEALTH is on and the key an admin's.
+    """Return the server status, and the health if BACKEND_HEALTH is on and the key is an admin's.
 
-    Without ``key``, the owner asks.
+    Without ``key``, the request is made as owner.
     """
     owner = owner_of(host) if key is None else by_key(host, key)
     state = owner.get("ServerStatus")
@@ -48,7 +48,7 @@ def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, 
 
 
 def draw_again(host: Host, key: str | None, out: Out) -> None:
-    """Draw the live table, or the error while the metagame restarts."""
+    """Redraw the live table, or show the error while the metagame restarts."""
     try:
         draw(out, *look(host, key))
     except Failed as why:
@@ -57,7 +57,7 @@ def draw_again(host: Host, key: str | None, out: Out) -> None:
 
 
 def draw(out: Out, state: dict[str, Any], health: dict[str, Any] | None) -> None:
-    """Print the status in place of the last one."""
+    """Print the status in place of the previous one."""
     click.clear()
     show(out, state, health, live=True)
 
@@ -65,7 +65,7 @@ def draw(out: Out, state: dict[str, Any], health: dict[str, Any] | None) -> None
 def show(
     out: Out, state: dict[str, Any], health: dict[str, Any] | None, *, live: bool = False
 ) -> None:
-    """Print the status as text; a ``live`` one has the health in one line."""
+    """Print the status as text; if ``live``, print the health in one line."""
     out.data({"status": state, "health": health})
     out.text(headline(state))
     rows = [[entry["name"], entry["where"]] for entry in state["players"]]
@@ -79,7 +79,7 @@ def show(
 
 
 def headline(state: dict[str, Any]) -> str:
-    """Return the server's status in one line."""
+    """Return the status of the server in one line."""
     return (
         f"{state['name']} {state['version']}: {state['playersOnline']} online, "
         f"{counted(len(state['instances']), 'instance')}, registration {state['registration']}, "
@@ -88,7 +88,7 @@ def headline(state: dict[str, Any]) -> str:
 
 
 def instance(entry: dict[str, Any]) -> list[str]:
-    """Return an instance as a table row."""
+    """Return a game server as a table row."""
     maximum = entry.get("maxPlayers")
     count = f"{entry.get('players', 0)}/{maximum}" if maximum else str(entry.get("players", 0))
     return [
@@ -98,12 +98,12 @@ def instance(entry: dict[str, Any]) -> list[str]:
 
 
 def health_lines(health: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the health for people, without its fixed ``bans``."""
+    """Return the health as text for people, without the constant ``bans``."""
     return flat({name: value for name, value in (health or {}).items() if name != "bans"})
 
 
 def flat(value: Any, name: str = "") -> list[tuple[str, str]]:
-    """Return nested health_lines as pairs of a dotted name and a text."""
+    """Return nested health values as pairs of a dotted name and a text."""
     if not isinstance(value, dict):
         return [(name, str(value))]
     return [

@@ -1,4 +1,4 @@
-"""SIGTERM, and a closed terminal, end a command in order, as Ctrl-C does."""
+"""Ends a command cleanly on SIGTERM and when the terminal closes, as on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIGNALS = [
 
 
 class EndedBySignal(SystemExit):
-    """The stack or systemd stops the command in order."""
+    """The command was asked to end, for example by svc-stack or systemd."""
 
 
 STOPPED = (
@@ -25,10 +25,10 @@ STOPPED = (
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """End the body on SIGTERM and SIGHUP as Ctrl-C does, so that nothing is left behind.
+    """End the body on SIGTERM and SIGHUP as on Ctrl-C, so that nothing is left behind.
 
-    An ignored signal stays ignored, as nohup needs it. A nested call changes nothing, so that the
-    outer body's cleanup is not cut short.
+    A signal that is already ignored stays ignored, because nohup needs that. A nested call changes
+    nothing, so that the outer body's cleanup is not interrupted.
     """
     if current_thread() is not main_thread():
         yield

@@ -1,7 +1,7 @@
-"""The systemd units of a host's services, each with the least rights it needs.
+"""The systemd units for a host's services, each with the least rights it needs.
 
-``svcctl init`` writes these files into ``host/`` of the new folder; ``docs/host`` shows them
-for a host in ``/srv/game`` (``python -m svcserver.ctl.units docs/host`` writes that copy).
+``svcctl init`` writes these files into ``host/`` of the new folder. ``docs/host`` shows the files
+for a host in ``/srv/game``; ``python -m svcserver.ctl.units docs/host`` writes that copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STOP_S = 30
 class UnitPaths:
     """The absolute paths of the host's folder, the installed program and its Python.
 
-    ``data`` is where the services run and write: the host's folder, or that of ``svcctl init
+    Services run and write in ``data``: the host's folder, or the folder given with ``svcctl init
     --data``.
     """
 
@@ -38,19 +38,19 @@ class UnitPaths:
 
     @property
     def written(self) -> str:
-        """Return the folders that the services may write to."""
+        """Return the folders that the services can write to."""
         return " ".join(dict.fromkeys((_word(self.folder), _word(self.data))))
 
     @property
     def at_home(self) -> bool:
-        """Return whether the services must read something below a home folder."""
+        """Return whether the services must read files below a home folder."""
         needed = (self.folder, self.data, self.program, self.python)
         return any(path.is_relative_to(home) for home in HOMES for path in needed)
 
 
 @frozen
 class Service:
-    """The differences between the components' units."""
+    """The parts in which one component's unit differs from the others."""
 
     meaning: str
     after: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ SERVICES = {
 
 
 def files(place: UnitPaths, names: Iterable[str] = SERVICES) -> dict[str, str]:
-    """Return file name -> content: the target, the components' units, ``KEEPERS``, logrotate."""
+    """Return a mapping from file name to content: target, units, ``KEEPERS`` and logrotate."""
     chosen = [name for name in SERVICES if name in set(names)]
     texts = {TARGET: _target(chosen), "svcserver.logrotate": _logrotate(place)}
     texts |= {f"{unit(name)}": _unit(name, SERVICES[name], place) for name in chosen}
@@ -92,7 +92,7 @@ def files(place: UnitPaths, names: Iterable[str] = SERVICES) -> dict[str, str]:
 
 
 def unit(name: str) -> str:
-    """Return the file name of a component's unit."""
+    """Return the file name of the unit that runs a component."""
     return f"svc-{name}.service"
 
 
@@ -152,7 +152,7 @@ After={after}
 
 
 def _backup(place: UnitPaths) -> str:
-    """Return the unit of the nightly backup; its timer says when."""
+    """Return the unit of the nightly backup; its timer sets the time."""
     service = Service("makes a backup, and proves it", ("metagame",), confined=False)
     svcctl = _word(place.program.with_name("svcctl"))
     return f"""\
@@ -242,7 +242,7 @@ def _logrotate(place: UnitPaths) -> str:
 
 
 def _quoted(path: Path | str) -> str:
-    """Quote a word for systemd and logrotate if it needs it."""
+    """Quote a word for systemd and logrotate if necessary."""
     text = str(path)
     if re.search(r"""[\s"'\\;#]""", text) is None:
         return text
@@ -251,22 +251,22 @@ def _quoted(path: Path | str) -> str:
 
 
 def _literal(path: Path) -> str:
-    """Escape systemd's specifiers."""
+    """Escape the specifiers of systemd in a text."""
     return str(path).replace("%", "%%")
 
 
 def _word(path: Path) -> str:
-    """Return a program or folder as one word of a line."""
+    """Return a program or folder as one word of a unit file's line."""
     return _quoted(_literal(path))
 
 
 def _argument(path: Path) -> str:
-    """Escape ``$`` too, which begins a variable in a command line."""
+    """Escape ``$`` as well, because it begins a variable in a command line."""
     return _word(path).replace("$", "$$")
 
 
 def write(folder: Path) -> None:
-    """Write the copy for docs/host."""
+    """Write the copy of the units for docs/host."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files(UnitPaths()).items():
         (folder / name).write_text(text, encoding="utf-8")

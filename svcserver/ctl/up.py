@@ -1,4 +1,4 @@
-"""``svcctl up``: makes a host if there is none, checks it and starts it."""
+"""The command ``svcctl up``: creates a host if there is none, checks it and starts it."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def up(
 def answers(
     public_host: str | None, private_host: str | None, owner: str | None, *, ask: bool
 ) -> tuple[PublicAddress, str | None]:
-    """Return where players reach the new host, and its first player or None.
+    """Return the address at which players reach the new host, and its first player.
 
-    The player is None if nobody has named one.
+    The player is None if no name was given.
     """
     if ask and public_host is None and private_host is None:
         mode = prompt(
@@ -109,7 +109,7 @@ def answers(
 
 
 def asked(question: str, check: Callable[[str], object], default: str | None = None) -> str:
-    """Ask until the answer passes ``check``; a rejected one gets the reason."""
+    """Ask until ``check`` accepts the answer; print the reason for each rejected answer."""
 
     def checked(answer: str) -> str:
         try:
@@ -132,7 +132,7 @@ def make(
     *,
     ask: bool,
 ) -> None:
-    """Write the host, as ``svcctl init`` does; the first player is OWNER by default."""
+    """Create the host, as ``svcctl init`` does; the first player's default name is OWNER."""
     try:
         place, owner = answers(public_host, private_host, owner, ask=ask)
     except click.Abort:
@@ -151,7 +151,7 @@ def make(
 
 
 def runs(host: Host) -> bool:
-    """Return whether this host's metagame answers already."""
+    """Return whether the metagame of this host already replies."""
     try:
         look(host)
     except Failed:
@@ -160,7 +160,7 @@ def runs(host: Host) -> bool:
 
 
 def check(host: Host, out: Out) -> None:
-    """Print the doctor's findings; fails if something is wrong."""
+    """Print the findings of ``svcctl doctor``; raises Failed if there is a fault."""
     assert host.folder is not None  # noqa: S101 - a folder was given
     findings = examine(host, host.folder)
     for finding in findings:
@@ -172,7 +172,7 @@ def check(host: Host, out: Out) -> None:
 
 @frozen
 class Card:
-    """The summary that the owner gets once the host runs."""
+    """The summary that is printed for the owner when the host runs."""
 
     folder: Path
     dashboard: str
@@ -186,7 +186,7 @@ class Card:
         return cls(host.folder, host.dashboard(), code, join)
 
     def show(self, out: Out, components: str) -> None:
-        """Print it, with the invite as a QR code where there is one."""
+        """Print the summary, with the invite as a QR code if there is an invite."""
         out.data(
             {
                 "folder": str(self.folder),
@@ -214,7 +214,7 @@ class Card:
         )
 
     def _key(self) -> str:
-        """Return where the owner's key is; a host restored without secrets has no file."""
+        """Return where the owner's key is; a host restored without secrets has no key file."""
         if (self.folder / OWNER_KEY).is_file():
             return f"the key is in {self.folder / OWNER_KEY}"
         return "its owner's key still counts, and is in no file here"
@@ -229,7 +229,7 @@ class Card:
 
 
 def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
-    """Run the stack until Ctrl-C; ``ready`` gets its components' names. Returns what failed."""
+    """Run the stack until Ctrl-C; call ``ready`` with the component names. Return the failure."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     failed: list[PlayFailed] = []
 

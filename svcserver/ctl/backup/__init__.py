@@ -1,1 +1,1 @@
-"""``svcctl backup``: backups of the whole host, each proven by a restore."""
+"""The command ``svcctl backup``: backups of the whole host, each tested by a restore."""

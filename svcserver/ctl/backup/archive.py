@@ -1,7 +1,7 @@
-"""The backup's file: a tar.gz with the database, the host's small files and a list of them.
+"""The backup file: a tar.gz with the database, the host's small files and a list of both.
 
-Its first entry, ``backup.json``, lists all others with their SHA-256, the rows of each table and a
-digest of the characters' documents, so that a restore can be compared.
+The first entry, ``backup.json``, lists all other entries with their SHA-256, the number of rows in
+each table and a digest of the characters' documents. A restore is compared with this list.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _RECORD = re.compile(rb"([1-9][0-9]{0,4}) (path|size)=")
 
 
 class DamagedBackup(Exception):
-    """The file is no sound backup; ``str()`` is the reason."""
+    """The file is not a valid backup; ``str()`` is the reason."""
 
 
 @frozen
 class DatabaseCounts:
-    """The contents of a database: rows of each table, and a digest of all characters."""
+    """The contents of a database: the number of rows in each table, a digest of all characters."""
 
     tables: Mapping[str, int]
     characters: str
@@ -58,7 +58,7 @@ class DatabaseCounts:
 
 @frozen
 class Contents:
-    """The backup's own list of its contents."""
+    """The list of contents that is stored in a backup."""
 
     version: str
     made: float
@@ -72,7 +72,7 @@ class Contents:
 
 
 def pack(target: Path, contents: Contents, parts: Mapping[str, Path | bytes]) -> None:
-    """Write the archive; the digests of ``contents`` must be those of ``parts``; raises OSError."""
+    """Write the archive; ``contents`` must hold the digests of ``parts``. Raises OSError."""
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with (
         os.fdopen(handle, "wb") as file,
@@ -100,8 +100,8 @@ def _add(archive: tarfile.TarFile, name: str, source: Any, size: int) -> None:
 def unpack(source: Path, into: Path) -> Contents:
     """Write every entry below ``into`` and check its digest; raises DamagedBackup or OSError.
 
-    Only names that ``backup.json`` lists are written, and none outside ``into``. Memory use is
-    bounded, and entries must fit into the free disk space.
+    Only names that ``backup.json`` lists are written, and no file is written outside ``into``.
+    Memory use is bounded, and the entries must fit into the free disk space.
     """
     into.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -177,12 +177,12 @@ def _checked(contents: Contents) -> Contents:
 
 
 def _is_place(path: str) -> bool:
-    """Return whether the path is absolute and may be a host's folder."""
+    """Return whether the path is absolute and can be a host's folder."""
     return os.path.isabs(path) and len(Path(path).parts) > 1 and len(path) <= LONGEST
 
 
 def safe(name: str) -> Path:
-    """Return the relative path, which stays below its folder; raises DamagedBackup."""
+    """Return a relative path that stays below its folder; raises DamagedBackup for others."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise DamagedBackup(f"{name[:80]!r} leads out of the folder")
@@ -192,7 +192,7 @@ def safe(name: str) -> Path:
 
 
 def is_kept(path: Path) -> bool:
-    """Return whether a backup can hold a file under this relative path."""
+    """Return whether a backup can contain a file with this relative path."""
     parts, text = path.parts, str(path)
     try:
         size = len(text.encode())
@@ -203,9 +203,9 @@ def is_kept(path: Path) -> bool:
 
 
 class ArchiveReader:
-    """The entries of a tar.gz as ``pack`` writes it: regular files alone, with short headers.
+    """A reader for a tar.gz written by ``pack``: only regular files, with short headers.
 
-    ``tarfile`` itself reads whatever a header demands, such as a name of 400 MB.
+    ``tarfile`` is not used, because it reads whatever a header demands, such as a name of 400 MB.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -214,7 +214,7 @@ class ArchiveReader:
         self._left = 0  # bytes of the current entry that were not read, and its padding
 
     def entries(self) -> Iterator[tuple[str, int]]:
-        """Yield name and size of each entry, whose bytes ``pieces`` reads; raises DamagedBackup."""
+        """Yield each entry's name and size; ``pieces`` reads its bytes. Raises DamagedBackup."""
         records: dict[str, str] = {}
         while any(block := self._next_block()):
             head = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
@@ -236,7 +236,7 @@ class ArchiveReader:
         self._end()
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """Yield the bytes of the current entry; raises EOFError."""
+        """Yield the bytes of the current entry; raises EOFError if the file ends too early."""
         while size:
             piece = self._exactly(min(size, CHUNK))
             size -= len(piece)
@@ -249,7 +249,7 @@ class ArchiveReader:
         return self._exactly(tarfile.BLOCKSIZE)
 
     def _told(self, size: int) -> dict[str, str]:
-        """Return the records of an extended header, which override the next header's fields."""
+        """Return an extended header's records, which override fields of the next header."""
         if size > MAX_HEADER:
             raise DamagedBackup("it has a name that is too long")
         records = {}
@@ -270,14 +270,14 @@ class ArchiveReader:
         return piece
 
     def _end(self) -> None:
-        """Read to the end of the file, which holds its checksum; raises DamagedBackup for more."""
+        """Read the rest of the file, which is its checksum; raises DamagedBackup for more data."""
         rest = self._stream.read(tarfile.RECORDSIZE + 1)
         if len(rest) > tarfile.RECORDSIZE or any(rest):
             raise DamagedBackup("it has data after its end")
 
 
 class _Inflated(io.RawIOBase):
-    """The decompressed bytes of a gzip file with one member, as many as are read."""
+    """A reader that decompresses a gzip file with one member on demand."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._inflate = file, zlib.decompressobj(16 + zlib.MAX_WBITS)

@@ -1,4 +1,4 @@
-"""``svcctl backup``: make, list, prove and restore backups of the whole host."""
+"""The command ``svcctl backup``: make, list, test and restore backups of the whole host."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ TRIES, PAUSE_S = 20, 0.05  # readers hold the lock only for an instant
 
 
 class BackupRunning(Exception):
-    """Another process makes a backup of this host."""
+    """Another process is making a backup of this host."""
 
 
 def known(data: Path) -> Backups:
-    """Return the state of the host's backups."""
+    """Return the stored state of the host's backups."""
     return backups.read(data) or Backups()
 
 
 def put(data: Path, state: Backups) -> None:
-    """Write the state; fails with one line."""
+    """Store the state of the host's backups; raises Failed."""
     try:
         backups.write(data, state)
     except OSError as why:
@@ -58,7 +58,7 @@ def put(data: Path, state: Backups) -> None:
 
 @contextmanager
 def run(data: Path, moment: float) -> Iterator[None]:
-    """Record that a backup is in progress; raises BackupRunning. Only an orderly end clears it."""
+    """Record that a backup is in progress, until it ends normally; raises BackupRunning."""
     with ExitStack() as held:
         _take(data, held)
         held.enter_context(stoppable())
@@ -94,14 +94,14 @@ T = TypeVar("T")
 
 @frozen
 class BackupRetention:
-    """The days, weeks (from Monday) and months whose newest backup is kept."""
+    """The number of days, weeks (from Monday) and months whose newest backup is kept."""
 
     days: int = 7
     weeks: int = 4
     months: int = 12
 
     def kept(self, made: Sequence[datetime]) -> set[datetime]:
-        """Return the dates of ``made`` that are kept; the newest always is."""
+        """Return the dates in ``made`` whose backups are kept; the newest one is always kept."""
         newest_first = sorted(set(made), reverse=True)
         return {
             *newest_first[:1],
@@ -126,7 +126,7 @@ def backup() -> None:
 
 
 def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
-    """Return how this host's backups are made; fails with one line."""
+    """Return the settings for this host's backups; raises Failed."""
     folder = host.need_folder("metagame.env")
     own = folder / WORKER_FILE
     try:
@@ -174,7 +174,7 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
 
 @host_command(backup, "nightly", hidden=True)
 def nightly(host: Host, out: Out) -> None:
-    """Make and prove a backup, as svc-stack does each night."""
+    """Make and test a backup; svc-stack calls this every night."""
     wanted = wanted_of(host)
     os.nice(wanted.settings.nice)
     moment = time.time()
@@ -208,7 +208,7 @@ def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backu
 
 
 def _tell(out: Out, state: Backups, file: str) -> None:
-    """Print the backup just made; fails if anything is wrong with the backups."""
+    """Print the backup just made; raises Failed if there is a problem with any backup."""
     entry = next((backup for backup in state.kept if backup.file == file), None)
     if entry is not None:
         out.data(shown(entry))
@@ -219,14 +219,14 @@ def _tell(out: Out, state: Backups, file: str) -> None:
 
 
 def _left_over(target: Path) -> None:
-    """Remove the parts of backups that were killed."""
+    """Remove the partial files of backups that were killed."""
     for path in target.glob(".making-*"):
         if time.time() - path.stat().st_mtime > 6 * 3600:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _noted(state: Backups, file: str, proof: Proof, moment: float) -> Backups:
-    """Return ``state`` with the result of a drill."""
+    """Return ``state`` with the result of a restore test."""
 
     def with_proof(entry: Backup) -> Backup:
         if proof.fault is None:
@@ -239,7 +239,7 @@ def _noted(state: Backups, file: str, proof: Proof, moment: float) -> Backups:
 
 
 def thinned(state: Backups, wanted: Wanted) -> Backups:
-    """Delete expired backups; foreign files in the folder stay."""
+    """Delete expired backups; other files in the backup folder are kept."""
     settings = wanted.settings
     rule = BackupRetention(settings.days, settings.weeks, settings.months)
     made_at = {path: _made(path) for path in wanted.target.iterdir() if NAME.match(path.name)}
@@ -259,7 +259,7 @@ def _made(path: Path) -> datetime:
 
 
 def looked_at(state: Backups) -> Backups:
-    """Return ``state`` with the fault of each file that has changed since it was written."""
+    """Return ``state`` with a fault for each backup file that has changed since it was written."""
     return evolve(state, kept=[_looked_at(entry) for entry in state.kept])
 
 
@@ -377,7 +377,7 @@ def _there(file: Path) -> None:
 
 
 def _lock(host: Host, identity: Path | None, file: Path) -> Lock:
-    """Return the keys for a backup; asks for the passphrase if the host may be gone."""
+    """Return the decryption keys for a backup; asks for the passphrase if the host may be lost."""
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock
     if identity is None and is_closed(file):
@@ -386,7 +386,7 @@ def _lock(host: Host, identity: Path | None, file: Path) -> Lock:
 
 
 def _asked() -> str:
-    """Return the passphrase from a terminal; fails without one."""
+    """Ask for the passphrase on the terminal; raises Failed if there is no terminal."""
     if not sys.stdin.isatty():
         fail("The passphrase is missing. Set BACKUP_PASSPHRASE, or give --identity FILE.")
     words: str = prompt("Passphrase", hide_input=True)
@@ -394,7 +394,7 @@ def _asked() -> str:
 
 
 def shown(entry: Backup) -> dict[str, object]:
-    """Return a backup as ``--json`` shows it."""
+    """Return a backup in the form that ``--json`` prints."""
     return {
         "file": entry.file,
         "made": entry.made,
@@ -408,5 +408,5 @@ def shown(entry: Backup) -> dict[str, object]:
 
 
 def clock(moment: float) -> str:
-    """Return epoch seconds as ``2026-11-22 04:17`` of the local time zone."""
+    """Return epoch seconds as local time, such as ``2026-11-22 04:17``."""
     return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")

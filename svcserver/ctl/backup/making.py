@@ -1,4 +1,4 @@
-"""Makes a backup: a snapshot of the database, the host's small files, one archive, encrypted."""
+"""Makes backups: a snapshot of the database and the host's small files in one archive."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CERTIFICATE = "gateway-cert.pem"
 
 @frozen
 class Wanted:
-    """The settings of a host's backups."""
+    """The host to back up, and the settings for its backups."""
 
     host: Host
     folder: Path  # of the host's settings
@@ -63,14 +63,14 @@ class Wanted:
 
     @property
     def lock(self) -> Lock:
-        """Return the encryption: age recipients, a passphrase, or none."""
+        """Return the encryption of the backup: age recipients, a passphrase, or none."""
         settings = self.settings
         identity = self.host.path(settings.identity) if settings.identity else None
         return Lock(settings.recipients, settings.passphrase, identity)
 
 
 def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
-    """Write a backup; return it with the lock that opens the file, for its proof."""
+    """Write a backup; return the backup and the keys that can open its file for the test."""
     lock = _lock(wanted)
     if wanted.settings.with_secrets and not lock:
         fail(
@@ -116,7 +116,7 @@ def _lock(wanted: Wanted) -> Lock:
 
 
 def _finish(clear: Path, final: Path, lock: Lock, scratch: Path) -> Path:
-    """Return the file to move into place."""
+    """Encrypt the archive if necessary; return the file to move to its final place."""
     made = scratch / final.name
     if lock:
         os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -171,7 +171,7 @@ def _pack(wanted: Wanted, url: URL, scratch: Path, clear: Path, now: float) -> C
 
 
 def _snapshot(url: URL, target: Path) -> tuple[DatabaseCounts, str]:
-    """Copy a snapshot of the database, and count the contents of the copy."""
+    """Copy a snapshot of the database; return the counts of the copy's contents."""
     file = database.file_of(url)
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     if file is not None:
@@ -187,7 +187,7 @@ def _snapshot(url: URL, target: Path) -> tuple[DatabaseCounts, str]:
 
 
 def count(url: URL) -> DatabaseCounts:
-    """Return the rows of each table and a digest of all characters; fails with one line."""
+    """Return the number of rows in each table and a digest of all characters; raises Failed."""
     with database.snapshot(make_engine(url)) as tx:
         return _count(tx)
 
@@ -220,7 +220,7 @@ def _count(tx: Connection) -> DatabaseCounts:
 
 
 def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | bytes | None]]:
-    """Yield the host's small files, None for one left out; without secrets only safe ones."""
+    """Yield name and content of the host's small files; the content is None if left out."""
     folder = wanted.folder
     known = [] if with_secrets else [secret.encode() for secret in secrets_of(wanted.host, folder)]
     count = 0
@@ -243,7 +243,7 @@ def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | 
 
 
 def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
-    """Yield the files of the settings' folder, then those of a separate data folder."""
+    """Yield the files in the settings folder, then those in a separate data folder."""
     skipped = {_game(wanted), wanted.target.resolve()}
     yield from ((wanted.folder, path) for path in _walk(wanted.folder, skipped))
     if wanted.data.resolve() != wanted.folder.resolve():
@@ -251,7 +251,7 @@ def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
 
 
 def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
-    """Yield the files below a folder; a folder that lies too deep stands for its files."""
+    """Yield the files below a folder; a folder at the maximum depth is yielded itself."""
     for path in sorted(folder.iterdir()):
         if LEFT_OUT.fullmatch(path.name) or path.is_symlink() or path.resolve() in skipped:
             continue
@@ -262,7 +262,7 @@ def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
 
 
 def _game(wanted: Wanted) -> Path:
-    """Return the folder of the game's files, which backups leave out."""
+    """Return the folder with the game files, which backups leave out."""
     named = ""
     if (wanted.folder / "content.env").is_file():
         named = wanted.host.variables("content").get("CONTENT_GAME_DIR", "")
@@ -270,7 +270,7 @@ def _game(wanted: Wanted) -> Path:
 
 
 def _settings(host: Host, path: Path) -> Iterator[str]:
-    """Yield the lines of an env file without its secrets."""
+    """Yield the lines of an env file, with empty values for secrets."""
     component = path.stem
     for name, value in host.variables(component).items():
         hidden = is_secret(component, name) or re.search(r"://[^/@\s]*@", value) is not None
@@ -278,5 +278,5 @@ def _settings(host: Host, path: Path) -> Iterator[str]:
 
 
 def remembered(state: backups.Backups, added: Backup) -> backups.Backups:
-    """Return ``state`` with ``added`` as its newest backup, and no fault."""
+    """Return ``state`` with ``added`` as its newest backup and without a fault."""
     return evolve(state, kept=[added, *state.kept], fault=None)

@@ -1,4 +1,4 @@
-"""The restore drill: a backup is restored into a throw-away host, and played on."""
+"""The restore test: restores a backup into a temporary host and simulates players there."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ THE_GAMES = re.compile(
 
 @define(eq=False, kw_only=True)
 class Restored(ThrowAway):
-    """The host of an unpacked backup, in a scratch folder."""
+    """The host that an unpacked backup describes, restored into a scratch folder."""
 
     contents: Contents
     parts: Path = field()
 
     def make(self) -> None:
-        """Restore it as after the loss of a machine, then isolate it."""
+        """Restore the host as after the loss of its machine, then isolate it."""
         restored(self.contents, self.parts, self.folder, self.folder)
         plain = self.folder.with_name("plain")
         create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)
@@ -61,7 +61,7 @@ class Restored(ThrowAway):
 
 
 def set_apart(folder: Path, plain: Path) -> None:
-    """Give the host in ``folder`` the ports and addresses of the one in ``plain``."""
+    """Give the host in ``folder`` the ports and addresses of the host in ``plain``."""
     for path in [*folder.glob(PATTERN), folder / "stack.env"]:
         path.unlink(missing_ok=True)  # a drill sends no alerts and has one worker
     ours, lent = _read(folder / "metagame.env"), _read(plain / "metagame.env")
@@ -80,7 +80,7 @@ def set_apart(folder: Path, plain: Path) -> None:
 
 
 def _rules(values: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the settings that name no place, and files that the backup holds."""
+    """Return the settings except paths outside the backup, and ports and addresses."""
     return {
         name: text
         for name, text in values.items()
@@ -94,7 +94,7 @@ def _is_there(text: str, folder: Path) -> bool:
 
 
 def _certificate(folder: Path, plain: Path) -> None:
-    """Use the gateway's own pair if the backup holds it, else the throw-away host's."""
+    """Use the gateway's certificate if the backup contains it, else the temporary host's."""
     named = _read(folder / "gateway.env")
     pair = [
         folder / named.get("GATEWAY_CERT", CERT_FILE),
@@ -125,16 +125,17 @@ NEEDED_MB = 700  # memory of a second host
 
 @frozen
 class Proof:
-    """The result of a drill; ``fault`` is None for a good backup."""
+    """The result of a restore test; ``fault`` is None if the backup is good."""
 
     fault: str | None
     contents: Contents | None = None
 
 
 def prove(source: Path, lock: Lock, live: URL) -> Proof:
-    """Restore the stored file into scratch, and run a session on it.
+    """Restore a backup file into a scratch folder, and run a simulated session on it.
 
-    ``live`` is the host's own database: a PostgreSQL dump is restored into a new one on its server.
+    ``live`` is the database of the running host. A PostgreSQL dump is restored into a new database
+    on the same server.
     """
     try:
         if live.get_backend_name() == "postgresql":
@@ -167,7 +168,7 @@ def _enough_memory() -> None:
 
 @contextmanager
 def _host(contents: Contents, drill: Path, live: URL) -> Iterator[ThrowAway]:
-    """Start the restored host, isolated from the running one."""
+    """Start the restored host, isolated from the running host."""
     with (
         Restored(drill / "host", contents=contents, parts=drill / "parts") as host,
         _database(contents, host.folder, live) as url,
@@ -190,7 +191,7 @@ def _said(url: URL) -> str:
 
 
 def _printed(host: ThrowAway, *words: str) -> str:
-    """Return the key that a command prints, which the restored database knows."""
+    """Return the key that an ``svcctl`` command prints; raises DamagedBackup if it fails."""
     output = host.svcctl(*words, "--json")[1]
     try:
         return str(json.parse(output.encode())["key"])
@@ -200,7 +201,7 @@ def _printed(host: ThrowAway, *words: str) -> str:
 
 @contextmanager
 def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
-    """Yield the restored database; for PostgreSQL a new one on the host's server."""
+    """Yield the restored database; for PostgreSQL, a new one on the server of the host."""
     if contents.kind == "sqlite":
         url = url_of(find(str(folder), None))
         file = file_of(url)
@@ -218,7 +219,7 @@ def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
 
 
 def _evening(host: ThrowAway) -> str | None:
-    """Run a simulated session on the host; return what went wrong, or None."""
+    """Run a simulated session on the host; return a description of the failure, or None."""
     words = ["play", "--config", str(host.folder), "--players", str(PLAYERS)]
     relay = ["--relay-port", str(host.ports.relay), "--json"]
     try:

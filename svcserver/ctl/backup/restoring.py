@@ -1,4 +1,4 @@
-"""Restores a backup: its database into a host, or all of it into a new folder."""
+"""Restores a backup: its database into an existing host, or all of it into a new folder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from svcserver.metagame.accounts.store import add_game_server_key
 
 
 def opened(source: Path, lock: Lock, into: Path) -> Contents:
-    """Decrypt and unpack; raises DamagedBackup, CannotSeal or OSError."""
+    """Decrypt and unpack a backup; raises DamagedBackup, CannotSeal or OSError."""
     into.mkdir(mode=0o700)
     if not is_closed(source):
         return archive.unpack(source, into)
@@ -63,7 +63,7 @@ def opened(source: Path, lock: Lock, into: Path) -> Contents:
 
 
 def same(contents: Contents, url: URL) -> None:
-    """Compare the restored database with the counts of the original; raises DamagedBackup."""
+    """Compare the restored database with the original's counts; raises DamagedBackup."""
     present, expected = count(url), contents.counted
     for table, rows in expected.tables.items():
         if present.tables.get(table) != rows:
@@ -81,9 +81,10 @@ HOST = "host"  # in the folder of work, until it is whole
 
 
 def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = False) -> None:
-    """Replace the host's database by the backup's; the previous one is kept.
+    """Replace the host's database with the database of a backup; the previous one is kept.
 
-    A running host is refused, or with ``stop`` stopped once the backup is known to be sound.
+    Raises Failed if the host is running. With ``stop`` the host is stopped instead, after the
+    backup was checked.
     """
     url = database.url_of(host)
     if url.get_backend_name() == "postgresql":
@@ -107,7 +108,7 @@ def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = F
 
 @frozen
 class RestoreOutcome:
-    """The result of a restore into a folder, for its output."""
+    """The result of a restore into a folder, for the command's output."""
 
     kind: str  # of its database
     made_anew: tuple[str, ...]
@@ -116,10 +117,11 @@ class RestoreOutcome:
 
 
 def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
-    """Make the host of the backup in ``folder``, which must be empty.
+    """Restore the host of a backup into ``folder``, which must be empty.
 
-    Missing secrets are made anew: players keep their keys, but need a new invite and must log in
-    again. After an interruption, the same command repeats all steps (see ``begun``).
+    Secrets that the backup does not contain are created anew. Players keep their keys, but need a
+    new invite and must log in again. If a restore was interrupted, the same command repeats all
+    steps (see ``begun``).
     """
     with _readable(source):
         note = Begun(str(folder), str(source.absolute()), archive.digest_of(source))
@@ -145,7 +147,7 @@ def _writable(folder: Path) -> Iterator[None]:
 
 
 def _claim(folder: Path, note: Begun) -> bool:
-    """Write the marker of this restore; return False if an earlier command wrote it."""
+    """Write the marker for this restore; return False if an earlier command wrote the marker."""
     before = begun.read(folder)
     if before is None:
         if there := begun.others(folder):
@@ -158,7 +160,7 @@ def _claim(folder: Path, note: Begun) -> bool:
 
 
 def _made(source: Path, lock: Lock, folder: Path) -> RestoreOutcome:
-    """Restore into the work folder."""
+    """Restore the backup into the work folder."""
     begun.clear(folder, note=False)
     parts, at = folder / begun.WORK / "parts", folder / begun.WORK / HOST
     parts.parent.mkdir(mode=0o700)
@@ -202,7 +204,7 @@ def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
 
 
 def _room_for_the_game(at: Path, folder: Path) -> None:
-    """Make the game's folder, which is not allowed in a backup, as ``svcctl init`` does."""
+    """Create the folder for the game files, which no backup contains, as ``svcctl init`` does."""
     if not (at / "content.env").is_file():
         return
     named = Host(at).variables("content").get("CONTENT_GAME_DIR", "")
@@ -213,15 +215,15 @@ def _room_for_the_game(at: Path, folder: Path) -> None:
 
 
 def _staged(path: Path, at: Path, folder: Path) -> Path | None:
-    """Return the staged path of a file of ``folder``; None for one that does not lie below it."""
+    """Return where a path below ``folder`` is staged; None for a path outside ``folder``."""
     path = Path(os.path.normpath(path))
     return at / path.relative_to(folder) if folder in path.parents else None
 
 
 def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
-    """Write the host of an unpacked backup into ``at``; its settings name ``folder``.
+    """Write the host from an unpacked backup into ``at``; its settings refer to ``folder``.
 
-    Return what was made anew; raises DamagedBackup or OSError.
+    Returns what was created anew; raises DamagedBackup or OSError.
     """
     if contents.kind == "sqlite":
         _sound(contents, parts / archive.DATABASE)
@@ -234,9 +236,9 @@ def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[s
 
 @contextmanager
 def _parts(source: Path, lock: Lock, url: URL) -> Iterator[tuple[Contents, Path]]:
-    """Yield the unpacked backup; a fault is one line, and changes nothing.
+    """Yield the unpacked backup; raises Failed before anything is changed.
 
-    Leftovers of killed restores and drills are removed first.
+    Leftovers of killed restores and restore tests are removed first.
     """
     with _readable(source), _sound_backup(source), scratch(url) as folder:
         parts = folder / "parts"
@@ -281,7 +283,7 @@ def _sound(contents: Contents, restored: Path) -> None:
 
 
 def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
-    """Restore everything, with the paths of the new folder."""
+    """Restore all files, with the paths of the new folder in the settings."""
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
         # bytes that are not UTF-8 stay as they are
@@ -295,14 +297,14 @@ def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
 
 
 def _moved(contents: Contents, text: str, folder: Path) -> str:
-    """Return the text with the new folder's paths; names that only begin like the old one stay."""
+    """Return the text with the old folder's paths replaced by those of the new folder."""
     old = sorted({contents.folder, contents.data}, key=len, reverse=True)
     either = "|".join(re.escape(path) for path in old)
     return re.sub(rf"(?<![\w.-])(?:{either})(?![\w.-])", lambda _: str(folder), text)
 
 
 def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> Path:
-    """Put the database where ``metagame.env`` says, if that is in the new folder."""
+    """Move the database to the path in ``metagame.env`` if that is in the new folder."""
     if contents.kind != "sqlite":
         return Path(shutil.move(parts / archive.DATABASE, at / DUMP))
     env = at / "metagame.env"
@@ -319,7 +321,7 @@ def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> 
 
 
 def _fresh(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
-    """Make a new host with those settings of the backup that are no secrets."""
+    """Create a new host with the non-secret settings from the backup."""
     files = parts / archive.FILES
     stored = {path.name: _read(path) for path in sorted(files.glob("*.env"))}
     private = "gateway.env" not in stored
@@ -343,7 +345,7 @@ def _fresh(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str
 
 
 def _settle(contents: Contents, path: Path, values: Mapping[str, str], folder: Path) -> None:
-    """Write a component's settings from the backup into the new host's."""
+    """Write a component's settings from the backup into the settings of the new host."""
     if not path.exists():
         write_private(path, "")
     settings = {name: _moved(contents, value, folder) for name, value in values.items() if value}
@@ -354,7 +356,7 @@ def _settle(contents: Contents, path: Path, values: Mapping[str, str], folder: P
 
 
 def _missing(files: Path, at: Path) -> tuple[str, ...]:
-    """Return the settings that a backup without secrets leaves empty, and nothing else sets."""
+    """Return the settings left empty by a backup without secrets that nothing else sets."""
     return tuple(
         f"{name} in {stored.name}"
         for stored in sorted(files.glob("*.env"))
@@ -365,7 +367,7 @@ def _missing(files: Path, at: Path) -> tuple[str, ...]:
 
 
 def _left_out(contents: Contents, at: Path) -> tuple[str, ...]:
-    """Return the files that the backup left out and the new host did not make."""
+    """Return the files missing in the backup that the new host did not create either."""
     made = {str(path.relative_to(at)) for path in at.rglob("*")}
     return tuple(name for name in contents.left_out if name not in {*made, OWNER_KEY})
 

@@ -1,7 +1,7 @@
-"""Scratch folders and databases of drills and restores, removed afterwards.
+"""Temporary folders and databases for restores and restore tests.
 
-Each drill holds a lock in its folder, which ends with its process. So the next drill finds and
-removes the leftovers of a killed one.
+Each restore test holds a lock in its folder. The lock ends with the process, so the next test finds
+and removes the leftovers of a killed one.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _NAME = re.compile(r"svc_drill_[0-9a-f]{8}")
 
 @contextmanager
 def scratch(live: URL) -> Iterator[Path]:
-    """Yield a scratch folder; leftovers of killed drills are removed first.
+    """Yield a scratch folder, after removing the leftovers of killed restore tests.
 
-    ``live`` is the host's database, whose server may hold a leftover database.
+    ``live`` is the host's database; its server may also hold a leftover database.
     """
     remove_left_over(live)
     made = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
@@ -46,9 +46,9 @@ def scratch(live: URL) -> Iterator[Path]:
 
 
 def remove_left_over(live: URL) -> None:
-    """Remove the folders and databases of our own killed drills.
+    """Remove the folders and databases of this user's killed restore tests.
 
-    Folders of other users, and of drills that run or just begin, are not touched.
+    Folders of other users and of running tests are not touched.
     """
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):  # it has just ended, or cannot be removed: the next one tries
@@ -65,7 +65,7 @@ def _is_ours(folder: Path) -> bool:
 
 @contextmanager
 def database(folder: Path, live: URL) -> Iterator[URL]:
-    """Yield a new empty database on the server of ``live``, noted in the drill's folder."""
+    """Yield a new empty database on the server of ``live``; its name is noted in the folder."""
     name = f"svc_drill_{hex_token(8)}"
     (folder / DATABASE).write_text(f"{name} {_server(live)}", encoding="utf-8")
     on_server(live, f'CREATE DATABASE "{name}"')
@@ -76,7 +76,7 @@ def database(folder: Path, live: URL) -> Iterator[URL]:
 
 
 def _dropped(folder: Path, live: URL) -> bool:
-    """Return whether a left drill's database is gone; if not, its folder stays."""
+    """Return whether a killed test's database is gone; if not, its folder is kept."""
     if not (folder / DATABASE).exists():
         return True
     name, _, server = (folder / DATABASE).read_text(encoding="utf-8").partition(" ")
@@ -96,7 +96,7 @@ def _server(url: URL) -> str:
 
 
 def on_server(url: URL, statement: str) -> None:
-    """Run a statement that no transaction allows; raises DamagedBackup."""
+    """Run a statement outside of a transaction, as it requires; raises DamagedBackup."""
     engine = make_engine(url)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:

@@ -1,7 +1,7 @@
-"""Encryption of a backup as an age file, which the ``age`` program can open.
+"""The encryption of a backup as an age file, which the ``age`` program can decrypt.
 
-For public keys (``age1...``) the file is streamed. For a passphrase the library reads it whole,
-which needs about three times its size in memory.
+For public keys (``age1...``) the file is streamed. For a passphrase, the library reads the whole
+file, which needs about three times the file's size in memory.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MOST = 2 << 30  # bytes that a passphrase may encrypt
 
 
 class CannotSeal(Exception):
-    """Encryption or decryption failed; ``str()`` is the line to print."""
+    """Encryption or decryption failed; ``str()`` is the error message."""
 
 
 @frozen
 class Lock:
-    """The encryption of a backup: public keys, else a passphrase, else none."""
+    """The encryption of a backup: public keys, a passphrase, or none."""
 
     recipients: Sequence[str] = ()
     passphrase: Secret | None = None
@@ -41,10 +41,10 @@ class Lock:
         return bool(self.recipients) or self.passphrase is not None
 
     def proving(self) -> Lock:
-        """Return a lock that also opens its files when the private key is elsewhere.
+        """Return a lock that can decrypt its own files even if the private key is elsewhere.
 
-        The file is encrypted for one more key, which exists only in this object. So the process
-        that made the file can open it once.
+        The file is encrypted for one additional key, which exists only in this object. So the
+        process that made the file can open it for the restore test.
         """
         if not self.recipients or self.identity is not None:
             return self
@@ -74,7 +74,7 @@ class Lock:
             raise CannotSeal(f"it cannot be encrypted: {why}") from None
 
     def open(self, source: Path, target: Path) -> None:
-        """Decrypt ``source`` into ``target``; raises CannotSeal if it is damaged or not ours."""
+        """Decrypt ``source`` into ``target``; raises CannotSeal if damaged or not ours."""
         age = _age()
         with source.open("rb") as file:
             head = file.read(MOST_HEAD)
@@ -104,8 +104,9 @@ class Lock:
     def _opened(self, closed: bytes) -> bytes:
         """Return the contents of a file with a passphrase; raises the library's DecryptError.
 
-        The library measures the machine's speed for milliseconds and refuses work that would take
-        about sixteen seconds. On a busy machine it may measure far too little.
+        The library measures the machine's speed for some milliseconds and refuses work that would
+        take longer than about sixteen seconds. On a busy machine, the measured speed may be far too
+        low.
         """
         age = _age()
         for _ in range(TRIES):
@@ -129,13 +130,13 @@ class Lock:
 
 
 def is_closed(path: Path) -> bool:
-    """Return whether the file is an age file; raises OSError."""
+    """Return whether the file is encrypted by age; raises OSError."""
     with path.open("rb") as file:
         return file.read(len(HEAD)) == HEAD
 
 
 def identities(path: Path) -> list[Any]:
-    """Return the private keys in a file of ``age-keygen``; raises CannotSeal."""
+    """Return the private keys in a file written by ``age-keygen``; raises CannotSeal."""
     age = _age()
     try:
         lines = path.read_text(encoding="utf-8").split()

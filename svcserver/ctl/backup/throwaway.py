@@ -1,4 +1,4 @@
-"""A host in a temporary folder, with its processes."""
+"""A temporary host: a folder that is removed at the end, and its processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GAMES = 8  # UDP ports for game servers
 
 @define(eq=False)
 class ThrowAway:
-    """A context that makes the host, and ends its processes afterwards."""
+    """A context manager that creates a temporary host and ends its processes afterwards."""
 
     folder: Path
     ports: Ports = field(factory=Ports)
@@ -65,13 +65,13 @@ class ThrowAway:
 
     @property
     def host(self) -> Host:
-        """Return the folder as the commands of ``svcctl`` take it."""
+        """Return the ``Host`` in the temporary folder, for the commands of ``svcctl``."""
         return find(str(self.folder), None)
 
     # -- processes -------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start all services and wait until they are ready; fails if they are not."""
+        """Start all services and wait until they are ready; raises Failed if they are not."""
         handle = os.open(self.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._out = os.fdopen(handle, "wb")
         began = self._size()
@@ -95,7 +95,7 @@ class ThrowAway:
         )
 
     def stop(self) -> None:
-        """End all services; kill them if they take longer than ``STOP_S``."""
+        """Stop all services; kill them if they take longer than ``STOP_S``."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -109,7 +109,7 @@ class ThrowAway:
             self._out = None
 
     def svcctl(self, *words: str) -> tuple[str, str]:
-        """Run a command of the owner; return it with its output. Never fails."""
+        """Run an ``svcctl`` command; return the command line and its output. Never fails."""
         line = [*words, "--config", str(self.folder)]
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
@@ -132,10 +132,11 @@ class ThrowAway:
 
 
 def free_ports(held: ExitStack) -> Ports:
-    """Return ports that are free now; the TCP ones stay reserved while ``held`` is open.
+    """Return ports that are free now; the TCP ports stay reserved while ``held`` is open.
 
-    Otherwise an outgoing connection of any program could get one of them before its service starts.
-    The services can still bind them, because we only bind and do not listen.
+    Without the reservation, another program's outgoing connection could take a port before its
+    service starts. The services can still bind reserved ports, which are bound here but not
+    listened on.
     """
     tcp = [_free(held, socket.SOCK_STREAM) for _ in TCP]
     with ExitStack() as row:

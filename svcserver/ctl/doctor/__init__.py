@@ -1,1 +1,1 @@
-"""``svcctl doctor``: finds what is wrong with a host, and how to cure it."""
+"""The command ``svcctl doctor``: finds problems of a host and says how to fix them."""

@@ -1,4 +1,4 @@
-"""The host under examination and the findings about it."""
+"""The host that ``svcctl doctor`` examines, and a finding about it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from svcserver.relay.settings import Settings as Relay
 
 
 class Level(Enum):
-    """How serious a finding is."""
+    """The severity of a finding."""
 
     WRONG = "wrong"  # something does not work, or not as safely as it must
     NOTE = "note"  # a placeholder of ``svcctl init``, or a choice worth knowing
@@ -30,7 +30,7 @@ class Level(Enum):
 
 @frozen
 class Finding:
-    """One line for the owner."""
+    """A problem with its fix, printed as one line."""
 
     component: str
     what: str
@@ -42,19 +42,19 @@ class Finding:
 
     @classmethod
     def of(cls, component: str, line: str, otherwise: str) -> Finding:
-        """Return a finding from ``fault; cure`` or two sentences, or with the default cure."""
+        """Return a finding from ``fault; fix``, from two sentences, or with the default fix."""
         what, *cure = re.split(r"; |\. (?=[A-Z])", line, maxsplit=1)
         return cls(component, what.removesuffix("."), cure[0] if cure else otherwise)
 
     @classmethod
     def note(cls, component: str, what: str, cure: str) -> Finding:
-        """Return a finding that stops nothing from working."""
+        """Return a finding about something that does not stop the host from working."""
         return cls(component, what, cure, Level.NOTE)
 
 
 @define
 class Case:
-    """The host's settings; None for a component that is not here or has bad settings."""
+    """The host's settings; None for a component that is not used or has invalid settings."""
 
     host: Host
     folder: Path
@@ -70,7 +70,7 @@ class Case:
     variables: dict[str, dict[str, str]] = field(factory=dict, repr=False)
 
     def file(self, component: str) -> Path:
-        """Return the file of a component's settings, which may not exist."""
+        """Return the path of a component's env file, which may not exist."""
         return self.folder / f"{component}.env"
 
 

@@ -1,4 +1,4 @@
-"""``svcctl doctor``: runs all checks; a fault found by one never hides the others."""
+"""The command ``svcctl doctor``: runs all checks, even after one has found a problem."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def doctor(host: Host, out: Out) -> None:
 
 
 def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequence[Finding]:
-    """Return all findings, the faults first."""
+    """Run all checks and return the findings, the most serious first."""
     case = Case(host, folder.absolute(), machine or Machine())
     findings: list[Finding] = []
     for check in CHECKS:
@@ -70,7 +70,7 @@ def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequenc
 
 
 def as_data(finding: Finding) -> dict[str, str]:
-    """Return a finding as ``svcctl doctor --json`` shows it."""
+    """Return a finding in the form that ``svcctl doctor --json`` prints."""
     return {
         "level": finding.level.value,
         "component": finding.component,

@@ -1,4 +1,4 @@
-"""Checks of files: certificate, game server, game files, and modes of secret files."""
+"""Checks of files: certificate, game server, game files, and the modes of secret files."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def game_server(case: Case) -> Iterator[Finding]:
 
 
 def _executes(case: Case, program: str) -> Iterator[Finding]:
-    """Try to start the program; it ends before it does anything."""
+    """Check that the system can execute the program; it is ended before it does anything."""
     path = program if os.path.isabs(program) else str(case.folder / program)
     if not Path(path).is_file():
         path = shutil.which(program) or ""
@@ -117,12 +117,12 @@ def _executes(case: Case, program: str) -> Iterator[Finding]:
 
 
 def may_run(path: Path) -> bool:
-    """Return whether this user may execute it."""
+    """Return whether this user may execute the file."""
     return os.access(path, os.X_OK)
 
 
 def game_files(case: Case) -> Iterator[Finding]:
-    """Check the manifest and the sizes of its files."""
+    """Check the manifest, and the sizes of the files it lists."""
     if case.content is None:
         return
     folder, listed = case.folder / case.content.game_dir, case.folder / case.content.manifest_file
@@ -158,7 +158,7 @@ def game_files(case: Case) -> Iterator[Finding]:
 
 
 def _game_program(named: str, manifest: Manifest) -> Iterator[Finding]:
-    """Check the program that players' launchers start."""
+    """Check the program that the players' launchers start."""
     cure = "name the file that starts the game in CONTENT_GAME_PROGRAM of content.env"
     if named and named not in manifest.files:
         what = f"CONTENT_GAME_PROGRAM is {named}, which is not in the manifest"
@@ -169,7 +169,7 @@ def _game_program(named: str, manifest: Manifest) -> Iterator[Finding]:
 
 
 def launcher(case: Case) -> Iterator[Finding]:
-    """Check whether players can download a launcher here."""
+    """Check whether players can download a launcher from this host."""
     if case.content is None:
         return
     page = case.gateway is not None and case.gateway.join_page
@@ -198,7 +198,7 @@ def launcher(case: Case) -> Iterator[Finding]:
 
 
 def owners(case: Case) -> Iterator[Finding]:
-    """Find files of another user than the host's, which fail its backup and start."""
+    """Find files that belong to another user than the host, and so break backups and starts."""
     if os.name != "posix":
         return
     owner = case.folder.stat().st_uid
@@ -214,7 +214,7 @@ def owners(case: Case) -> Iterator[Finding]:
 
 
 def _tree(path: Path) -> Iterator[Path]:
-    """Yield a file, or a folder and all below it."""
+    """Yield a file, or a folder and everything below it."""
     yield path
     if not path.is_symlink():
         for folder, folders, names in os.walk(path):
@@ -222,7 +222,7 @@ def _tree(path: Path) -> Iterator[Path]:
 
 
 def _owner_of(path: Path) -> int | None:
-    """Return the owner's number; None for a link, and for a file that a service just removed."""
+    """Return the owner's user id; None for a symbolic link or a file that was just removed."""
     try:
         status = path.lstat()
     except OSError:
@@ -231,7 +231,7 @@ def _owner_of(path: Path) -> int | None:
 
 
 def private_files(case: Case) -> Iterator[Finding]:
-    """Find secrets that other users of the machine can read."""
+    """Find files with secrets that other users of the machine can read."""
     if os.name != "posix":
         return
     for path in sorted(_private(case)):

@@ -1,4 +1,4 @@
-"""Checks of the engine of LIVE_URL: it answers, knows the commands and keeps its data."""
+"""Checks of the server at LIVE_URL: it replies, knows the commands and keeps its data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLIP_S = 2.0  # between the engine's clock and ours
 
 
 def live_state(case: Case) -> Iterator[Finding]:
-    """Check the engine of LIVE_URL, if there is one."""
+    """Check the Valkey or Redis server at LIVE_URL, if one is set."""
     if case.metagame is None or case.metagame.live_url.in_memory:
         return
     url, wall_clock = case.metagame.live_url, case.machine.wall_clock
@@ -79,7 +79,7 @@ def _keeping(facts: EngineFacts) -> Iterator[Finding]:
 
 
 def _least_buffer(buffers: str) -> int | None:
-    """Return the lesser of the two limits of a subscriber in bytes; None without one."""
+    """Return the smaller of a subscriber's two buffer limits in bytes; None without a limit."""
     words = buffers.split()
     if "pubsub" not in words:
         return None

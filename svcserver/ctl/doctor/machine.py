@@ -1,4 +1,4 @@
-"""The checks' view of the machine; tests replace it."""
+"""The machine as the checks of ``svcctl doctor`` see it; tests replace it."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ MOST_BYTES = 1 << 20  # of a reply
 
 
 class EngineRefused(Exception):
-    """The engine answered with an error."""
+    """The Valkey or Redis server replied with an error."""
 
 
 @frozen
 class EngineFacts:
-    """The facts about an engine: INFO, its clock, and two settings if it shows them.
+    """The facts about a Valkey or Redis server: INFO, its clock, and two settings if readable.
 
-    ``buffers`` is ``client-output-buffer-limit``: per kind of client the hard limit, the soft limit
-    (both in bytes) and the seconds of the soft limit.
+    ``buffers`` is ``client-output-buffer-limit``. For each kind of client it holds the hard limit
+    and the soft limit in bytes, and the seconds of the soft limit.
     """
 
     info: Mapping[str, str]
@@ -49,7 +49,7 @@ class EngineFacts:
 
 
 def ask(address: Address, patience_s: float) -> EngineFacts:
-    """Return the facts about an engine; raises OSError or EngineRefused."""
+    """Return the facts about a Valkey or Redis server; raises OSError or EngineRefused."""
     with closing(_connected(address, patience_s)) as line:
         connection = _Asked(line)
         if address.password:
@@ -67,7 +67,7 @@ def ask(address: Address, patience_s: float) -> EngineFacts:
 
 
 def _answers_anybody(address: Address, patience_s: float) -> bool:
-    """Return whether the engine takes commands without a password."""
+    """Return whether the server accepts commands without a password."""
     with closing(_connected(address, patience_s)) as line:
         try:
             _Asked(line).of("GET", "svc:")
@@ -97,14 +97,14 @@ def _connected(address: Address, patience_s: float) -> socket.socket:
 
 
 class _Asked:
-    """A connection to the engine with one command at a time."""
+    """A connection to the Valkey or Redis server that sends one command at a time."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
         self._replies: Any = hiredis.Reader()
 
     def of(self, *command: Argument) -> Any:
-        """Return the reply to a command; waits for it."""
+        """Send a command and wait for the reply; return the reply."""
         self._line.sendall(encoded(*command))
         size = 0
         while True:
@@ -130,21 +130,21 @@ MAX_ANSWER = 1024 * 1024
 
 
 class DiskSpace(NamedTuple):
-    """The size and free space of a disk in bytes."""
+    """The size and the free space of a disk, in bytes."""
 
     total: int
     free: int
 
 
 class FileLimits(NamedTuple):
-    """The limits of open files of a process."""
+    """The soft and hard limits on a process's open files."""
 
     soft: int
     hard: int
 
 
 class PortState(NamedTuple):
-    """The result of a try to listen on a port."""
+    """The result of an attempt to listen on a port."""
 
     taken: bool = False
     denied: bool = False
@@ -152,14 +152,14 @@ class PortState(NamedTuple):
 
 @frozen
 class PortHolder:
-    """The process that listens on a port: its command line and working folder."""
+    """The process that listens on a port, with its command line and working folder."""
 
     pid: int
     words: tuple[str, ...]
     folder: Path = Path("/")
 
     def settings_of(self, component: str) -> Path | None:
-        """Return the settings' file if it runs this component; None for another program."""
+        """Return the env file if the process runs this component; None for another program."""
         if f"svc-{component}" not in self.words or "--env-file" not in self.words[:-1]:
             return None
         return self.folder / self.words[self.words.index("--env-file") + 1]
@@ -167,23 +167,23 @@ class PortHolder:
 
 @frozen
 class Machine:
-    """The machine that the checks run on."""
+    """The machine on which the checks run."""
 
     def wall_clock(self) -> float:
-        """Return the time of this machine in epoch seconds."""
+        """Return the machine's current time in epoch seconds."""
         return time.time()
 
     def room(self, path: Path) -> DiskSpace:
-        """Return the space of the disk that holds ``path``."""
+        """Return the size and free space of the disk that holds ``path``."""
         usage = shutil.disk_usage(path)
         return DiskSpace(usage.total, usage.free)
 
     def executes(self, program: str) -> OSError | None:
-        """Return why the system does not execute the program; None if it does."""
+        """Return why the system cannot execute the program; None if it can."""
         return try_program(program)
 
     def open_files(self) -> FileLimits:
-        """Return the limits of open files; ``sys.maxsize`` where there is none."""
+        """Return the limits on open files; ``sys.maxsize`` means unlimited."""
         if sys.platform == "win32":
             return FileLimits(sys.maxsize, sys.maxsize)
         import resource
@@ -200,7 +200,7 @@ class Machine:
             return None
 
     def port(self, host: str, port: int, *, udp: bool = False) -> PortState:
-        """Try to bind that address."""
+        """Try to bind the address; return the result."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM if udp else socket.SOCK_STREAM) as probe:
             if not udp:
@@ -214,10 +214,10 @@ class Machine:
     def holder(
         self, host: str, port: int, component: str = "", *, udp: bool = False
     ) -> PortHolder | None:
-        """Return the process that holds an address; None if the system hides it.
+        """Return the process that listens on an address; None if the system hides the process.
 
-        Processes of other users show only their command lines; then the one that runs ``component``
-        is returned.
+        Of other users' processes, only the command lines are visible. In that case, the process
+        that runs ``component`` is returned.
         """
         held = _sockets(host, port, "udp" if udp else "tcp")
         processes = (
@@ -235,7 +235,7 @@ class Machine:
         return None
 
     def addresses(self, host: str) -> frozenset[str]:
-        """Return the IPv4 addresses of a name; empty if it does not resolve."""
+        """Return the IPv4 addresses of a host name; empty if it does not resolve."""
         try:
             entries = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
         except (OSError, UnicodeError):
@@ -245,7 +245,7 @@ class Machine:
     def answer(
         self, host: str, port: int, path: str, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
-        """Return status and body of a GET; status 0 without an HTTP answer."""
+        """Return the status and body of a GET request; status 0 without an HTTP reply."""
         connection = http.client.HTTPConnection(host, port, timeout=ANSWER_S)
         try:
             connection.request("GET", path, headers=dict(headers))
@@ -257,11 +257,11 @@ class Machine:
             connection.close()
 
     def engine(self, address: Address) -> EngineFacts:
-        """Return the facts about the engine of live state; raises OSError or EngineRefused."""
+        """Return the facts about the live-state server; raises OSError or EngineRefused."""
         return ask(address, ANSWER_S)
 
     def presented(self, host: str, port: int) -> str:
-        """Return the fingerprint of the certificate presented there; empty without TLS."""
+        """Return the fingerprint of the certificate at the address; empty without TLS."""
         try:
             return presented(Target(host, port, ""), ANSWER_S)
         except OSError:
@@ -272,7 +272,7 @@ class Machine:
 
 
 def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """Return the sockets that hold an address, as /proc names them, and their users."""
+    """Return the sockets that are bound to an address, as named in /proc, and their users."""
     sockets: dict[str, int] = {}
     for name in (kind, f"{kind}6"):
         with suppress(OSError):
@@ -285,7 +285,7 @@ def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
 
 
 def _covers(address: str, host: str) -> bool:
-    """Return whether a listener on the kernel's ``address`` blocks ``host``."""
+    """Return whether a listener on the kernel's ``address`` prevents listening on ``host``."""
     if ":" in host or host == "0.0.0.0" or not address.strip("0"):  # noqa: S104 - compared only
         return True
     return address.endswith(f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}")

@@ -1,4 +1,4 @@
-"""Checks across settings: values that must agree between components and with the machine."""
+"""Checks of settings that must match other components' settings or the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, load_private, lo
 
 
 def secrets(case: Case) -> Iterator[Finding]:
-    """Check that secrets which two components share are equal."""
+    """Check that a secret is equal in both components that share it."""
     for name, service in (("metagame", case.metagame), ("content", case.content)):
         if service is not None and case.gateway is not None:
             ours, right = service.gateway_secret, case.gateway.secret
@@ -57,14 +57,14 @@ def _secret(
 
 
 def figures(case: Case) -> Iterator[Finding]:
-    """Check that the metagame counts, so that alerts can report errors."""
+    """Check that the metagame collects metrics, because alerts need them to report errors."""
     if case.metagame is not None and not case.metagame.backend_health:
         what = "BACKEND_HEALTH is off: no figures, and no alert where requests fail"
         yield Finding.note("metagame", what, "set BACKEND_HEALTH=1 in metagame.env")
 
 
 def signing_keys(case: Case) -> Iterator[Finding]:
-    """Check that the signing keys are a pair, and further keys readable."""
+    """Check that the signing keys form a pair, and that the additional keys are readable."""
     if case.metagame is None:
         return
     cure = "put both of one pair in metagame.env (svcctl init makes one in a new folder)"
@@ -117,7 +117,7 @@ def shielding(case: Case) -> Iterator[Finding]:
 
 
 def _launch_keys(case: Case) -> Iterator[Finding]:
-    """Check that the metagame can verify the keys of launches."""
+    """Check that the metagame has the keys to verify launches."""
     if case.deploy is None or case.metagame is None:
         return
     if not case.deploy.launch_keys:
@@ -137,7 +137,7 @@ def _launch_keys(case: Case) -> Iterator[Finding]:
 
 @frozen
 class Pointer:
-    """A setting with the address of a component of this host."""
+    """A setting that contains the address of another component of this host."""
 
     component: str
     variable: str
@@ -148,7 +148,7 @@ class Pointer:
 
 
 def upstreams(case: Case) -> Iterator[Finding]:
-    """Check that addresses of other components have the right ports."""
+    """Check that settings with the address of another component have the right port."""
     for pointer in _pointers(case):
         if pointer.right is not None and pointer.port != pointer.right and _here(pointer.host):
             yield Finding(
@@ -235,7 +235,7 @@ def games(case: Case) -> Iterator[Finding]:
 
 
 def _ways_in(case: Case) -> Iterator[Finding]:
-    """Check that the gateway's public name resolves to MY_IP."""
+    """Check that the gateway's public host name resolves to MY_IP."""
     public = case.relay.host if case.relay is not None else ""
     if case.gateway is None or not public or _here(public):
         return

@@ -1,4 +1,4 @@
-"""Checks of the machine: ports, disk, open files, memory, firewall."""
+"""Checks of the machine: ports, disk space, open files, memory and firewall."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OWN_FILES = 128
 
 @frozen
 class ListenAddress:
-    """An address that a component listens on, and a test whether the component answers there."""
+    """An address that a component listens on, and a test whether that component replies."""
 
     component: str
     variable: str
@@ -40,7 +40,7 @@ class ListenAddress:
 
 
 def ports(case: Case) -> Iterator[Finding]:
-    """Find ports that two components share, or that another program holds."""
+    """Find ports that two components share, or that another program uses."""
     first: dict[int, ListenAddress] = {}
     for place in _places(case):
         if place.port in first:
@@ -56,7 +56,7 @@ def ports(case: Case) -> Iterator[Finding]:
 
 
 def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Finding]:
-    """Find why a port cannot be listened on, unless the component itself answers there."""
+    """Find why a port cannot be opened, unless its own component already listens on it."""
     program = "metagame" if place.component == "chat" else place.component
     holder = case.machine.holder(place.host, place.port, program) if state.taken else None
     settings = holder.settings_of(program) if holder is not None else None
@@ -84,7 +84,7 @@ def _same(left: Path, right: Path) -> bool:
 
 
 def _ended(holder: PortHolder | None, port: int, kind: str) -> str:
-    """Return how to end the program that holds a port."""
+    """Return instructions for ending the program that uses a port."""
     if holder is None:
         return f"end that program (ss -{kind}np 'sport = :{port}' names it)"
     return f"end that program (process {holder.pid}, {holder.words[0]})"
@@ -145,7 +145,7 @@ def _places(case: Case) -> Iterator[ListenAddress]:
 
 
 def _figures(case: Case) -> Iterator[ListenAddress]:
-    """Yield the METRICS_PORT of each component."""
+    """Yield the METRICS_PORT setting of each component."""
     parts = {
         "metagame": case.metagame,
         "deploy": case.deploy,
@@ -178,14 +178,14 @@ def _says(case: Case, host: str, port: int, path: str, word: str) -> bool:
 
 
 def _helps(case: Case, host: str) -> bool:
-    """Return whether the allowlist helper runs, which proves that it has the right."""
+    """Return whether the allowlist helper runs; if so, it has the right to change the firewall."""
     return case.allowlist is not None and _says(
         case, host, case.allowlist.port, "/status", "entries"
     )
 
 
 def _chats(case: Case, host: str) -> bool:
-    """Return whether a plain request gets a 4xx, as from a WebSocket server."""
+    """Return whether a plain request gets a 4xx status, as from the chat's WebSocket server."""
     if case.chat is None:
         return False
     status, _ = case.machine.answer(host, case.chat.port, "/", {})
@@ -207,7 +207,7 @@ def _reachable(host: str) -> str:
 
 
 def room(case: Case) -> Iterator[Finding]:
-    """Check disk, open files and memory."""
+    """Check disk space, the limit on open files, and memory."""
     space = case.machine.room(case.folder)
     what = f"the disk of {case.folder} has {space.free // MB} MB left"
     reserve = case.metagame.disk_reserve_mb * MB if case.metagame is not None else 0

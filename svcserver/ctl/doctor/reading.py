@@ -1,4 +1,4 @@
-"""Reads every component's settings as the component does, and checks them."""
+"""Checks that read every component's settings in the same way as the component."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ALIKE = 0.8  # similarity to a known name (0 to 1) from which on a name is a typ
 
 
 def settings(case: Case) -> Iterator[Finding]:
-    """Fill ``case``; find bad values, unknown names and missing files."""
+    """Load all settings into ``case``; find bad values, unknown names and missing files."""
     for name in ORDER:
         if not case.file(name).is_file():
             yield Finding.note(
@@ -66,7 +66,7 @@ def settings(case: Case) -> Iterator[Finding]:
 
 
 def _unknown(case: Case, name: str) -> Iterator[Finding]:
-    """Find unknown names that resemble a known one."""
+    """Find unknown setting names that resemble a known name."""
     known = {variable for shape in SHAPES[name] for variable in variables(shape)}
     for word in sorted(set(case.variables[name]) - known):
         near = difflib.get_close_matches(word, known, 1, ALIKE)
@@ -75,7 +75,7 @@ def _unknown(case: Case, name: str) -> Iterator[Finding]:
 
 
 def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
-    """Load settings into the case; find what the component would warn of or fail with."""
+    """Load a component's settings into the case; find its warnings and errors."""
     if name not in case.variables:
         return
     correct = f"correct it in {case.file(name)}"

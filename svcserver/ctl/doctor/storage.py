@@ -1,4 +1,4 @@
-"""Checks of the database (exists, sound, current revision, accounts and keys) and the clock."""
+"""Checks of the database (existence, damage, revision, accounts, keys) and the clock."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ALLOWED_SLIP_S = 300  # how far a clock may be behind the newest file
 
 
 def storage(case: Case) -> Iterator[Finding]:
-    """Check the database of DATABASE_URL."""
+    """Check the database at DATABASE_URL."""
     if case.metagame is None:
         return
     url = database.url_of(case.host)
@@ -133,7 +133,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
 
 
 def workers(case: Case) -> Iterator[Finding]:
-    """Check that several metagames can share what ``metagame.env`` names."""
+    """Check that several metagames can share the database and live state in ``metagame.env``."""
     try:
         count = workers_of(case)
         stack_workers.check(count, case.host.variables("metagame"))
@@ -143,7 +143,7 @@ def workers(case: Case) -> Iterator[Finding]:
 
 
 def told(case: Case) -> Iterator[Finding]:
-    """Find channels for alerts that do not work, or have no signature."""
+    """Find alert channels that do not work or whose webhooks are not signed."""
     for wrong in read_channels(case.folder)[1]:
         nobody = "correct it: no alert reaches this channel"
         cure = "add the line; until then alerts are sent as before" if UNSIGNED in wrong else nobody
@@ -151,12 +151,12 @@ def told(case: Case) -> Iterator[Finding]:
 
 
 def workers_of(case: Case) -> int:
-    """Return WORKERS of ``stack.env``; raises BadSetting."""
+    """Return the setting WORKERS in ``stack.env``; raises BadSetting."""
     return load(Stack, _stack(case))[0].workers
 
 
 def _stack(case: Case) -> dict[str, str]:
-    """Return the settings of ``stack.env``, which few hosts have; raises BadSetting."""
+    """Return the settings in ``stack.env``, or none if there is no such file; raises BadSetting."""
     file = case.folder / stack_workers.WORKER_FILE
     return stack_workers.read_env_file(file) if file.is_file() else {}
 
@@ -207,7 +207,7 @@ def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
 
 
 def clock(case: Case) -> Iterator[Finding]:
-    """Find a clock that is behind the time of files already written."""
+    """Check that the clock is not behind the modification times of existing files."""
     newest = 0.0
     for path in case.folder.glob("*"):
         with suppress(OSError):

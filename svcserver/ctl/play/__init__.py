@@ -1,1 +1,1 @@
-"""Simulated game clients that play a scripted session, and independent checks."""
+"""Simulated game clients that play a scripted session, and independent checks of the results."""

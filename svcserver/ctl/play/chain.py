@@ -1,4 +1,4 @@
-"""Checks each component of a host directly, to find which one is broken."""
+"""Checks that query each component of a host directly, to find which one is broken."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GAME_SERVER_KEY = "x-svc-gameserver-apikey"
 
 @frozen
 class Chain:
-    """The components of a host on this machine, read from its folder."""
+    """The components of a host on this machine, with addresses from the host's folder."""
 
     host: Host
     metagame: str
@@ -93,7 +93,7 @@ class Chain:
         )
 
     async def look(self, reactor: Any) -> None:
-        """Check each component; raises PlayFailed for the first that fails."""
+        """Check each component; raises PlayFailed for the first one that fails."""
         for name, component, source in SHARED:
             if self.host.variables(component).get(name) != self.host.variables(source).get(name):
                 raise PlayFailed(
@@ -118,15 +118,15 @@ class Chain:
                 await wire.close()
 
     def demand_all(self) -> None:
-        """Raise PlayFailed if a setting switches a part of the session off, for the demo."""
+        """Raise PlayFailed if a setting disables a part of the session; used by the demo."""
         for name, (link, cure) in SWITCHES.items():
             if name not in self.features:
                 raise PlayFailed(link, f"is off; {cure} in metagame.env turns it on")
 
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> bool:
-        """Wait until the allowlist has each address; False if it refuses loopback ones.
+        """Wait until the allowlist has each address; return False if it refuses loopback ones.
 
-        Simulated players come from loopback, which needs ALLOWLIST_ALLOW_PRIVATE=1.
+        Simulated players connect from loopback addresses, which needs ALLOWLIST_ALLOW_PRIVATE=1.
         """
         if not off_unless_1(self.host.variables("allowlist").get("ALLOWLIST_ALLOW_PRIVATE", "")):
             return False
@@ -147,7 +147,7 @@ class Chain:
             await wire.close()
 
     async def _key(self, metagame: Wire) -> None:
-        """Check the game-server key: a known one gets 403 (no player) on this route, else 401."""
+        """Check the game-server key with a route that answers 401 only if the key is unknown."""
         reply = await metagame.ask(
             "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
         )
@@ -159,7 +159,7 @@ class Chain:
             )
 
     async def _room(self, deploy: Wire) -> None:
-        """Request the city as the metagame does, which starts it, to check the memory."""
+        """Request the city, as the metagame does, to check that its memory is available."""
         request = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:
             reply = await deploy.ask("POST", MATCH, request, want=())
@@ -189,7 +189,7 @@ class Chain:
 
 
 def _features(metagame: dict[str, str]) -> frozenset[str]:
-    """Return the optional features that are switched on."""
+    """Return the optional features that are enabled."""
     switches = {
         "chat": off_unless_1(metagame.get("CHAT", "")) and find_spec("svcserver.chat.adapter"),
         "store": metagame.get("STORE", "").strip().lower() == "free",

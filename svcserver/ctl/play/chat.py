@@ -1,4 +1,4 @@
-"""All players' chat; every line is counted for each player who must receive it."""
+"""The chat of all simulated players, which checks who receives each line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOGIN = "chat login"
 
 
 def client_of(reactor: Any, player: Player, on_line: Callable[[Line], None]) -> ChatClient:
-    """Make the player's chat client, which fails with PlayFailed."""
+    """Create the player's chat client, which raises PlayFailed on errors."""
     port = urlsplit(player.wire.base).port or 80
     return ChatClient(
         reactor,
@@ -37,20 +37,20 @@ def client_of(reactor: Any, player: Player, on_line: Callable[[Line], None]) -> 
 
 
 async def log_in(client: ChatClient, player: Player) -> None:
-    """Connect through the player's relay, and log in."""
+    """Connect through the player's relay and log in to the chat."""
     await connect(client.clock, client, urlsplit(player.wire.base).port or 80)
     await client.log_in(player.token)
 
 
 async def enter(client: ChatClient, room: str) -> None:
-    """Join a room; raises PlayFailed where the server refuses."""
+    """Join a chat room; raises PlayFailed if the server refuses."""
     if not await client.enter(room):
         raise PlayFailed("chat", f"{client.name} may not enter {room}")
 
 
 @define(eq=False)
 class Chat:
-    """The chat sessions of all players, and the lines each must have received."""
+    """The chat sessions of all players, and the lines that each player must have received."""
 
     reactor: Any
     timings: Timings
@@ -66,7 +66,7 @@ class Chat:
         await gather([self._log_in(player, self.add(player)) for player in players], 32)
 
     def add(self, player: Player) -> ChatClient:
-        """Make the player's client, whose lines are counted."""
+        """Create the player's chat client, which counts the lines it receives."""
         received = self._heard[player.account] = Counter()
         self._wanted[player.account] = Counter()
         client = client_of(self.reactor, player, partial(self._hear, received))
@@ -79,11 +79,11 @@ class Chat:
         self.timings.note(LOGIN, self.reactor.seconds() - began)
 
     async def enter(self, members: Sequence[Player], room: str) -> None:
-        """Let the members join a room."""
+        """Let the members join a chat room."""
         await gather([enter(self.clients[member.account], room) for member in members])
 
     def say(self, speaker: Player, members: Sequence[Player], room: str) -> None:
-        """Send a line, which every member (the speaker, too) must receive once."""
+        """Send a line that every member, including the speaker, must receive exactly once."""
         text, mouth = self._line(f"hello from {speaker.name} <&>"), self.clients[speaker.account]
         for member in members:
             self._wanted[member.account][Line(False, room, mouth.nick, text)] += 1
@@ -97,7 +97,7 @@ class Chat:
         mouth.whisper(listener.account, text)
 
     async def settle(self) -> int:
-        """Wait for all lines sent so far, then compare; returns the number of deliveries."""
+        """Wait for all lines sent so far and compare them; return the number of deliveries."""
         for account, client in self.clients.items():
             wanted, received = self._wanted[account], self._heard[account]
             if not wanted <= received:

@@ -1,7 +1,7 @@
 """Checks after a session, independent of the clients that played it.
 
-The database is read on a separate connection while the metagame runs. Without a host's folder,
-a fresh login from another address reads the same over HTTP.
+The database is read on a separate connection while the metagame runs. Without access to the host's
+folder, the same data is read over HTTP after a new login from another address.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SAVES = text(
 
 
 def stored(host: Host, players: Sequence[Player]) -> tuple[int, int]:
-    """Compare the database with the acknowledged data; return its saves and transactions."""
+    """Compare the database with acknowledged data; return its saves and transactions."""
 
     def work(tx: Connection) -> tuple[int, int]:
         _accounts(tx, players)
@@ -77,7 +77,7 @@ def _character(tx: Connection, player: Player) -> int:
 async def read_again(
     reactor: Any, base: str, player: Player, source: str, features: frozenset[str]
 ) -> None:
-    """Log in from another address and compare all that was saved and earned."""
+    """Log in from another address and compare everything that was saved and earned."""
     wire = Wire(reactor, base, source)
     fresh = Player(reactor, wire, player.name, key=player.key)
     try:
@@ -97,7 +97,7 @@ def _same_document(fresh: Player, player: Player) -> None:
 
 
 async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: str) -> None:
-    """Wait until ServerStatus lists every player, and a city."""
+    """Wait until ServerStatus lists every player and a city."""
     wire = Wire(reactor, base)
     deadline = reactor.seconds() + STATUS_S
     try:
@@ -118,7 +118,7 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
 
 
 async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> None:
-    """Check that the deploy server lists on each port a game server that expects those accounts."""
+    """Check that each port has a game server that expects the accounts of ``groups``."""
     servers = {int(server["port"]): server for server in await _servers(reactor, deploy)}
     for port, accounts in groups.items():
         if port not in servers:

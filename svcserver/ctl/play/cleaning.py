@@ -1,4 +1,4 @@
-"""Removes the players' accounts from a host after a session."""
+"""Removes the accounts of simulated players from a host after a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT_ONCE = 50  # accounts in a transaction: players of the host write between two
 
 
 def clean(host: Host, players: Sequence[Player]) -> int:
-    """Delete the accounts that the players registered; return how many. Fails with one line.
+    """Delete the accounts that the players registered; return their number. Raises Failed.
 
     Each transaction has one row in the audit log.
     """

@@ -1,4 +1,4 @@
-"""Runs many players' coroutines concurrently; the first failure ends all."""
+"""Runs many players' coroutines concurrently; the first failure cancels all others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDE = 256  # at the same time, at most
 
 
 async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> list[Any]:
-    """Return the results in order, at most ``wide`` running at once; raises the first failure."""
+    """Run at most ``wide`` at a time; return the results in order, or raise the first failure."""
     results: list[Any] = [None] * len(work)
     left = iter(enumerate(work))
 
@@ -37,5 +37,5 @@ async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> 
 
 
 def some_of(seconds: float) -> float:
-    """Return a random part of that time, since people do not act at the same moment."""
+    """Return a random part of ``seconds``, because people do not act simultaneously."""
     return random.uniform(0, seconds)  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""Sends UDP datagrams to a game server until it answers."""
+"""Sends UDP datagrams to a game server until the server replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELLO, GOODBYE = b"svc hello", b"svc goodbye"
 
 
 class ServerProbe(DatagramProtocol):
-    """Sends ``words`` repeatedly; ``answer`` fires with the first reply."""
+    """A UDP protocol that sends ``words`` repeatedly; ``answer`` fires with the first reply."""
 
     def __init__(self, reactor: Any, host: str, port: int, words: bytes) -> None:
         self.address, self.words = (host, port), words
@@ -39,7 +39,7 @@ class ServerProbe(DatagramProtocol):
 
 
 async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -> None:
-    """Send ``words`` without waiting for an answer, to clean up after a failed session."""
+    """Send ``words`` without waiting for a reply, to clean up after a failed session."""
     listening = reactor.listenUDP(0, DatagramProtocol(), interface=source)
     for word in words:
         listening.write(word, (host, port))
@@ -47,7 +47,7 @@ async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -
 
 
 async def answer_of(reactor: Any, host: str, port: int, source: str, words: bytes = HELLO) -> bytes:
-    """Return the game server's answer to ``words``; raises PlayFailed without one."""
+    """Return the game server's reply to ``words``; raises PlayFailed if there is none."""
     knock = ServerProbe(reactor, host, port, words)
     listening = reactor.listenUDP(0, knock, interface=source)
     try:

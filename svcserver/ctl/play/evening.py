@@ -1,4 +1,4 @@
-"""A scripted session: players register, meet, chat, hunt, trade and save; then the checks."""
+"""A scripted session: players register, meet, chat, hunt, trade and save; checks follow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DOWNLOADS = 8  # at the same moment
 
 @frozen
 class Wishes:
-    """The parameters of a session. ``url``: of the metagame, without relay and gateway."""
+    """The parameters of a session; with ``url``, relay and gateway are bypassed."""
 
     players: int = 4
     hunts: int = 1
@@ -50,7 +50,7 @@ class Wishes:
 
 @define(eq=False)
 class Evening:
-    """A session; ``live`` raises PlayFailed, which names the component that failed."""
+    """A simulated session; ``live`` raises PlayFailed, which names the faulty component."""
 
     reactor: Any
     wishes: Wishes
@@ -92,7 +92,7 @@ class Evening:
         await self._check()
 
     def _arrive(self) -> None:
-        """Make the players, each with an own source address and an own relay."""
+        """Create the players, each with its own source address and its own relay."""
         ports = self._relay_ports()
         for at in range(self.wishes.players):
             source = self._source(at)
@@ -112,13 +112,13 @@ class Evening:
         self.story.add(f"{counted(len(self.players), 'player')} come: {names}{and_more(more)}")
 
     def _relay_ports(self) -> Iterator[int]:
-        """Yield the ports to try for relays, without those of the host's components."""
+        """Yield the ports to try for relays, except those that the host's components use."""
         first = self.wishes.relay_port
         own = self.chain.ports if self.chain is not None else frozenset()
         return (port for port in count(first) if port == first or port not in own)
 
     def _relay(self, ports: Iterator[int], source: str) -> str:
-        """Start a relay on the next free port; the first must get the requested port."""
+        """Start a relay on the next free port; the first relay must get the requested port."""
         assert self.chain is not None  # noqa: S101 - the command gives one without --url
         for port in islice(ports, TRIES):
             relay = RelayService(self.reactor, self.chain.gateway, port=port, bind=source)
@@ -152,7 +152,7 @@ class Evening:
         self.story.add(f"all were matched into the city, {answers} on UDP port {where.port}")
 
     async def _meet(self) -> None:
-        """Make friendships, slayer links and guilds."""
+        """Create friendships, slayer links and guilds."""
         parties = self._parties()
         await gather([_befriend(members) for members in parties], AT_ONCE)
         pairs = [members for members in parties if len(members) > 1]
@@ -166,7 +166,7 @@ class Evening:
             await self._found()
 
     async def _found(self) -> None:
-        """Found guilds of whole parties, through the game server as the game does."""
+        """Found guilds of several parties each, through the game server as the real game does."""
         assert self._direct is not None and self.chain is not None  # noqa: S101 - _has says so
         direct, key = self._direct, self.chain.game_server_key
         made = await gather(
@@ -177,7 +177,7 @@ class Evening:
         self.story.add(f"they founded the guild {made[0][0]}{more}, and everyone joined")
 
     async def _speak(self) -> None:
-        """Let everybody write to the city and the guild, and whisper to the next player."""
+        """Let each player write to the city and the guild, and whisper to the next player."""
         if not self._has("chat"):
             return
         chat = self.chat = Chat(self.reactor, self.timings, self.tag)
@@ -203,13 +203,13 @@ class Evening:
         )
 
     async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
-        """Send a line at a random moment."""
+        """Send a chat line at a random moment."""
         assert self.chat is not None  # noqa: S101 - _speak made it
         await deferLater(self.reactor, some_of(self.wishes.hunt_s))
         self.chat.say(player, members, room)
 
     async def _hunts(self) -> None:
-        """Let all parties hunt at the same time."""
+        """Let all parties hunt concurrently."""
         if self.wishes.hunts == 0:
             return
         outings = [self._outing(members, at) for at, members in enumerate(self._parties())]
@@ -271,7 +271,7 @@ class Evening:
         self.timings.note("UDP answer of a game server", self.reactor.seconds() - began)
 
     def _way_to(self, player: Player) -> tuple[str, int, str]:
-        """Return host and port of the player's game server, and the source address."""
+        """Return the host and port of the player's game server, and the source address to use."""
         place = player.place
         assert place is not None  # noqa: S101 - set by the caller
         source = self._source(self.players.index(player))
@@ -324,12 +324,12 @@ class Evening:
             await relay.stopService()
 
     def _parties(self) -> list[list[Player]]:
-        """Return groups of up to four, of nearly equal size, so that few hunt alone."""
+        """Return parties of up to four players and nearly equal size, so that few hunt alone."""
         needed = -(-len(self.players) // together.PARTY)
         return [self.players[at::needed] for at in range(needed)]
 
     def _clans(self) -> list[list[Player]]:
-        """Return whole parties joined to guilds of at most ``CLAN`` members."""
+        """Return guilds of at most ``CLAN`` members, made of whole parties."""
         parties = self._parties()
         few = together.CLAN // together.PARTY
         groups = [parties[at : at + few] for at in range(0, len(parties), few)]
@@ -346,7 +346,7 @@ async def _to_the_city(player: Player) -> None:
 
 
 async def _befriend(members: Sequence[Player]) -> None:
-    """Befriend the first of a party with each of the others."""
+    """Create a friendship between the first member of a party and each other member."""
     for member in members[1:]:
         await together.befriend(members[0], member)
 
@@ -358,9 +358,9 @@ async def _save_some(player: Player) -> None:
 
 
 def source_of(at: int, street: int = 77) -> str:
-    """Return an address of 127.0.0.0/8 for this player; ``street`` differs for each session.
+    """Return an address in 127.0.0.0/8 for this player; ``street`` differs for each session.
 
-    The gateway limits registrations by address, so several sessions within minutes must not
-    use the same ones.
+    The gateway limits registrations by address, so sessions that follow within minutes must use
+    different addresses.
     """
     return f"127.{street}.{at // 200 + 1}.{at % 200 + 11}"

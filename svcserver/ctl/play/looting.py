@@ -1,7 +1,7 @@
-"""Writes of a hunt: loot, progress, bounties, loadouts, as a game server sends them.
+"""The writes of a hunt (loot, progress, bounties, loadouts), as a game server sends them.
 
-A game server acts with its key and forwards the player's token. Like the real one it sends some
-writes twice concurrently, with the same transaction id; they must count once.
+A game server authenticates with its key and forwards the player's token. Like a real one, it sends
+some writes twice concurrently with the same transaction id; they must take effect once.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ GRANT = 100  # experience a hunt, about
 
 @define(eq=False)
 class HuntServer:
-    """The game server of a hunt; ``wire`` connects to the metagame directly, as in production."""
+    """A simulated game server; ``wire`` connects to the metagame directly, as real ones do."""
 
     wire: Wire
     key: str = field(repr=False)
 
     async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
-        """Send a request with the key for this player; return the answer's JSON."""
+        """Send a request with the key for this player; return the reply's JSON."""
         headers = {KEY_HEADER: self.key, "Authorization": f"Bearer {player.token}"}
         return (await self.wire.ask(method, path, sent, headers=headers)).json
 
     async def reward(self, player: Player, hunt: int) -> None:
-        """Write the rewards of a hunt besides loot; ``hunt`` counts from 1."""
+        """Write the rewards of hunt number ``hunt`` (from 1), except the loot."""
         await self.grant(player, hunt)
         await self.bounty(player, hunt)
         if hunt == 1:
@@ -49,7 +49,7 @@ class HuntServer:
             await self.unlock(player)
 
     async def loot(self, player: Player, hunt: int) -> None:
-        """Add currency, material and a weapon; every other time with the same request twice."""
+        """Add currency, material and a weapon; every second call sends the request twice."""
         stacks = {CURRENCY: SPENT + 1 + secrets.randbelow(200), MATERIAL: 1 + secrets.randbelow(9)}
         item = Item(WEAPON, 1, json.dump({"Power": hunt}).decode())
         instance = str(uuid4())
@@ -67,7 +67,7 @@ class HuntServer:
         _totals(player, answers, list(stacks))
 
     async def grant(self, player: Player, hunt: int) -> None:
-        """Grant experience and an objective twice: the repeat must get the same answer."""
+        """Grant experience and an objective twice; both requests must get the same reply."""
         amount, count = GRANT + secrets.randbelow(50), hunt
         call = requests.grant(player.account, SEASON, amount, OBJECTIVE, count)
         answers = await gather([self.ask(player, *call) for _ in range(2)])
@@ -80,7 +80,7 @@ class HuntServer:
                 raise PlayFailed("metagame", f"{player.name} is told {fault}")
 
     async def bounty(self, player: Player, hunt: int) -> None:
-        """Write a bounty: the first hunt drafts it, later ones update it."""
+        """Write a bounty; the first hunt creates the bounty, later hunts update it."""
         name, version = "Bounty_Bronze_Evening", hunt
         element = {
             "bounty_id": name,
@@ -93,7 +93,7 @@ class HuntServer:
         player.earned.bounties[name] = version
 
     async def choose_pass(self, player: Player) -> None:
-        """Choose the season's hunt pass."""
+        """Choose the hunt pass of the season."""
         answer = await self.ask(player, *requests.choose_pass(player.account, SEASON))
         player.earned.hunt_pass = str(answer["payload"])
 
@@ -106,7 +106,7 @@ class HuntServer:
 
 
 async def repair(player: Player) -> None:
-    """Spend currency and save the repaired weapon, as the client itself does."""
+    """Spend currency and save the repaired weapon, as the game client does."""
     instance, item = next(reversed(player.earned.items.items()))
     better = Item(item.catalog_id, item.version + 1, '{"Repaired":"yes"}')
     call = requests.transact(
@@ -123,7 +123,7 @@ async def repair(player: Player) -> None:
 
 
 async def arm(player: Player, hunt: int) -> None:
-    """Save the loadout as the client does: the first slot and the persistent part."""
+    """Save the loadout as the game client does: the first slot and the persistent part."""
     slot = {"slot_index": 0, "update_version": hunt, "custom_name": f"Hunt {hunt}", "flask": "ü"}
     worn = {"banner": f"B{hunt}", "update_version": hunt}
     for name, document in (("0", slot), (PERSISTENT, worn)):
@@ -141,7 +141,7 @@ def _sent(instance: str, item: Item) -> dict[str, Any]:
 
 
 def _totals(player: Player, answers: list[Any], touched: list[str]) -> None:
-    """Check that every answer, also a repeated one, has the new totals."""
+    """Check that every reply, including that to a repeated request, has the new totals."""
     wanted = {name: player.earned.stacks[name] for name in touched}
     for answer in answers:
         totals = {entry["catalogId"]: entry["quantity"] for entry in answer["updatedStackedItems"]}

@@ -1,4 +1,4 @@
-"""Compares a player's belongings with what was acknowledged."""
+"""Compares a player's belongings with those that the host acknowledged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRACKS = text("SELECT progression_id, progress FROM progression_tracks WHERE ac
 
 
 async def compare(fresh: Player, player: Player, features: frozenset[str]) -> None:
-    """Compare ``fresh``, a new login of ``player``; raises PlayFailed for a difference."""
+    """Compare what ``fresh``, a new login of ``player``, reads; raises PlayFailed."""
     await _inventory(fresh, player)
     if "balance" in features and player.earned.stacks[CURRENCY]:
         await _balance(fresh, player)
@@ -107,7 +107,7 @@ async def _ties(fresh: Player, player: Player) -> None:
 
 
 def stored(tx: Connection, player: Player) -> int:
-    """Compare the database: sums, versions and transactions, whose number it returns."""
+    """Compare a player's rows in the database; return the number of transactions."""
     earned, wanted = player.earned, {"wanted": player.character}
     stacks = {row.catalog_id: int(row.quantity) for row in tx.execute(_STACKS, wanted)}
     _same(player, "stacks", stacks, dict(earned.stacks), "database")
@@ -128,6 +128,6 @@ def _same(player: Player, what: str, present: Any, expected: Any, link: str = "m
 
 
 def _short(value: Any) -> str:
-    """Return the value as JSON, cut to fit a line."""
+    """Return the value as JSON, shortened to fit on a line."""
     shown = json.dump(value).decode()
     return shown if len(shown) <= 160 else f"{shown[:160]}…"

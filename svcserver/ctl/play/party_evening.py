@@ -1,4 +1,4 @@
-"""A party's session: it meets by invites, chats, hunts, is rewarded, saves, and disbands."""
+"""A party's session: it forms by invites, chats, hunts, gets rewards, saves, and disbands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Knock = Callable[[Player, bytes], Awaitable[Any]]
 
 @define(eq=False)
 class PartyEvening:
-    """A party of up to four players; ``chat`` and ``server`` are None where the host has none."""
+    """A party of up to four players; ``chat`` and ``server`` are None if the host has none."""
 
     members: Sequence[Player]
     knock: Knock
@@ -33,7 +33,7 @@ class PartyEvening:
     length_s: float = 0.0  # of a hunt at least
 
     async def live(self, hunts: int) -> list[ServerAddress]:
-        """Run it; return the game servers that the party was sent to."""
+        """Run the party's session; return the game servers the party was sent to."""
         leader, *others = self.members
         await self._some_time(1.0)  # parties do not meet at the same second
         party = await together.party_up(leader, others)
@@ -66,7 +66,7 @@ class PartyEvening:
         player.hunting = False
 
     async def _play(self, player: Player, number: int, room: str) -> None:
-        """Run one player's steps of a hunt, each at a random moment."""
+        """Run one player's steps during a hunt, each at a random moment."""
         await self._some_time(0.2)
         if self.chat is not None:
             self.chat.say(player, self.members, room)
@@ -82,13 +82,13 @@ class PartyEvening:
         await player.save()
 
     async def _some_time(self, part: float) -> None:
-        """Wait for a random time up to this part of a hunt's length."""
+        """Wait for a random time, at most ``part`` of the hunt's length."""
         if self.length_s:
             await deferLater(self.members[0].reactor, some_of(part * self.length_s))
 
 
 def named(words: bytes, player: Player) -> bytes:
-    """Return the datagram with the player's account, for the simulator to count players."""
+    """Return the datagram with the player's account, so that the simulator can count players."""
     return words + b" " + player.account.encode()
 
 

@@ -1,4 +1,4 @@
-"""A simulated game client that remembers the acknowledged data."""
+"""A simulated game client that remembers the data that the host acknowledged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MATCH_S = 120.0  # on a full host players wait
 
 @frozen
 class ServerAddress:
-    """The address of a game server as the client received it."""
+    """The address of a game server, as the client received it."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class ServerAddress:
 
 @frozen
 class Item:
-    """An item of its own, outside of stacks."""
+    """A single item that is not part of a stack."""
 
     catalog_id: str
     version: int
@@ -42,7 +42,7 @@ class Item:
 
 @define
 class Earned:
-    """A player's belongings and progress as the host acknowledged them."""
+    """A player's belongings and progress, as the host acknowledged them."""
 
     stacks: Counter[str] = field(factory=Counter)
     items: dict[str, Item] = field(factory=dict)  # by instance id
@@ -56,13 +56,13 @@ class Earned:
     transactions: int = 0  # that changed something
 
     def add(self, stacks: Mapping[str, int], items: Mapping[str, Item]) -> None:
-        """Count a transaction that was acknowledged: the host must hold it from now on."""
+        """Record an acknowledged transaction, whose result the host must hold from now on."""
         self.stacks.update(stacks)
         self.items.update(items)
         self.transactions += 1
 
     def spend(self, catalog_id: str, quantity: int) -> None:
-        """Count an acknowledged removal; an empty stack is removed."""
+        """Record an acknowledged removal; an empty stack is removed."""
         self.stacks[catalog_id] -= quantity
         if not self.stacks[catalog_id]:
             del self.stacks[catalog_id]
@@ -71,7 +71,7 @@ class Earned:
 
 @define
 class Relations:
-    """A player's friends (account ids), guild (its id and members) and slayer links."""
+    """A player's friends (account ids), guild (id and members) and slayer links."""
 
     friends: set[str] = field(factory=set)
     guild: str | None = None
@@ -81,7 +81,7 @@ class Relations:
 
 @define(eq=False)
 class Player:
-    """A player: registers, logs in, loads, saves, is matched."""
+    """A simulated player, who registers, logs in, loads, saves and joins matches."""
 
     reactor: Any
     wire: Wire
@@ -106,7 +106,7 @@ class Player:
         self.key = str(reply.json["UUK"])
 
     async def log_in(self) -> None:
-        """Exchange the account key for a token, as the game does at its start."""
+        """Exchange the account key for a token, as the game does when it starts."""
         reply = (await self.wire.ask(*requests.log_in(self.key))).json
         self.token, self.account = str(reply["access_token"]), str(reply["account_id"])
         self.wire.headers["Authorization"] = f"Bearer {self.token}"
@@ -119,7 +119,7 @@ class Player:
             raise PlayFailed("metagame", "the login queue did not open")
 
     async def load(self) -> None:
-        """Read the character; the host makes it at the first read."""
+        """Read the character, which the host creates at the first read."""
         characters = (await self.wire.ask("GET", "/character")).json
         if len(characters) != 1 or characters[0]["accountId"] != self.account:
             raise PlayFailed(
@@ -129,7 +129,7 @@ class Player:
         self.version = int(characters[0]["updateVersion"])
 
     async def save(self, size: int = SAVE_BYTES) -> None:
-        """Save a document of about ``size`` characters; it counts once it is acknowledged."""
+        """Save a document of about ``size`` characters; record the save when it is acknowledged."""
         body = secrets.token_urlsafe(size * 3 // 4)[:size]
         data = '{"LoginTime":"2026.09.21-09.36.26","Words":"é ☃ \\u0041","Body":"' + body + '"}'
         call = requests.save(self.character, self.version + 1, data)
@@ -139,7 +139,7 @@ class Player:
         self.version, self.data, self.saves = self.version + 1, data, self.saves + 1
 
     async def beat(self, where: str, state: str = "") -> None:
-        """Send a heartbeat with the map and state."""
+        """Send a heartbeat with the player's map and state."""
         await self.wire.ask(*requests.heartbeat(where, state))
 
     async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
@@ -151,7 +151,7 @@ class Player:
         return str(reply.json["candidateId"])
 
     async def wait_for_server(self) -> ServerAddress:
-        """Poll until the game server's address comes; raises PlayFailed("deploy", ...)."""
+        """Poll until the game server's address arrives; raises PlayFailed("deploy", ...)."""
         began = self.reactor.seconds()
         while self.reactor.seconds() - began < MATCH_S:
             status = (await self.wire.ask("GET", "/candidate/status")).json
@@ -169,6 +169,6 @@ class Player:
 
 
 async def follow(player: Player, candidate: str) -> None:
-    """Join the hunt that the party's leader asked for."""
+    """Join the hunt that the leader of the party requested."""
     player.asked_at = player.reactor.seconds()
     await player.wire.ask(*requests.follow(candidate))

@@ -1,4 +1,4 @@
-"""Prints what happens in a session: lines with the time since its start."""
+"""Prints the steps of a session, each with the time since the start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from attrs import define, field
 
 
 class PlayFailed(Exception):
-    """A failure of the component ``link``; ``fault`` was observed; ``str()`` is one line."""
+    """A failure of the component ``link``; ``fault`` says what was observed."""
 
     def __init__(self, link: str, fault: str) -> None:
         super().__init__(f"{link}: {fault}")
@@ -17,7 +17,7 @@ class PlayFailed(Exception):
 
 @define
 class Story:
-    """Prints lines by ``tell`` and keeps them."""
+    """A log of the session's steps, which passes each line to ``tell`` and keeps it."""
 
     tell: Callable[[str], None]
     wall_clock: Callable[[], float]
@@ -34,12 +34,12 @@ class Story:
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:
-    """Return a number with its noun: ``1 party``, ``2 parties``."""
+    """Return a number with its noun, such as ``1 party`` or ``2 parties``."""
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def and_more(number: int, singular: str = "", plural: str = "") -> str:
-    """Return the end of a shortened list: `` and 3 more pairs``; empty for none."""
+    """Return the end of a shortened list, such as `` and 3 more pairs``; empty for 0."""
     if number <= 0:
         return ""
     return f" and {number} more" + (

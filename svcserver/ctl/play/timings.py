@@ -1,4 +1,4 @@
-"""The duration of each kind of request, measured by the simulated clients."""
+"""The response times of each kind of request, measured by the simulated clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FREE = {"/content/v1/files/": "FILE", "/token/platinum/": "OFFER"}
 
 @frozen
 class DurationRow:
-    """The figures of one kind of request; times in milliseconds."""
+    """The response times of one kind of request, in milliseconds."""
 
     operation: str
     count: int
@@ -26,7 +26,7 @@ class DurationRow:
 
 @define
 class Timings:
-    """The durations of requests by kind, bounded."""
+    """The durations of requests by kind; the number of stored values is bounded."""
 
     _took: dict[str, list[float]] = field(factory=dict)
 
@@ -52,12 +52,12 @@ def _figure(operation: str, took: list[float]) -> DurationRow:
 
 
 def _at(took: list[float], part: float) -> float:
-    """Return the value that ``part`` of all do not exceed, in milliseconds."""
+    """Return the quantile ``part`` of the durations, in milliseconds."""
     return round(took[math.ceil(part * len(took)) - 1] * 1000, 1)
 
 
 def operation_of(method: str, path: str) -> str:
-    """Return the kind of a request: method and path, with ``*`` for ids."""
+    """Return the kind of a request: its method and its path with ``*`` for ids."""
     path = path.partition("?")[0]
     for start, word in _FREE.items():
         if path.startswith(start):

@@ -1,4 +1,4 @@
-"""Actions of several players together, and with the shop and the game files."""
+"""Actions of several players together, and actions with the shop and the game files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACCOUNT_KEY = "x-svc-user-api-key"
 
 
 async def befriend(first: Player, second: Player) -> None:
-    """Make a friendship, and check both lists."""
+    """Create a friendship, and check both players' friend lists."""
     await first.wire.ask(*requests.befriend(first.account, second.account), want=(204,))
     await second.wire.ask(*requests.befriend(second.account, first.account), want=(204,))
     for player, friend in ((first, second), (second, first)):
@@ -33,7 +33,7 @@ async def befriend(first: Player, second: Player) -> None:
 
 
 async def party_up(leader: Player, others: Sequence[Player]) -> str:
-    """Form a party by invites, check that every member sees it, and return its id."""
+    """Form a party by invites and check that every member sees it; return the party's id."""
     party = str((await leader.wire.ask("POST", "/party", {})).json["partyId"])
     for member in others:
         await member.wire.ask("POST", "/party", {})
@@ -53,7 +53,7 @@ async def party_up(leader: Player, others: Sequence[Player]) -> str:
 
 
 async def hunt(members: Sequence[Player], hunt_id: str) -> ServerAddress:
-    """Start a hunt as the leader, let the others follow; returns their game server."""
+    """Start a hunt as the leader and let the others follow; return the game server."""
     leader, *others = members
     candidate = await leader.join("ISLAND", hunt_id)
     for member in others:
@@ -73,7 +73,7 @@ async def hunt(members: Sequence[Player], hunt_id: str) -> ServerAddress:
 
 
 async def go_home(members: Sequence[Player]) -> None:
-    """Send the party back to the city, as after every hunt."""
+    """Send the party back to the city, as the game does after every hunt."""
     leader, *others = members
     candidate = await leader.join("CITY")
     for member in others:
@@ -94,7 +94,7 @@ async def found_guild(
 ) -> tuple[str, str]:
     """Found a guild as the game does: the client checks the name, the game server creates it.
 
-    Returns the guild's name and id.
+    Returns the name and id of the guild.
     """
     name = f"Evening{hex_token(4)}"
     await leader.wire.ask(*requests.check_guild(name))
@@ -114,7 +114,7 @@ async def found_guild(
 
 
 async def link(first: Player, second: Player) -> str:
-    """Make a slayer link by an invite, check it on both sides, and return its id."""
+    """Create a slayer link by an invite and check it for both players; return the link's id."""
     call = requests.invite_to_link(second.account, FIRST_SLOT)
     invitation = (await first.wire.ask(*call)).json["payload"]
     invites = (await second.wire.ask("GET", "/slayerlink/invites")).json["payload"]["invites"]
@@ -133,7 +133,7 @@ async def link(first: Player, second: Player) -> str:
 
 
 async def shop(player: Player) -> str:
-    """Buy a free item, with the request sent twice, and check that it is there once."""
+    """Buy a free item, sending the request twice, and check that the player has one."""
     offers = (await player.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
     fitting = [
         entry for entry in offers if entry["remaining"] == 1 and len(entry["items"] or []) == 1
@@ -160,7 +160,7 @@ async def shop(player: Player) -> str:
 
 @frozen
 class Downloaded:
-    """A game file as a player received it."""
+    """A game file that a player downloaded."""
 
     path: str
     body: bytes

@@ -1,4 +1,4 @@
-"""An HTTP client with its own source address, whose failures name the faulty component."""
+"""An HTTP client with its own source address, whose errors name the faulty component."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _BEHIND_THE_GATEWAY = ("bad_gateway", "upstream_timeout")
 
 @frozen
 class WireReply:
-    """The answer to a request."""
+    """The reply to an HTTP request."""
 
     status: int
     body: bytes
 
     @property
     def json(self) -> Any:
-        """The body as JSON; raises PlayFailed."""
+        """Return the body as JSON; raises PlayFailed."""
         try:
             return json.parse(self.body)
         except json.BadJson:
@@ -46,7 +46,7 @@ class WireReply:
 
 @define(eq=False)
 class Wire:
-    """A client that sends requests to ``base`` from the address ``source``."""
+    """An HTTP client that sends requests to ``base`` from the address ``source``."""
 
     reactor: Any
     base: str
@@ -67,7 +67,7 @@ class Wire:
         self._http = HTTPClient(agent)
 
     def close(self) -> Deferred[None]:
-        """Close the connections that are kept alive, so that the command can end."""
+        """Close the keep-alive connections, so that the command can end."""
         closed: Deferred[None] = self._pool.closeCachedConnections()
         return closed
 
@@ -80,7 +80,7 @@ class Wire:
         want: tuple[int, ...] = (200,),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> WireReply:
-        """Send a request; a status that is not in ``want`` (empty: any) raises PlayFailed."""
+        """Send a request; raises PlayFailed if ``want`` is not empty and lacks the status."""
         body, kind = body_of(sent)
         fields: Any = {**self.headers, **headers, **kind}
         began = self.reactor.seconds()
@@ -105,7 +105,7 @@ class Wire:
         return reply
 
     def _refused(self, method: str, path: str, reply: WireReply) -> PlayFailed:
-        """Return the failure of the component at fault for an unexpected answer."""
+        """Return the failure for an unexpected reply, with the component that caused it."""
         word = _error_word(reply.body)
         if word in _FROM_THE_EDGE:
             return PlayFailed(*_FROM_THE_EDGE[word])
