@@ -1,1 +1,1 @@
-"""Starts, watches and lists game-server processes."""
+"""The deploy server, which starts, watches and lists game-server processes."""

@@ -1,13 +1,13 @@
-"""Prepares the process of a game server, then replaces itself with the server's program (exec).
+"""The launcher of a game server's process: it prepares itself, then execs the server's program.
 
-It makes its own process group, and keeps the reading ends of its output pipes open in itself:
-when the deploy server crashes, the next line of output must not end the game server. The next
-deploy server reads on (``process.py``). Descriptor 3 is a pipe that a successful exec closes; a
-failed exec writes the number of its error there.
+It creates its own process group. It keeps the read ends of its output pipes open in itself, so
+that output does not end the game server while the deploy server is down after a crash. The next
+deploy server continues to read (``process.py``). Descriptor 3 is a pipe that a successful exec
+closes; a failed exec writes its error number there.
 
     python -I -S child_setup.py PROGRAM ARGUMENT...
 
-It imports little, since every launch waits for it.
+It imports little, because every launch waits for it.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Names the cause and the cure when the kernel does not execute a program.
+"""The cause and the remedy when the kernel cannot execute a program.
 
-``exec`` reports "No such file or directory" for a script whose interpreter is missing, and "Exec
-format error" both for a Windows program and for one for another processor.
+``exec`` reports "No such file or directory" for a script whose interpreter is missing. It reports
+"Exec format error" both for a Windows program and for a program for another processor.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MACHINES = {
 
 
 def check_program(path: str, search: str | None = None) -> str:
-    """Return the program's absolute path; a bare word is also looked up in ``search``, a PATH.
+    """Return the program's absolute path; a name without a slash is searched in ``search``, a PATH.
 
-    Raises OSError when it cannot be run.
+    Raises OSError if the program cannot be run.
     """
     program = Path(path).resolve()
     if not program.exists():
@@ -52,10 +52,10 @@ def check_program(path: str, search: str | None = None) -> str:
 
 
 def try_program(program: str) -> OSError | None:
-    """Execute a program and kill it before its first instruction; return the error, if any.
+    """Execute a program and kill it before its first instruction; return the error, or None.
 
-    Returns None also where the system refuses the attempt. The kernel stops a traced process
-    once it has become the program. This blocks, for ``TRY_S`` at most.
+    Also returns None if the system does not permit the attempt. The kernel stops a traced process
+    as soon as the program is loaded. The call blocks for at most ``TRY_S``.
     """
     if sys.platform != "linux":
         return None
@@ -128,7 +128,7 @@ def _script(head: bytes, plain_cause: str) -> str:
 
 
 def _elf(head: bytes, plain_cause: str) -> str:
-    """Return the cause for a Linux program: another processor, or no loader."""
+    """Return the cause for a Linux program: another processor, or a missing loader."""
     try:
         order = "<" if head[5] == 1 else ">"
         wide = head[4] == 2

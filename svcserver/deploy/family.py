@@ -1,12 +1,13 @@
 """The processes of one game server, however its launcher starts them.
 
-A wrapper script may fork the real game server into the background, with a session of its own.
-Every process of a launch inherits the variable ``TAG``. Processes of its group and session, and
-descendants, count too: some launchers clear the environment. The deploy server adopts orphans
-(``become_subreaper``); one without the variable belongs to the game server whose port it holds
-or has in its command line.
+A wrapper script may fork the real game server into the background, in a separate session.
+Every process of a launch inherits the variable ``TAG``. Some launchers clear the environment, so
+processes of the same group or session, and descendants, belong to the game server as well. The
+deploy server adopts orphans (``become_subreaper``). An orphan without the variable belongs to the
+game server whose port it uses or has in its command line.
 
-Wine's own services are not counted: game servers with one WINEPREFIX share them.
+Wine's own services do not belong to a game server, because game servers with the same WINEPREFIX
+share them.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def become_subreaper() -> None:
 
 @frozen
 class Process:
-    """A process as the kernel shows it; ``started`` in ticks tells it from a later one."""
+    """A process as the kernel shows it; ``started``, in ticks, tells reused pids apart."""
 
     pid: int
     name: str
@@ -75,7 +76,7 @@ class Process:
 
 
 def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
-    """Return the processes of this machine, zombies included, by pid."""
+    """Return the processes of this machine by pid, including zombies."""
     processes = {}
     try:
         names = os.listdir(folder)
@@ -98,12 +99,12 @@ def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
 
 
 def is_running(process: Process, folder: Path = PROCESSES) -> bool:
-    """Return whether the process runs; a later one with its pid does not count."""
+    """Return whether the process runs; a later process with the same pid does not count."""
     return started_at(process.pid, folder) == process.started
 
 
 def open_process(process: Process, folder: Path = PROCESSES) -> int:
-    """Return a pidfd of the process; raise ProcessLookupError if it has ended."""
+    """Return a pidfd of the process; raise ProcessLookupError if the process has ended."""
     handle = os.pidfd_open(process.pid)
     if not is_running(process, folder):
         os.close(handle)
@@ -112,7 +113,7 @@ def open_process(process: Process, folder: Path = PROCESSES) -> int:
 
 
 def send(process: Process, number: int, folder: Path = PROCESSES) -> bool:
-    """Send a signal to the process; return whether it received it. A refusal is logged."""
+    """Send a signal to the process; return whether that worked. A permission error is logged."""
     try:
         _send(process, number, folder)
     except ProcessLookupError:  # it has just ended
@@ -143,7 +144,7 @@ own_children: set[int] = set()
 
 
 def reap_orphans(processes: Iterable[Process]) -> None:
-    """Take the exit status of orphans that have ended; the reactor reaps only its own children."""
+    """Reap orphans that have ended, because the reactor reaps only its own children."""
     for process in processes:
         if process.is_dead and _is_stray(process):
             with suppress(ChildProcessError):
@@ -151,7 +152,7 @@ def reap_orphans(processes: Iterable[Process]) -> None:
 
 
 async def end_strays(reactor: Any) -> None:
-    """Kill the orphans that we have inherited and all that they started, until none is left.
+    """Kill the orphans that we adopted and all their descendants, until none is left.
 
     Gives up after ``ENDING_S``.
     """
@@ -167,7 +168,7 @@ async def end_strays(reactor: Any) -> None:
 
 
 def living_strays() -> list[Process]:
-    """Return the orphans that we have inherited, and all their descendants; reap dead orphans."""
+    """Return the orphans that we adopted, and all their descendants; reap dead orphans."""
     everybody = list_processes()
     reap_orphans(everybody.values())
     living = {pid: process for pid, process in everybody.items() if not process.is_dead}
@@ -176,7 +177,7 @@ def living_strays() -> list[Process]:
 
 
 def with_descendants(pids: Iterable[int], living: Mapping[int, Process]) -> set[int]:
-    """Return the processes and all that descend from them."""
+    """Return the processes and all their descendants."""
     children: dict[int, list[int]] = {}
     for process in living.values():
         children.setdefault(process.parent, []).append(process.pid)
@@ -195,7 +196,7 @@ def _is_stray(process: Process) -> bool:
 
 @frozen
 class UdpSocket:
-    """A row of the kernel's table of UDP sockets; ``address`` is the kernel's hexadecimal."""
+    """A row of the kernel's UDP socket table; ``address`` is in the kernel's hexadecimal form."""
 
     address: str
     port: int
@@ -204,7 +205,7 @@ class UdpSocket:
 
 
 def udp_sockets(texts: Iterable[str]) -> list[UdpSocket]:
-    """Read the kernel's tables; lines of another form are left out."""
+    """Return the UDP sockets in the kernel's tables; lines in another format are skipped."""
     sockets = []
     for text in texts:
         for line in text.splitlines()[1:]:
@@ -219,7 +220,7 @@ def udp_sockets(texts: Iterable[str]) -> list[UdpSocket]:
 
 
 def udp_tables(folder: Path = PROCESSES) -> list[str]:
-    """Return the texts of the kernel's tables; empty if there are none, as on Windows."""
+    """Return the kernel's UDP tables as text; empty if there are none, as on Windows."""
     texts = []
     for name in TABLES:
         with suppress(OSError), (folder / name).open("rb") as file:
@@ -229,7 +230,7 @@ def udp_tables(folder: Path = PROCESSES) -> list[str]:
 
 @define
 class Snapshot:
-    """The table of processes as it was read last; families of one deploy server share it."""
+    """The last process table that was read; all families of a deploy server share it."""
 
     read_at: float = float("-inf")
     processes: dict[int, Process] = field(factory=dict)
@@ -239,7 +240,8 @@ class Snapshot:
 class Family:
     """The processes of the game server ``id`` on ``port``.
 
-    ``leader`` is the process that was started for it, which leads a group and a session.
+    ``leader`` is the pid of the process that was started for the game server, and that leads a
+    group and a session.
     """
 
     reactor: Any
@@ -262,7 +264,7 @@ class Family:
     def members(self, max_age_s: float = 0.0) -> list[Process]:
         """Return the living processes, parents before their children.
 
-        With ``max_age_s`` the answer may be that many seconds old.
+        With ``max_age_s`` the answer may be up to that many seconds old.
         """
         now, snapshot = self.reactor.seconds(), self.snapshot
         oldest = max(now - max_age_s, self._since)  # one from before our launch lacks the leader
@@ -292,7 +294,7 @@ class Family:
         return self._has_tag(process)
 
     def _leads(self, everybody: Iterable[Process]) -> bool:
-        """Return whether our group still has the leader's id, so that no later process can."""
+        """Return whether the leader's id is still in use, so that no new process can get it."""
         return any(
             self.leader in (process.pid, process.group, process.session) for process in everybody
         )
@@ -314,7 +316,7 @@ class Family:
         return False
 
     def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
-        """Return orphans without the variable that hold the port, or were started for it."""
+        """Return orphans without the variable that use the port, or were started for it."""
         strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
             return set()
@@ -326,7 +328,7 @@ class Family:
         }
 
     def _names_port(self, process: Process) -> bool:
-        """Return whether the command line is that of a launch on our port."""
+        """Return whether the process's command line is that of a launch on our port."""
         try:
             with (self.folder / str(process.pid) / "cmdline").open("rb") as file:
                 words = file.read(LARGEST).split(b"\0")
@@ -356,7 +358,7 @@ class Family:
         return inodes
 
     def sockets(self) -> set[int] | None:
-        """Return the inodes of all sockets; None if the kernel hides some."""
+        """Return the inodes of all the processes' sockets; None if the kernel hides some."""
         inodes: set[int] = set()
         for process in self.members(LOOK_AGE_S):
             theirs = self._sockets_of(process)
@@ -366,9 +368,9 @@ class Family:
         return inodes
 
     def holder(self) -> Process | None:
-        """Return the process that holds the port.
+        """Return the process that has the port open, or None.
 
-        If the kernel hides descriptors, any process counts as the holder while the port is held.
+        If the kernel hides descriptors, any of the processes is returned while the port is in use.
         """
         inodes, hidden = self._inodes_of_port(), None
         for process in self.members(LOOK_AGE_S) if inodes else ():
@@ -380,9 +382,9 @@ class Family:
         return hidden
 
     def signal(self, number: int) -> bool:
-        """Send a signal to all processes; return True if one received it.
+        """Send a signal to all processes; return True if at least one received it.
 
-        SIGKILL also goes to processes that they fork meanwhile.
+        SIGKILL also goes to processes that they fork in the meantime.
         """
         tried: set[tuple[int, int]] = set()
         is_sent = False
@@ -398,7 +400,7 @@ class Family:
         return is_sent
 
     def follow(self, process: Process, ended: Callable[[], None]) -> Watched | Polled | None:
-        """Call ``ended`` once the process has ended; return None if it already has."""
+        """Call ``ended`` once the process has ended; return None if it has already ended."""
         watch: Watched | Polled
         try:
             watch = Watched(self.reactor, open_process(process, self.folder), ended, ended)
@@ -416,9 +418,9 @@ POLL_S = 1.0
 @implementer(IReadDescriptor)
 @define(eq=False)
 class Watched:
-    """A descriptor that the reactor watches; calls ``ready`` when it is readable.
+    """A descriptor that the reactor watches; calls ``ready`` when the descriptor is readable.
 
-    Calls ``closed`` when it is at its end, with nothing to read.
+    Calls ``closed`` at the end of the file, when nothing is left to read.
     """
 
     reactor: Any
@@ -461,7 +463,7 @@ class Polled:
     _timer: Any = None
 
     def begin(self) -> None:
-        """Check again in ``POLL_S`` seconds."""
+        """Schedule the next check in ``POLL_S`` seconds."""
         self._timer = self.reactor.callLater(POLL_S, self._check)
 
     def _check(self) -> None:

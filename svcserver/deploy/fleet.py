@@ -15,7 +15,7 @@ PERSISTENT = (Kind.CITY, Kind.DOJO)
 
 
 class NoCapacity(Exception):
-    """503 ``capacity_unavailable``; ``reason`` is ``memory`` or ``ports``."""
+    """No game server can start: 503 ``capacity_unavailable``; ``reason`` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -23,7 +23,7 @@ class NoCapacity(Exception):
 
 
 class GameServerRecord(TypedDict):
-    """A game server in the reply of ``GET /gameservers``."""
+    """A game server in the reply to ``GET /gameservers``."""
 
     id: str
     port: int
@@ -40,7 +40,7 @@ class GameServerRecord(TypedDict):
 
 @frozen
 class GameServer:
-    """A game server and its launch."""
+    """A running game server and the values of its launch."""
 
     id: str
     port: int
@@ -50,7 +50,7 @@ class GameServer:
     key_hash: str = field(default="", repr=False)  # of the key made for this launch
 
     def log_fields(self) -> dict[str, object]:
-        """Return the fields of a log line that name the server: kind, id and port."""
+        """Return the log fields that identify the server: kind, id and port."""
         return {"kind": self.launch.kind.value, "id": self.id, "port": self.port}
 
     def record(self) -> GameServerRecord:
@@ -82,14 +82,14 @@ class Fleet:
     _held: set[int] = field(factory=set, init=False)
 
     def has_ports(self, kind: Kind) -> bool:
-        """Return whether the port range has a port, free or not, for this kind of server."""
+        """Return whether the port range has a port for this kind of server, free or in use."""
         return any(True for _ in self._ports(kind))
 
     def hold(self, kind: Kind, is_bound: Callable[[int], bool]) -> int:
-        """Reserve a port for a launch, until ``started`` or ``release``; raise NoCapacity.
+        """Reserve a port for a launch until ``started`` or ``release``; raise NoCapacity.
 
-        The city has the last port and the dojo the one before; hunts and tutorials take
-        the rest, the highest first. A port that another program holds is skipped.
+        The city has the last port of the range and the dojo the port before. Hunts and tutorials
+        use the other ports, highest first. A port that another program uses is skipped.
         """
         for port in self._ports(kind):
             if port not in self._held and port not in self._taken() and not is_bound(port):
@@ -110,14 +110,14 @@ class Fleet:
         key_hash: str = "",
         server_id: str = "",
     ) -> GameServer:
-        """Record the server of a launch; ``now`` in epoch seconds."""
+        """Record the server of a launch; ``now`` is in epoch seconds."""
         self._held.discard(port)
         server = GameServer(server_id or new_id(), port, launch, pid, now, key_hash)
         self.servers[server.id] = server
         return server
 
     def adopt(self, server: GameServer) -> bool:
-        """Record the server of an earlier run; return False if its port does not fit any more."""
+        """Record the server of an earlier run; return False if its port is no longer valid."""
         kind = server.launch.kind
         fits = server.port in self._ports(kind) and server.port not in self._taken()
         if not fits or (kind in PERSISTENT and self.of_kind(kind) is not None):
@@ -126,17 +126,17 @@ class Fleet:
         return True
 
     def ended(self, server_id: str) -> None:
-        """Forget a server, which frees its port."""
+        """Remove the record of a server that has ended, which frees its port."""
         self.servers.pop(server_id, None)
         self.last_heartbeats.pop(server_id, None)
 
     def note_heartbeats(self, server_ids: Iterable[str], now: float) -> None:
-        """Record a player's heartbeat on each of these servers, at the monotonic time ``now``."""
+        """Record player heartbeats on these servers, at the monotonic time ``now``."""
         for server_id in self.servers.keys() & server_ids:
             self.last_heartbeats[server_id] = now
 
     def of_kind(self, kind: Kind) -> GameServer | None:
-        """Return the server of a persistent kind, of which there is at most one."""
+        """Return the server of a persistent kind, or None; each kind has at most one server."""
         servers = self.servers.values()
         return next((server for server in servers if server.launch.kind is kind), None)
 
@@ -153,9 +153,9 @@ class Fleet:
 
 @define
 class MemoryGuard:
-    """A guard that refuses launches when memory is short: free - reserved < floor + cost.
+    """The guard that refuses a launch if memory is short: free - reserved < floor + cost.
 
-    Figures are in MB. A reservation ends when the launch fails or after ``reservation_s``.
+    All amounts are in MB. A reservation ends when the launch fails or after ``reservation_s``.
     """
 
     floor: int
@@ -166,7 +166,7 @@ class MemoryGuard:
     _reserved: list[tuple[float, int]] = field(factory=list, init=False)  # until, MB
 
     def reserve(self, kind: Kind, now: float) -> tuple[float, int]:
-        """Return a new reservation, for ``release``; raise NoCapacity."""
+        """Return a new reservation, to be passed to ``release``; raise NoCapacity."""
         self._reserved = [(until, mb) for until, mb in self._reserved if until > now]
         cost = self.cost if kind in PERSISTENT else self.hunt_cost
         if self.free_mb() - sum(mb for _, mb in self._reserved) < self.floor + cost:

@@ -1,8 +1,8 @@
-"""Detects frozen game servers: they read no datagram, and their players send no heartbeat.
+"""The detection of frozen game servers: they read no datagram, and no player sends a heartbeat.
 
-Every few seconds each server gets a datagram that it may ignore. The kernel shows how many bytes
-wait unread in each UDP socket: on a living server they come and go, on a frozen one they only
-grow. The metagame reports the servers whose players have sent a heartbeat.
+Every few seconds each server gets a datagram that it may ignore. The kernel shows the number of
+unread bytes in each UDP socket. The number rises and falls on a working server, and only rises on
+a frozen one. The metagame reports the servers whose players have sent a heartbeat.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ InodesOf = Callable[[GameServer], Collection[int] | None]
 def unread_bytes(
     sockets: Iterable[UdpSocket], servers: Iterable[GameServer], inodes_of: InodesOf
 ) -> dict[str, int]:
-    """Return the unread bytes of each game server's own sockets on its port, by its id.
+    """Map each game server's id to the unread bytes in its own sockets on its port.
 
-    A server whose sockets are hidden is left out: another program may have the same port on
+    A server whose sockets are hidden is left out, because another program may use the same port on
     another address.
     """
     unread = [row for row in sockets if row.unread and _is_public(row.address)]
@@ -53,7 +53,7 @@ def unread_bytes(
 
 
 def _is_public(address: str) -> bool:
-    """Return whether players' datagrams or our pings reach the kernel's hexadecimal address."""
+    """Return whether players' datagrams or our pings reach this address (kernel hexadecimal)."""
     try:
         words = [bytes.fromhex(address[at : at + 8]) for at in range(0, len(address), 8)]
         packed = b"".join(int.from_bytes(word, sys.byteorder).to_bytes(4, "big") for word in words)
@@ -76,7 +76,7 @@ def send_ping(port: int) -> None:
 
 @define
 class _UnreadState:
-    """A server's unread bytes, since when they only grow, and whether that was logged."""
+    """A server's unread bytes, since when they only rise, and whether that was logged."""
 
     since: float
     unread: int
@@ -85,7 +85,7 @@ class _UnreadState:
 
 @define(eq=False)
 class FreezeDetector:
-    """Finds the servers that read nothing and have no heartbeats for ``grace_s`` seconds."""
+    """The detector of servers that read nothing and have no heartbeats for ``grace_s`` seconds."""
 
     grace_s: float
     _states: dict[str, _UnreadState] = field(factory=dict, init=False)
@@ -99,7 +99,8 @@ class FreezeDetector:
     ) -> tuple[list[GameServer], list[GameServer]]:
         """Return the newly frozen servers, and those newly spared because of heartbeats.
 
-        ``unread`` has the unread bytes, ``last_heartbeats`` the time of the last one, by id.
+        ``unread`` maps a server id to its unread bytes, ``last_heartbeats`` to the time of the last
+        heartbeat.
         """
         before, self._states = self._states, {}
         frozen, spared = [], []
@@ -132,7 +133,7 @@ def freeze_watch(
     read_tables: Callable[[], list[str]] = udp_tables,
     ping: Callable[[int], object] = send_ping,
 ) -> Every:
-    """Return the service that checks every ``CHECK_S`` seconds and calls ``end`` when frozen."""
+    """Return the service that checks every ``CHECK_S`` seconds; ``end`` gets a frozen server."""
 
     def check() -> None:
         servers = list(fleet.servers.values())

@@ -1,4 +1,4 @@
-"""Maps a launch request to a launch, by data/hunts.json. Spec: 2 §4 Deploy server."""
+"""The mapping from a launch request to a launch, by data/hunts.json. Spec: 2 §4 Deploy server."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Kind(StrEnum):
 
 
 class Unlaunchable(Exception):
-    """Nothing can be launched for this request: 500 ``no_game_server``."""
+    """No game server can be launched for this request: 500 ``no_game_server``."""
 
 
 @frozen
 class Launch:
-    """The values of a launch; None where one does not apply."""
+    """The values of a launch; a value that does not apply is None."""
 
     kind: Kind
     map: str
@@ -69,7 +69,7 @@ class Launch:
 
 @frozen
 class HuntTable:
-    """The hunt table; ``random`` picks among the maps and hunts that a hunt id stands for."""
+    """The hunt table; ``random`` chooses among the maps and hunts that a hunt id allows."""
 
     player_hunts: Mapping[str, Any]
     matchmaker_hunts: Mapping[str, Any]
@@ -79,7 +79,7 @@ class HuntTable:
 
     @classmethod
     def load(cls, city_map: str = "", trials_map: str = "") -> HuntTable:
-        """Return the built-in table, checked; raise BadData."""
+        """Return the validated built-in table; raise BadData."""
 
         def checked(tables: dict[str, Any]) -> HuntTable:
             table = cls(tables["playerHunts"], tables["matchmakerHunts"], city_map, trials_map)
@@ -108,7 +108,7 @@ class HuntTable:
         return self.city()
 
     def city(self) -> Launch:
-        """Return the launch of the city on CITY_MAP; raise Unlaunchable without one."""
+        """Return the launch of the city on CITY_MAP; raise Unlaunchable if that is not set."""
         if not self.city_map:
             raise Unlaunchable("CITY_MAP is not set")
         return Launch(Kind.CITY, self.city_map)

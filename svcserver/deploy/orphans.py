@@ -1,4 +1,4 @@
-"""Finds and kills processes that an earlier run left behind and nobody adopts.
+"""The search for processes that an earlier run left behind, which are killed if not adopted.
 
 They are children of a launcher or a game server, or a game server without a record. Each has
 a variable in its environment that its children inherit. Spec: 2 §3.
@@ -25,9 +25,9 @@ ENDING_S = 2.0  # at most, for each; a killed process takes milliseconds
 
 
 def mark(host: str, port: int) -> dict[str, str]:
-    """Return the environment variable of our children: the address we listen on.
+    """Return the environment variable of our children, whose value is the address we listen on.
 
-    No other program of the same network can have it.
+    No other program in the same network namespace can have the same value.
     """
     return {MARK: f"{host}:{port}"}
 
@@ -39,11 +39,11 @@ def end_left_over(
     adopted: Collection[int] = (),
     servers: Collection[str] = (),
 ) -> int:
-    """Kill what an earlier run at this address started; return how many, once they have ended.
+    """Kill the processes that an earlier run at this address started; return how many ended.
 
-    Spares the groups of ``adopted`` processes, and all processes of the game servers with the
-    ids ``servers``, with what they share. Call it only while listening on that address, so that
-    no other run owns the processes.
+    Spares the groups of ``adopted`` processes, all processes of the game servers with the ids
+    ``servers``, and the services that game servers share. Call it only while listening on that
+    address, so that no other run owns the processes.
     """
     ended = []
     spared = {f"{TAG}={server_id}".encode() for server_id in servers}
@@ -63,7 +63,7 @@ def end_left_over(
 
 
 def wait_for(pids: Iterable[int]) -> None:
-    """Wait for killed processes to end; it blocks, since the reactor does not run yet."""
+    """Wait for killed processes to end; this blocks, because the reactor does not run yet."""
     for pid in pids:
         try:
             has_ended = _wait_by_pidfd(pid)
@@ -120,7 +120,7 @@ def _name(folder: Path) -> str:
 
 
 def _network(folder: Path) -> str | None:
-    """Return the network namespace of a process; None if it cannot be known."""
+    """Return the network namespace of a process; None if it cannot be determined."""
     try:
         return os.readlink(folder / "ns" / "net")
     except OSError:

@@ -20,12 +20,12 @@ LONGEST = 1_000  # characters of a line
 
 @define(eq=False)
 class OwnerActions:
-    """The actions on the supervisor's game servers."""
+    """The owner's actions on the supervisor's game servers."""
 
     supervisor: Supervisor
 
     async def act(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start a kind, or restart or stop a server; return the id of what was started, if any."""
+        """Start a kind, or restart or stop a server; return the started server's id, or None."""
         match act:
             case "start":
                 return (await self.start(kind)).id
@@ -38,7 +38,7 @@ class OwnerActions:
                 raise Malformed("Act must be start, stop or restart")
 
     async def start(self, kind: str) -> GameServer:
-        """Start the city or the dojo, unless it runs."""
+        """Start the city or the dojo, unless it already runs."""
         persistent_kind = next(
             (persistent for persistent in PERSISTENT if persistent.value == kind), None
         )
@@ -49,13 +49,13 @@ class OwnerActions:
         return await self._boot(persistent_kind)
 
     async def stop(self, server_id: str) -> None:
-        """End a server; a city or dojo starts again when a player requests it."""
+        """Stop a server; a city or dojo starts again when a player requests it."""
         server = self._server(server_id)
         self.supervisor.stop_restarting(server.launch.kind)
         await self._end(server)
 
     async def restart(self, server_id: str) -> GameServer:
-        """End the city or the dojo and start it again on its port."""
+        """Stop the city or the dojo, and start it again on the same port."""
         server = self._server(server_id)
         if server.launch.kind not in PERSISTENT:
             raise Conflict(
@@ -65,14 +65,14 @@ class OwnerActions:
         return await self._boot(server.launch.kind)
 
     def end_frozen(self, server: GameServer) -> None:
-        """Kill a frozen server at once; the watchdog restarts a city or dojo."""
+        """Kill a frozen server immediately; the watchdog restarts a city or dojo."""
         process = self.supervisor.process_of(server.id)
         if process is not None:
             process.kill("KILL")
             process.when_over().addCallback(lambda _: self.supervisor.watch())
 
     def console(self, server_id: str) -> list[str]:
-        """Return the last lines of its output, without secrets."""
+        """Return the last lines of the server's output, without secrets."""
         output = self.supervisor.output_of(self._server(server_id))
         return [] if output is None else _last_lines(output)
 

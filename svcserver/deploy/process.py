@@ -1,10 +1,11 @@
-"""A game server's processes: their output goes to a bounded file, their end is reported once.
+"""A game server's processes: their output goes to a size-limited file, their end is reported once.
 
-A game server runs while one of its processes (``family.py``) has its port. A process whose
-launcher exited cleanly may still be starting. After that the remaining processes are killed.
+A game server runs while one of its processes (``family.py``) has its port open. A process whose
+launcher exited cleanly may still be starting. When the game server has ended, the remaining
+processes are killed.
 
-A process that an earlier run started is no child of ours. A pidfd reports its end, but no exit
-code. Its output still comes through its own pipes (``child_setup.py``).
+A process that an earlier run started is not our child. A pidfd reports its end, but not its exit
+code. Its output still arrives through its own pipes (``child_setup.py``).
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
 class Output:
     """A file with the output of a game server, at most ``MAX_OUTPUT`` bytes.
 
-    The previous file is kept as ``.old``, so that the last output of a crashed city is still
-    there after its restart.
+    The previous file is renamed to ``.old``, so that the last output of a crashed city is
+    available after its restart.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,7 +57,7 @@ class Output:
         self._is_warned = False
 
     def begin(self) -> None:
-        """Open a new file; if that fails the output is lost, and the server runs on."""
+        """Open a new file; if that fails, the output is lost, but the server keeps running."""
         self.close()
         self._size = 0
         try:
@@ -71,7 +72,7 @@ class Output:
             self._warn(error)
 
     def resume(self) -> None:
-        """Append to the file of an earlier run."""
+        """Append to the output file of an earlier run."""
         self.close()
         try:
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -81,10 +82,10 @@ class Output:
             self._warn(error)
 
     def write(self, data: bytes) -> None:
-        """Write output of the game server.
+        """Write the game server's output to the file.
 
-        Never fails: an error here would close the server's pipe, and its next line
-        would end it. A full disk must not cost a hunt.
+        Never fails: an error here would close the server's pipe, and the server's next line of
+        output would then end it. A full disk must not end a hunt.
         """
         if self._file is not None and self._size + len(data) > MAX_OUTPUT:
             self.begin()
@@ -107,7 +108,7 @@ class Output:
 
 
 class UnknownExit(Exception):
-    """The end of a process whose exit code we cannot get."""
+    """The reason for the end of a process whose exit code is not available."""
 
     exitCode = "unknown"
 
@@ -115,7 +116,8 @@ class UnknownExit(Exception):
 class GameProcess(ProcessProtocol):
     """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
-    ``moved`` is called with the pid of the process that is watched next when one has ended.
+    When a process has ended and another one is watched next, ``moved`` is called with the other
+    pid.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
@@ -142,16 +144,16 @@ class GameProcess(ProcessProtocol):
         self.group: int | None = None  # of what it forks, where it leads one
 
     def begin_exec(self) -> None:
-        """Record that the child has yet to become the program."""
+        """Record that the child has not executed the program yet."""
         self._executed = Deferred()
 
     def end_exec(self, error: OSError | None = None) -> None:
-        """Record that the child has become the program, or the error of its exec."""
+        """Record that the child has executed the program, or the error of that exec."""
         if not self._executed.called:
             self._executed.callback(None) if error is None else self._executed.errback(error)
 
     def when_executed(self) -> Deferred[None]:
-        """Return when the child has become the program; fail with the OSError of its exec."""
+        """Wait until the child has executed the program; fail with the OSError of its exec."""
         return self._executed
 
     def connectionMade(self) -> None:
@@ -162,7 +164,7 @@ class GameProcess(ProcessProtocol):
             self._output.begin()
 
     def attach(self, transport: Any, group: int) -> None:
-        """Watch a process that runs already, through this transport."""
+        """Watch a process that already runs, through this transport."""
         self.transport, self.group = transport, group
         if self._output is not None:
             self._output.resume()
@@ -184,7 +186,7 @@ class GameProcess(ProcessProtocol):
         self._on_exit(how)
 
     def _on_exit(self, how: str) -> None:
-        """Watch another process of the game server, or kill what is left."""
+        """Watch another process of the game server, or kill the remaining processes."""
         self.how, self._next, self._next_pid = how, None, None
         while (process := self._successor()) is not None:
             if self._watch(process):
@@ -192,7 +194,7 @@ class GameProcess(ProcessProtocol):
         self._finish()
 
     def _successor(self) -> Process | None:
-        """Return the process to watch next, None if none is left.
+        """Return the process to watch next, or None if none is left.
 
         Kills the remaining processes if none of them is the game server.
         """
@@ -212,7 +214,7 @@ class GameProcess(ProcessProtocol):
         return remaining[0]
 
     def _watch(self, process: Process) -> bool:
-        """Watch a process of the family; return False if it has just ended."""
+        """Watch a process of the family; return False if it has already ended."""
         if self.family is None:
             return False
         self._next = self.family.follow(process, self._next_ended)
@@ -229,9 +231,9 @@ class GameProcess(ProcessProtocol):
         self._on_exit(UNKNOWN_EXIT)
 
     def check_port(self) -> None:
-        """Record whether the game server listens; watch the process that does.
+        """Record whether the game server listens; watch the process that listens.
 
-        Kills what a launcher left behind if it has no port after ``BACKGROUND_S``.
+        If nothing listens ``BACKGROUND_S`` after the launcher ended, kills the remaining processes.
         """
         if self.over or self.ending or self.family is None:
             return
@@ -245,7 +247,7 @@ class GameProcess(ProcessProtocol):
             before.close()
 
     def _finish(self) -> None:
-        """Close what is open: no process of the game server is left."""
+        """Close the pipes and the transport, because no process of the game server is left."""
         self.over = self._finished = True
         if self.family is None and self.group is not None:
             with suppress(ProcessLookupError, PermissionError):
@@ -261,14 +263,14 @@ class GameProcess(ProcessProtocol):
             self._report_end()
 
     def read_from(self, reactor: Any, handle: int) -> None:
-        """Write to the output file what comes from this pipe; close it with the game server."""
+        """Copy this pipe's data to the output file; close the pipe when the game server ends."""
         os.set_blocking(handle, False)
         pipe = Watched(reactor, handle, lambda: self._read(pipe))
         self._pipes.append(pipe)
         pipe.begin()
 
     def _read(self, pipe: Watched) -> bool:
-        """Read a chunk; return False if the pipe is empty or at its end."""
+        """Read a chunk; return False if the pipe is empty or closed."""
         try:
             data = os.read(pipe.descriptor, CHUNK)
         except BlockingIOError:
@@ -288,7 +290,7 @@ class GameProcess(ProcessProtocol):
         self._pipes = []
 
     def processEnded(self, reason: Failure) -> None:
-        """Handle the end of the child and its pipes; another process may run on."""
+        """Handle the end of the child and its pipes; another process may still run."""
         self._closed = True
         if self._finished:
             self._report_end()
@@ -309,7 +311,7 @@ class GameProcess(ProcessProtocol):
         return not self.is_zombie(self.pid)
 
     def has(self, pid: int) -> bool:
-        """Return whether the process is one of the game server's."""
+        """Return whether the process belongs to the game server."""
         if pid == self.pid:
             return True
         return self.family is not None and any(
@@ -317,19 +319,19 @@ class GameProcess(ProcessProtocol):
         )
 
     def reap(self) -> None:
-        """Let the reactor collect the exit status of a dead child now."""
+        """Let the reactor reap a dead child now."""
         if not self.over and self._next is None:
             reapAllProcesses()
 
     @property
     def pid(self) -> int | None:
-        """The pid of the watched process while there is one."""
+        """The pid of the watched process, or None."""
         if self._next_pid is not None:
             return self._next_pid
         return getattr(self.transport, "pid", None)
 
     def when_over(self) -> Deferred[None]:
-        """Return when the game server has ended."""
+        """Wait until the game server has ended."""
         done: Deferred[None] = Deferred()
         if self.over:
             done.callback(None)
@@ -338,7 +340,7 @@ class GameProcess(ProcessProtocol):
         return done
 
     def kill(self, how: str) -> None:
-        """Send ``TERM`` or ``KILL`` to the process and to all that it has started."""
+        """Send ``TERM`` or ``KILL`` to the process and to all processes that it has started."""
         if self.over or self.pid is None:
             return
         self._stopping = True
@@ -355,7 +357,7 @@ class GameProcess(ProcessProtocol):
             log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=error.strerror)
 
     def _kill_group(self, how: str) -> bool:
-        """Return whether there was a group to signal: ``child_setup`` may not have made it yet."""
+        """Return whether a group was signalled; ``child_setup`` may not have made it yet."""
         if self.group is None or self._next is not None:  # a later group may have its id by now
             return False
         try:
@@ -375,10 +377,11 @@ class AdoptedTransport:
     _watch: Watched | Polled | None = None
 
     def begin(self, is_ours: Callable[[], bool]) -> None:
-        """Watch the process; raise ProcessLookupError if it has ended.
+        """Watch the process; raise ProcessLookupError if the process has ended.
 
-        ``is_ours`` checks the pid again: once it returns True the pidfd belongs to the process,
-        even if another one gets its pid later. Where pidfds are refused it is polled.
+        ``is_ours`` checks the pid again. Once it returns True, the pidfd belongs to the process,
+        even if another process gets the pid later. If the system refuses pidfds, the process is
+        polled.
         """
         watch: Watched | Polled
         try:
@@ -416,7 +419,7 @@ class AdoptedTransport:
         self.process.processEnded(reason)
 
     def loseConnection(self) -> None:
-        """Nothing to close: ``GameProcess`` has the pipes."""
+        """Do nothing: ``GameProcess`` closes the pipes."""
 
     def signalProcess(self, how: str) -> None:
         """Send a signal; raise ProcessExitedAlready if the process has ended."""
@@ -433,7 +436,7 @@ class AdoptedTransport:
 
 
 def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-    """Make ``process`` watch the game server with this pid; raise OSError if it has ended."""
+    """Let ``process`` watch the game server with this pid; raise OSError if it has ended."""
     transport = AdoptedTransport(reactor, pid, process)
     transport.begin(is_ours)
     process.attach(transport, pid)
@@ -441,10 +444,10 @@ def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bo
 
 @define
 class Spawner:
-    """Starts processes through the reactor.
+    """The starter of processes, which uses the reactor.
 
-    With ``own_group`` through ``child_setup.py``. Windows has no process groups and cannot
-    choose descriptors.
+    With ``own_group``, processes start through ``child_setup.py``. Windows has no process groups
+    and cannot choose descriptors.
     """
 
     reactor: Any
@@ -453,7 +456,7 @@ class Spawner:
     own_group: bool = os.name == "posix"
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
-        """Start ``command`` (no shell line) and return its pid; raise OSError if that fails."""
+        """Start ``command`` without a shell and return its pid; raise OSError on failure."""
         words = [check_program(command[0], self.environ.get("PATH")), *command[1:]]
         environ = {**self.environ, **extra}
         if not self.own_group:
@@ -485,7 +488,7 @@ class Spawner:
         return int(transport.pid or process.first_pid or 0)
 
     def _await_exec(self, process: GameProcess, program: str, reading: int) -> None:
-        """Pass on the result of exec: it closes the pipe, or the pipe has the error's number."""
+        """Report the result of exec: exec closes the pipe, or the pipe has the error number."""
 
         def read_result() -> None:
             result = os.read(reading, LONGEST_ERROR)

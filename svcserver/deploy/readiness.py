@@ -1,4 +1,4 @@
-"""Waits until a game server is ready; off by default. Spec: 2 §4 Deploy server, lifecycle."""
+"""The wait until a game server is ready; off by default. Spec: 2 §4 Deploy server, lifecycle."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ VARIABLE = "SVC_SERVER_READY_FILE"
 
 @frozen
 class Readiness:
-    """The way a launch waits. With ``folder`` children write a file there once they listen.
+    """The way in which a launch waits until the game server is ready.
 
-    Without it hunts must stay alive for ``grace()`` seconds. That setting is read at each
-    launch, which fails if the value is bad.
+    With ``folder``, children write a file there once they listen. Without ``folder``, hunts must
+    stay alive for ``grace()`` seconds. That setting is read at each launch; the launch fails if the
+    value is bad.
     """
 
     clock: Any
@@ -31,7 +32,7 @@ class Readiness:
     grace: Callable[[], float] = lambda: 0.0
 
     def prepare(self) -> tuple[Path | None, dict[str, str]]:
-        """Return the file the child must write and its variable; raise Unlaunchable."""
+        """Return the ready file and the variable that names it to the child; raise Unlaunchable."""
         if self.folder is None:
             return None, {}
         if not self.folder.is_dir():
@@ -40,7 +41,7 @@ class Readiness:
         return proof, {VARIABLE: str(proof)}
 
     async def wait(self, process: GameProcess, port: int, kind: Kind, proof: Path | None) -> None:
-        """Return when the server may be handed out; raise Unlaunchable."""
+        """Wait until players may get the server's address; raise Unlaunchable."""
         if proof is not None:
             await self._wait_for_proof(process, port, proof)
         elif kind is Kind.HUNT:
@@ -71,7 +72,7 @@ class Readiness:
 
 
 def _is_ready(proof: str, process: GameProcess, port: int) -> bool:
-    """Return whether the proof names the port and a process of the game server."""
+    """Return whether the ready file names the port and a process of the game server."""
     pid, _, number = proof.partition(":")
     return pid.isdigit() and number == str(port) and process.has(int(pid))
 

@@ -1,6 +1,7 @@
 """The deploy server's routes, for direct loopback callers. Spec: 2 §4 Deploy server.
 
-The specification's two routes need no credential. All others need the machine's ticket."""
+The specification's two routes need no credential. All other routes need the machine's ticket.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class LaunchBody:
 
 
 def match_of(sent: str | None) -> str:
-    """Return the match that the launch's header names, or an empty text; raise Malformed."""
+    """Return the match id in the launch's header, or ""; raise Malformed."""
     if sent is not None and not is_match(sent):
         raise Malformed("X-Svc-Match must be a match id")
     return sent or ""
@@ -50,7 +51,7 @@ def match_of(sent: str | None) -> str:
 @spelled(pascal_case)
 @frozen
 class OwnerActionBody:
-    """Start a kind (city, dojo), or stop or restart one game server."""
+    """A request to start a kind (city, dojo), or to stop or restart one game server."""
 
     act: Annotated[str, text(1, 16)]
     id: Annotated[str, text(0, 64)] = ""
@@ -60,19 +61,19 @@ class OwnerActionBody:
 @spelled(pascal_case)
 @frozen
 class HeartbeatsBody:
-    """Game servers, by id, whose players have just sent a heartbeat."""
+    """The ids of game servers whose players have just sent a heartbeat."""
 
     ids: Annotated[tuple[Annotated[str, text(1, 64)], ...], AtMost(MOST_HEARTBEATS)]
 
 
 class HeartbeatsReply(TypedDict):
-    """The number of them that run here."""
+    """The number of the named game servers that run here."""
 
     known: int
 
 
 class OwnerActionReply(TypedDict):
-    """The id of the server that runs now, null after a stop."""
+    """The id of the server that runs now, or null after a stop."""
 
     id: str | None
 
@@ -91,7 +92,7 @@ class HandedOut(TypedDict):
 
 
 class GameServers(TypedDict):
-    """The reply of ``GET /gameservers``: those that run now."""
+    """The reply to ``GET /gameservers``: the game servers that run now."""
 
     servers: list[GameServerRecord]
 
@@ -110,7 +111,7 @@ MAX_JSON = 100 * 1024  # bytes of a body
 
 
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Answer ``bad_request`` with a message to Malformed, an empty body to other refusals."""
+    """Answer Malformed with ``bad_request`` and a message, and other refusals with no body."""
     if isinstance(refusal, Malformed):
         return Answer(status, {"error": "bad_request", "message": refusal.message})
     return Answer(status)
@@ -123,7 +124,7 @@ def refuse_with_message(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class Deploy:
-    """The routes that the metagame calls."""
+    """The routes of the deploy server, which the metagame calls."""
 
     routes: ClassVar[Routes] = Routes(refuse, access=LOCAL)
     supervisor: Supervisor
@@ -140,7 +141,7 @@ class Deploy:
         reply=HandedOut,
     )
     async def hand_out(self, call: Call[LaunchBody]) -> Answer:
-        """Hand out a game server for the request, as soon as it is spawned or ready."""
+        """Return the address of a game server for the request, once it is started or ready."""
         request, match = call.body.checked(), match_of(call.request.header(MATCH))
         log.info(
             "Handling matchmaking GameMode={mode} HuntId={hunt} GameArgs={args}",
@@ -161,13 +162,13 @@ class Deploy:
 
     @routes.row("GET", "/gameservers", reply=GameServers)
     async def game_servers(self, call: Call) -> Answer:
-        """List all that are alive; the records contain account ids."""
+        """List all running game servers; the records contain account ids."""
         reply: GameServers = {"servers": self.supervisor.records()}
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers/key", access=OWNER, reply=KeyReply, query={"sha256": str})
     async def launch_key(self, call: Call) -> Answer:
-        """Return whether a key, named by its SHA-256, belongs to a running game server."""
+        """Return whether the key with this SHA-256 belongs to a running game server."""
         key_hash = call.request.argument("sha256") or ""
         reply: KeyReply = {"known": self.supervisor.knows_key(key_hash)}
         return Answer(200, reply)
@@ -198,7 +199,7 @@ class Deploy:
         refuse=refuse_with_message,
     )
     async def handle(self, call: Call[OwnerActionBody]) -> Answer:
-        """Start, stop or restart one, for the owner."""
+        """Start, stop or restart one game server, for the owner."""
         body = call.body
         server_id = await self.actions.act(body.act, body.id, body.kind)
         reply: OwnerActionReply = {"id": server_id}
@@ -213,7 +214,7 @@ class Deploy:
         refuse=refuse_with_message,
     )
     async def console(self, call: Call) -> Answer:
-        """Return the last lines of a server's output."""
+        """Return the last lines of a game server's output."""
         lines = self.actions.console(call.request.argument("id") or "")
         reply: Console = {"lines": lines}
         return Answer(200, reply)

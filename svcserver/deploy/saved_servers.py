@@ -1,8 +1,8 @@
 """Records of running game servers on disk, with which the next deploy server adopts them.
 
-One small file for each server, readable by its owner alone. A process is the recorded one only if
-it started in the same tick of the kernel's clock, since the same boot or with our mark in its
-environment. The pid alone is not enough: it may belong to another process by now.
+There is one small file for each server, readable only by its owner. A process matches its record
+only if it started in the same kernel clock tick, and either in the same boot or with our mark in
+its environment. The pid alone is not enough, because another process may have the pid by now.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MOST = 4096  # files that are read
 
 @frozen
 class SavedServer:
-    """A game server of an earlier run; ``started`` in kernel ticks since ``boot``."""
+    """A game server of an earlier run; ``started`` is in kernel ticks since ``boot``."""
 
     server: GameServer
     started: int
     boot: str = ""
 
     def is_running(self, mark: str, processes: Path = PROCESSES) -> bool:
-        """Return whether the recorded process, not a later one with its pid, runs."""
+        """Return whether the recorded process runs; a later process with its pid does not count."""
         if started_at(self.server.pid, processes) != self.started:
             return False
         if self.boot and self.boot == boot_id(processes):
@@ -81,7 +81,7 @@ class SavedServers:
             log.debug("the record of {id} stays: {why}", id=server_id, why=error.strerror)
 
     def load_all(self) -> list[SavedServer]:
-        """Return the records of the earlier run; delete unreadable ones with a log line."""
+        """Return the records of the earlier run; delete and log unreadable ones."""
         records = []
         for torn in list(self.folder.glob("*.new"))[:MOST]:  # a crash came before its renaming
             torn.unlink(missing_ok=True)

@@ -71,7 +71,7 @@ class SigningKeys:
         return cls((folder / FILE).absolute(), configured)
 
     def __call__(self) -> list[str]:
-        """Return the valid keys, the newest first."""
+        """Return the valid keys, newest first."""
         if self.configured is not None and self.configured.reveal().strip():
             return [self.configured.reveal()]
         try:
@@ -87,7 +87,7 @@ class SigningKeys:
         return self._keys
 
     def warning(self) -> str:
-        """Return why no ticket is valid and the cure; empty if a key is there."""
+        """Return why no ticket is valid and the remedy; "" if a key exists."""
         if self():
             return ""
         return (
@@ -163,7 +163,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(supervisor: Supervisor) -> dict[str, Figure]:
-    """Return the metrics on METRICS_PORT, by metric name."""
+    """Return the METRICS_PORT metrics by name."""
     return {
         "svc_deploy_game_servers_running": Figure(
             "Game servers alive now.", lambda: len(supervisor.records())
@@ -178,9 +178,9 @@ def front_door(
     traces: bool = False,
     secrets: Callable[[], Iterable[str]] = tuple,
 ) -> FrontDoor:
-    """Return the routes behind the loopback rule; an unknown path is an HTML 404.
+    """Return the routes for loopback callers only; an unknown path gets an HTML 404.
 
-    ``secrets`` returns the signing keys whose tickets allow the owner's routes.
+    ``secrets`` returns the signing keys whose tickets permit the owner's routes.
     """
     gate = LocalGate(secrets)
     door = FrontDoor(
@@ -233,7 +233,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
-    """Return the guard, or None and the bad setting, which makes launches fail."""
+    """Return the memory guard, or None and the bad setting that makes launches fail."""
     if not settings.memory_guard:
         return None, ""
     figures = {
@@ -253,7 +253,7 @@ def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
 
 
 def free_mb() -> float:
-    """Return MemAvailable in MB; infinite if it cannot be read."""
+    """Return the system's MemAvailable in MB; infinite if it cannot be read."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -264,7 +264,7 @@ def free_mb() -> float:
 
 
 def is_bound(port: int) -> bool:
-    """Return whether another program holds the UDP port."""
+    """Return whether another program uses the UDP port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind(("0.0.0.0", port))  # noqa: S104 - where game servers listen
@@ -281,7 +281,7 @@ def _at_boot(settings: Settings) -> list[Kind]:
 
 @define(eq=False, slots=False)
 class Watch(Service):
-    """The service that starts city and dojo, runs the watchdog, and ends all at the stop.
+    """The service that starts city and dojo, runs the watchdog, and ends all servers at the stop.
 
     With ``hands_over`` the stop ends no game server: the next deploy server adopts them.
     """
@@ -312,7 +312,7 @@ class Watch(Service):
         self.failed = self.failed or not well
 
     def tell_status(self) -> None:
-        """Exit with status 1 if a city or dojo did not boot; call it after the shutdown."""
+        """Exit with status 1 if a city or dojo did not start; call it after the shutdown."""
         if self.failed:
             self.last_words()
             os._exit(1)
@@ -331,9 +331,9 @@ class Watch(Service):
 
 @define(eq=False, slots=False)
 class HandOver(Service):
-    """The handler of SIGHUP: the deploy server stops for a restart and ends no game server.
+    """The SIGHUP handler: the deploy server stops for a restart and ends no game server.
 
-    ``svc-stack`` and the unit of systemd send it for a restart, and SIGTERM for a stop.
+    ``svc-stack`` and the systemd unit send SIGHUP for a restart, and SIGTERM for a stop.
     """
 
     reactor: Any

@@ -23,19 +23,19 @@ from svcserver.web.logs import level_word
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Split arguments at blanks; there is no quoting."""
+    """Split arguments at blanks; quotes have no special meaning."""
     return tuple(text.split())
 
 
 def map_path(text: str) -> str:
-    """Return a map such as ``/Game/Maps/city/name``; raise ValueError."""
+    """Read a map path such as ``/Game/Maps/city/name``; raise ValueError."""
     if not MAP_PATH.match(text.strip()):
         raise ValueError("must be a map path such as /Game/Maps/city/name")
     return text.strip()
 
 
 def host_handed_out(text: str) -> str:
-    """Return the IPv4 address players connect to; raise ValueError."""
+    """Read the IPv4 address that players connect to; raise ValueError."""
     if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}", text.strip()):
         raise ValueError("must be an IPv4 address")
     return ip_address(text)
@@ -43,7 +43,7 @@ def host_handed_out(text: str) -> str:
 
 @frozen
 class Settings:
-    """The environment variables, one line each."""
+    """The deploy server's environment variables, one line each."""
 
     port: int = env("PORT", port_number)
     bind_host: str = env("BIND_HOST", ip_address, default="127.0.0.1")
@@ -91,7 +91,7 @@ class Settings:
 
 
 def check(settings: Settings) -> list[str]:
-    """Return warnings about missing settings; the server runs all the same."""
+    """Return warnings about missing settings; the server starts anyway."""
     warnings = []
     if not settings.has_ports:
         warnings.append(

@@ -1,14 +1,14 @@
 """``svc-gameserver-sim``: a stand-in for the real game server, for demos and tests.
 
-Takes the launch command line of a game server, binds its UDP port, answers every datagram,
-calls the metagame with its key, writes the ready file, and ends when it is idle, or soon after
-the last player who sent ``svc hello NAME`` has sent ``svc goodbye NAME``.
+It takes the command line of a game server, binds the UDP port, answers every datagram, calls the
+metagame with its key, and writes the ready file. It ends when it is idle, or soon after the last
+player who sent ``svc hello NAME`` has sent ``svc goodbye NAME``.
 
     svc-gameserver-sim KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT [EXTRA...]
 
-For tests, among the extra arguments: ``-sim-exit=CODE`` ends at once, ``-sim-hang`` never
+The extra arguments for tests are: ``-sim-exit=CODE`` ends immediately, ``-sim-hang`` never
 listens, ``-sim-crash-after=S`` ends with status 1, ``-sim-idle=S`` changes the idle time,
-``-sim-deaf`` ignores SIGTERM. SVC_METAGAME_URL says where the metagame is.
+``-sim-deaf`` ignores SIGTERM. SVC_METAGAME_URL is the URL of the metagame.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CALL_S = 5.0
 
 @frozen
 class CommandLine:
-    """The launch command line, by position."""
+    """The arguments of the launch command line, in order."""
 
     key: str = field(repr=False)
     port: int
@@ -52,14 +52,14 @@ class CommandLine:
 
     @classmethod
     def parse(cls, words: list[str]) -> CommandLine:
-        """Parse the command line; raise SystemExit with one line if it is none."""
+        """Parse the command line; raise SystemExit with a one-line message if it is invalid."""
         if len(words) < 7 or not words[1].isdigit():
             raise SystemExit("svc-gameserver-sim: KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT")
         key, port, map_path, behemoth, hunt, expected, address, *extra = words
         return cls(key, int(port), map_path, behemoth, hunt, expected, address, tuple(extra))
 
     def number(self, name: str) -> float | None:
-        """Return the number of a switch ``-sim-NAME=NUMBER``; None without it."""
+        """Return the number of a switch ``-sim-NAME=NUMBER``; None if it was not given."""
         start = f"-sim-{name}="
         values = [word.removeprefix(start) for word in self.extra if word.startswith(start)]
         return float(values[0]) if values else None
@@ -71,13 +71,13 @@ class CommandLine:
 
 @define
 class Guests:
-    """The players present; ``now`` in seconds."""
+    """The players who are connected; ``now`` is in seconds."""
 
     _present: set[bytes] = field(factory=set)
     _left: float | None = None  # when the last of them went
 
     def note(self, datagram: bytes, now: float) -> None:
-        """Record a datagram, which may announce a player or a goodbye."""
+        """Record a datagram, which may be a player's hello or goodbye."""
         if datagram.startswith(HELLO) and len(self._present) < MAX_NAMES:
             self._present.add(datagram.removeprefix(HELLO))
             self._left = None
@@ -104,7 +104,7 @@ def call_metagame(key: str, base: str) -> int:
 
 
 def serve(line: CommandLine, wire: socket.socket) -> None:
-    """Answer datagrams until none has come for the idle time."""
+    """Answer datagrams until none has arrived for the idle time."""
     idle_s = line.number("idle")
     if idle_s is None:
         idle_s = float("inf") if line.port >= PERSISTENT_FROM else IDLE_S
@@ -130,7 +130,7 @@ def serve(line: CommandLine, wire: socket.socket) -> None:
 
 
 def main() -> None:
-    """Run until idle or stopped."""
+    """Run the simulated game server until it is idle or stopped."""
     line = CommandLine.parse(sys.argv[1:])
     ignore = signal.SIG_IGN if line.has("deaf") else lambda number, frame: sys.exit(0)
     signal.signal(signal.SIGTERM, ignore)

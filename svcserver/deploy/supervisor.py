@@ -1,4 +1,4 @@
-"""Starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
+"""The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
 Launches are queued and spaced. Requests for the city or the dojo share one launch. A dead
 server is noticed when it exits, by the watchdog, and before it is handed out.
@@ -56,18 +56,18 @@ Adopt = Callable[[GameProcess, int, Callable[[], bool]], None]
 
 
 class Starter(Protocol):
-    """Starts a process and returns its pid, as ``process.Spawner`` does."""
+    """The interface of ``process.Spawner``, which starts a process and returns its pid."""
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int: ...
 
 
 @frozen
 class Program:
-    """The game-server program and what every launch passes to it.
+    """The game-server program, and the arguments that every launch passes to it.
 
-    The command line, with its key, is visible in the machine's process list. So with
-    ``launch_keys`` each launch gets its own key, valid only while its process runs.
-    Otherwise all get ``key``.
+    The command line, including its key, is visible in the machine's process list. With
+    ``launch_keys`` each launch therefore gets a separate key, valid only while its process runs.
+    Otherwise all launches get ``key``.
     """
 
     binary: str
@@ -88,10 +88,10 @@ class Program:
 
 @define(eq=False)
 class Supervisor:
-    """Runs the processes of the fleet.
+    """The supervisor of the fleet's processes.
 
-    ``wall_clock`` returns epoch seconds, ``is_bound`` whether another program holds a UDP port.
-    ``broken_guard`` names a bad setting of the memory guard, which makes launches fail.
+    ``wall_clock`` returns epoch seconds; ``is_bound`` returns whether another program uses a UDP
+    port. ``broken_guard`` names a bad setting of the memory guard, which makes launches fail.
     """
 
     clock: Any
@@ -123,7 +123,7 @@ class Supervisor:
     async def hand_out(self, request: LaunchRequest, match_id: str = "") -> GameServer:
         """Return a game server for a validated request; raise Unlaunchable or NoCapacity.
 
-        Repeated requests for a match, such as after a metagame crash, get the same server.
+        Repeated requests for one match, such as after a metagame crash, get the same server.
         """
         if not self.host:
             raise Unlaunchable("MY_IP is not set")
@@ -144,7 +144,7 @@ class Supervisor:
         return None
 
     def persistent_server(self, launch: Launch) -> Deferred[GameServer]:
-        """Return the city or the dojo, launched if necessary."""
+        """Return the city or the dojo; launch it if necessary."""
 
         def running() -> GameServer | None:
             server = self.fleet.of_kind(launch.kind)
@@ -162,7 +162,7 @@ class Supervisor:
         running: Callable[[], GameServer | None],
         launch: Callable[[], Coroutine[Any, Any, GameServer]],
     ) -> Deferred[GameServer]:
-        """Return the launch under way for ``key``, else the running server, else a new launch."""
+        """Return the launch in progress for ``key``, else the running server, else a new launch."""
         result: Deferred[GameServer] = Deferred()
         if key in self._shared:  # it may be spawned, but is not ready to be handed out
             self._shared[key].append(result)
@@ -179,7 +179,7 @@ class Supervisor:
                 waiting.callback(result)
 
     async def _replace(self, launch: Launch) -> GameServer:
-        """Launch after every process of a dead predecessor, which may hold the port, has ended."""
+        """Launch after all processes of a dead predecessor, which may use the port, have ended."""
         server = self.fleet.of_kind(launch.kind)
         if server is not None:
             self._forget_dead(server)
@@ -195,7 +195,7 @@ class Supervisor:
         return await self._launch(launch)
 
     async def _launch(self, launch: Launch) -> GameServer:
-        """Launch through the queue; wait for readiness where that is configured."""
+        """Launch a server through the queue; wait for readiness if that is configured."""
         if self.queued() >= MAX_QUEUED:
             raise NoCapacity("ports")  # there are never so many ports
         await self._queue.acquire()
@@ -245,7 +245,7 @@ class Supervisor:
         return server, process, proof
 
     async def _wait_for_exec(self, server: GameServer, process: GameProcess) -> None:
-        """Return when the child has become the program; on failure forget it and raise OSError."""
+        """Wait until the child runs the program; on failure, forget it and raise OSError."""
         try:
             await process.when_executed().addTimeout(EXEC_S, self.clock)
         except (OSError, TimeoutError) as error:
@@ -308,7 +308,7 @@ class Supervisor:
         return [server.pid for server in self.fleet.servers.values()]
 
     def _find_port_holder(self, saved: SavedServer) -> SavedServer | None:
-        """Return the record of the process that took over the port of the saved one, if any."""
+        """Return a record of the process that now uses the saved server's port, or None."""
         server = saved.server
         if self.family is None:
             return None
@@ -333,7 +333,7 @@ class Supervisor:
         return folder and folder / f"{kind.value}-{port}.log"
 
     def output_of(self, server: GameServer) -> Path | None:
-        """Return the game server's output file; None where none is written."""
+        """Return the game server's output file, or None if no output is written."""
         return self._output_path(server.launch.kind, server.port)
 
     def process_of(self, server_id: str) -> GameProcess | None:
@@ -355,7 +355,7 @@ class Supervisor:
         return inodes
 
     def stop_restarting(self, kind: Kind) -> None:
-        """Keep the watchdog from restarting a city or dojo until it is requested again."""
+        """Stop the watchdog from restarting a city or dojo until a player requests it."""
         self._restarted_kinds.pop(kind, None)
 
     def _on_end(self, process: GameProcess, how: str) -> None:
@@ -366,7 +366,7 @@ class Supervisor:
                     self._forget(server, how)
 
     def _on_move(self, server_id: str, pid: int) -> None:
-        """Record that a game server goes on in the background, as another process."""
+        """Record that another process, in the background, is now the game server."""
         server = self.fleet.servers.get(server_id)
         if server is None:
             return
@@ -419,7 +419,7 @@ class Supervisor:
         return len(self._queue.waiting)
 
     def records(self) -> list[GameServerRecord]:
-        """Return the records of the game servers that are alive."""
+        """Return the records of the running game servers."""
         return [server.record() for server in self.fleet.servers.values() if self._is_alive(server)]
 
     def watch(self) -> None:
@@ -434,7 +434,7 @@ class Supervisor:
                 self.boot(kind)
 
     def boot(self, kind: Kind) -> Deferred[bool]:
-        """Start the city or the dojo; fire with whether it runs. A failure is only logged."""
+        """Start the city or the dojo; return whether it runs. A failure is only logged."""
 
         def failed(failure: Failure) -> bool:
             failure.trap(Unlaunchable, NoCapacity)
@@ -452,14 +452,14 @@ class Supervisor:
         return self.persistent_server(launch).addCallbacks(lambda server: True, failed)
 
     def hand_over(self) -> None:
-        """Leave what runs to the next deploy server; waiting requests fail and are repeated."""
+        """Leave running servers to the next deploy server; waiting requests fail."""
         self._handing_over = True
         for waiting in [result for results in self._shared.values() for result in results]:
             if not waiting.called:
                 waiting.errback(NoCapacity("ports"))
 
     def stop(self) -> Deferred[Any]:
-        """End every game server: SIGTERM, after ``KILL_AFTER_S`` SIGKILL; fire when all ended."""
+        """End every game server: SIGTERM, then SIGKILL after ``KILL_AFTER_S``; wait for all."""
         self._stopping = True
         processes = list(self._processes.values())
 
