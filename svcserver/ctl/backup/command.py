@@ -174,7 +174,7 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
 
 @host_command(backup, "nightly", hidden=True)
 def nightly(host: Host, out: Out) -> None:
-    """Make and test a backup; svc-stack calls this every night."""
+    """Make and test a backup, as svc-stack does each night."""
     wanted = wanted_of(host)
     os.nice(wanted.settings.nice)
     moment = time.time()
