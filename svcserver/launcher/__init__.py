@@ -1,4 +1,4 @@
-"""The player's program: joins hosts, keeps the game's files, starts the game."""
+"""The player's launcher: joins hosts, downloads the game's files and starts the game."""
 
 import sys
 

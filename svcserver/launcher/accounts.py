@@ -1,4 +1,4 @@
-"""The player's account on a host: registered, recognised, and the texts of every refusal."""
+"""The player's account on a host: registration, log-in by key, and the texts of all refusals."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ KEY = re.compile(r"[\x21-\x7e]{8,256}\Z")
 
 
 class Refused(Exception):
-    """Raised if the host refuses; the text is for the player."""
+    """The error when the host refuses a request; its text is for the player."""
 
 
 class KeyUnknown(Refused):
-    """Raised if the host does not know the key, or has banned the account."""
+    """The error when the host does not know the key, or has banned the account."""
 
 
 @frozen
@@ -40,14 +40,14 @@ _REFUSALS = {
 
 
 def lost(error: NoReply) -> str:
-    """Return the player's text for a reply that did not come."""
+    """Return the text to show the player when the host sent no complete reply."""
     if error.code == "certificate_mismatch":
         return words.WRONG_CERTIFICATE
     return words.NOT_OUR_HOST if error.code == "answer" else words.UNREACHABLE
 
 
 def general(reply: Reply) -> str:
-    """Return the player's text for a reply that any request may get."""
+    """Return the text to show the player for error replies that any request can get."""
     if reply.status == 429:
         return words.TOO_OFTEN.format(minutes=words.duration(reply.retry_after_s or 60))
     if reply.status == 503 and reply.error != "upstream_restarting":
@@ -88,15 +88,15 @@ async def recognise(client: HostClient, key: Secret) -> Account:
 
 
 def new_key() -> Secret:
-    """Return a new random key in the form that hosts use."""
+    """Return a new random account key in the hosts' format."""
     return Secret(f"UUK_{hex_token(48)}")
 
 
 async def renew(client: HostClient, old: Secret, new: Secret) -> None:
-    """Replace ``old`` with ``new`` on the host; raise Refused.
+    """Replace the key ``old`` with ``new`` on the host; raise Refused.
 
-    The player's side makes the key, and saves both until it knows which one is valid. If the host
-    made the key, a lost reply would lose the account.
+    The launcher makes the new key, and saves both keys until it knows which one is valid. If the
+    host made the key, a lost reply would mean a lost account.
     """
     try:
         reply = await client.ask(
@@ -111,7 +111,7 @@ async def renew(client: HostClient, old: Secret, new: Secret) -> None:
 
 
 async def is_taken(client: HostClient, key: Secret) -> bool:
-    """Return whether the host knows ``key``."""
+    """Return True if the host knows ``key``."""
     try:
         await recognise(client, key)
     except Refused:
@@ -120,10 +120,10 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
 
 
 async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> str:
-    """Return whether ``name`` is free, as the player's text.
+    """Return a text that tells the player whether ``name`` is free.
 
     A public host answers only with an invite, so that strangers cannot list the names. A private
-    one answers everybody. Other hosts check the name at the registration.
+    host answers everybody. Other hosts check the name at registration.
     """
     try:
         if public:

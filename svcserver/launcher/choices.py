@@ -1,4 +1,4 @@
-"""The player's settings for one host: folder, command, runner, speed limit."""
+"""The player's settings for one host: folder, command, runner and speed limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FASTEST = 2**40  # bytes a second
 
 @frozen
 class Choices:
-    """The settings as the player typed them; an empty text means the default."""
+    """The settings as the player typed them; an empty string means the default."""
 
     folder: str
     command: str
@@ -32,7 +32,7 @@ class Choices:
         return cls(record.folder, record.command, record.runner, record.speed_limit)
 
     def with_word(self, name: str, text: str) -> Choices | None:
-        """Return a copy with one setting changed; None if ``name`` is no setting."""
+        """Return a copy with one setting changed; None if there is no setting ``name``."""
         if name == "limit":
             try:
                 limit = round(float(text or "0") * 1_000_000)
@@ -44,7 +44,7 @@ class Choices:
 
 
 def choose(member: Membership, choices: Choices, home: Path) -> str:
-    """Save ``choices`` for a host; on an error return its text and change nothing."""
+    """Save ``choices`` for a host; if they are invalid, return an error text instead."""
     try:
         for text in (choices.command.strip(), choices.runner.strip()):
             if text:
@@ -71,6 +71,6 @@ def choose(member: Membership, choices: Choices, home: Path) -> str:
 
 
 def path_of(text: str, home: Path) -> Path:
-    """Return the path that the player typed or pasted."""
+    """Return the path in a text that the player typed or pasted."""
     text = text.strip().strip('"')
     return (home / text[2:]) if text.startswith(("~/", "~\\")) else Path(text)

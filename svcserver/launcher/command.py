@@ -1,6 +1,6 @@
-"""The command that starts the game: documented, shown, editable. Pure.
+"""The command that starts the game, which the player can see and edit. No I/O.
 
-Placeholders stand for changing values, so that the command is shown and saved without the key.
+Placeholders represent changing values, so that the command is shown and saved without the key.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ HIDDEN = "(your key)"
 
 
 class BadCommand(ValueError):
-    """Raised if the command cannot be read; the text is the reason."""
+    """The error for a command that cannot be parsed; its text is the reason."""
 
 
 @frozen
 class StartValues:
-    """The values of the placeholders in a start command."""
+    """The values of the placeholders in the start command."""
 
     folder: str
     server: str  # host:port that the game talks to
@@ -39,8 +39,8 @@ class StartValues:
     def arguments(self, command: str, runner: str, key: str) -> list[str]:
         """Return the program and its arguments; raise BadCommand.
 
-        ``runner``, such as ``wine``, comes first. Values are filled in after the split, so they
-        cannot become additional arguments.
+        The ``runner``, such as ``wine``, comes first. Values are inserted after the command is
+        split, so they cannot become additional arguments.
         """
         values = {
             "{folder}": self.folder,
@@ -52,13 +52,13 @@ class StartValues:
         return [_filled(part, values) for part in split(runner)] + parts if runner else parts
 
     def shown(self, command: str, runner: str, platform: str) -> str:
-        """Return the command line for the player, without the key, quoted as on ``platform``."""
+        """Return the command line to show, without the key and quoted for ``platform``."""
         parts = self.arguments(command, runner, HIDDEN)
         return subprocess.list2cmdline(parts) if platform == "win32" else shlex.join(parts)
 
 
 def split(command: str) -> list[str]:
-    """Split a command; quotes work, and a backslash is a plain character, as in paths."""
+    """Split a command at blanks, respecting quotes; a backslash is an ordinary character."""
     if len(command) > LONGEST:
         raise BadCommand("it is too long")
     lexer = shlex.shlex(command, posix=True, punctuation_chars=False)
@@ -73,11 +73,11 @@ def split(command: str) -> list[str]:
 
 
 def check(command: str) -> None:
-    """Raise BadCommand if ``command`` cannot start anything."""
+    """Raise BadCommand if ``command`` could not start any program."""
     if any("\0" in part or "\n" in part for part in split(command)):
         raise BadCommand("it has a line break")
 
 
 def _filled(part: str, values: Mapping[str, str]) -> str:
-    """Fill in the placeholders once: a value may look like another placeholder."""
+    """Replace all placeholders in one pass, because a value may look like a placeholder."""
     return _PLACE.sub(lambda match: values.get(match[0], match[0]), part)

@@ -1,6 +1,6 @@
-"""Downloads: four files at once, resumed, verified, within the player's speed limit.
+"""Downloads of game files: four concurrently, resumable, verified, within a speed limit.
 
-Memory use is constant: while a chunk is hashed and written in a thread, its connection is paused.
+Memory use is constant: while a thread hashes and writes a chunk, its connection is paused.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ from svcserver.launcher.listing import GameFile
 
 AT_ONCE = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
-MOST_DAMAGED = 2  # attempts that may arrive damaged
+MOST_DAMAGED = 2  # damaged attempts per file before the download fails
 RATE_WINDOW_S = 5.0
 SMALLEST_PIECE = 16 * 1024  # bytes
 
 
 class DownloadFailed(Exception):
-    """Raised if the download cannot continue; the text is for the player."""
+    """The error when a download cannot continue; its text is for the player."""
 
 
 class KeyRefused(DownloadFailed):
-    """Raised if the host does not know the key."""
+    """The error when the host does not know the key."""
 
 
 class ListingChanged(Exception):
-    """Raised if the host's files have changed: the list must be read again."""
+    """The error when the host's files have changed, so that the list must be read again."""
 
 
 @define
 class Rate:
-    """The bytes per second of the last few seconds, and the pauses for a speed limit."""
+    """The download speed of the last few seconds, and the pauses that a speed limit needs."""
 
     limit: int = 0  # bytes per second for all files together; 0: none
     _recent: deque[tuple[float, int]] = field(factory=deque, init=False)
     _free_at: float = field(default=0.0, init=False)
 
     def count(self, size: int, now: float) -> float:
-        """Count ``size`` bytes; return the seconds to wait before reading more."""
+        """Count ``size`` received bytes; return how many seconds to wait before reading more."""
         self._recent.append((now, size))
         self._forget(now)
         if not self.limit:
@@ -68,11 +68,11 @@ class Rate:
 
     @property
     def piece(self) -> int:
-        """Bytes to collect before a pause: few under a limit, so that no connection pauses long."""
+        """The bytes to collect per chunk; fewer under a speed limit, to keep the pauses short."""
         return min(PIECE, max(SMALLEST_PIECE, self.limit // 8)) if self.limit else PIECE
 
     def per_second(self, now: float) -> float:
-        """Return the bytes per second of the last few seconds."""
+        """Return the average bytes per second of the last few seconds."""
         self._forget(now)
         if not self._recent:
             return 0.0
@@ -85,7 +85,7 @@ class Rate:
 
 @define(eq=False, slots=False)
 class _FileDownload:
-    """One file's reply: collects a chunk, has it written in a thread, reads on."""
+    """The reply with one file: collects a chunk, writes it in a thread, and reads on."""
 
     fetch: Download
     growing: PartialFile
@@ -95,10 +95,10 @@ class _FileDownload:
     _request: HostRequest | None = None
     _waiting: list[bytes] = field(factory=list)
     _size: int = 0
-    _taken: int = 0  # bytes of this answer
+    _taken: int = 0  # bytes of this reply
     _expected: int = 0
     _writing: Deferred[Any] | None = None
-    _pause: Any = None  # the timer that a limit asks for
+    _pause: Any = None  # the timer of a speed limit's pause
     _over: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -111,7 +111,7 @@ class _FileDownload:
 
     @property
     def fits(self) -> bool:
-        """True if the reply continues where the file ends, and has the same version of it."""
+        """True if the reply has the wanted version of the file and starts where the part ends."""
         start = self.growing.file.size - self._expected
         if self.headers.get("etag", "") not in ("", f'"{self.growing.file.sha256}"'):
             return False
@@ -167,13 +167,13 @@ class _FileDownload:
             pause.cancel()
 
     async def flush(self) -> None:
-        """Write what is left of the reply; raise the error of that."""
+        """Write the rest of the reply; raise the error if writing fails."""
         self._over = True
         self._stop_pause()
         while (writing := self._writing) is not None or (self._waiting and self.failure is None):
             if writing is None:
                 self._write()
-            else:  # after it the next chunk may already be under way
+            else:  # afterwards the next chunk may already be in progress
                 await writing
         if self.failure is not None:
             raise self.failure
@@ -181,7 +181,7 @@ class _FileDownload:
 
 @define(eq=False, slots=False)
 class Download:
-    """One download of everything that is missing."""
+    """The download of all missing files."""
 
     clock: Any
     client: HostClient
@@ -193,21 +193,21 @@ class Download:
     _left: deque[GameFile] = field(factory=deque, init=False)
     _open: set[HostRequest] = field(factory=set, init=False)
     _sleeping: set[Deferred[None]] = field(factory=set, init=False)
-    _notes: dict[str, str] = field(factory=dict, init=False)  # by the path of a file that waits
+    _notes: dict[str, str] = field(factory=dict, init=False)  # file path -> why the file waits
 
     @property
     def note(self) -> str:
-        """The player's text while a file waits."""
+        """The text that tells the player why a file waits; empty if none waits."""
         return next(reversed(self._notes.values()), "")
 
     def comes(self, file: GameFile) -> None:
-        """Remove the note of a file that the host sends now."""
+        """Remove a file's waiting text, because the host now sends the file."""
         self._notes.pop(file.path, None)
 
     async def run(self, files: tuple[GameFile, ...]) -> None:
         """Download ``files`` and move them into place.
 
-        Raises DownloadFailed with the player's sentence, ListingChanged, or Stopped.
+        Raises DownloadFailed with a text for the player, ListingChanged, or Stopped.
         """
         try:
             left = await self.in_thread(self.folder.prepare, files)
@@ -229,7 +229,7 @@ class Download:
             raise DownloadFailed(self._disk_error(error)) from error
 
     def stop(self) -> None:
-        """Stop the download; the bytes received so far are kept."""
+        """Stop the download, but keep the bytes received so far."""
         self.progress.stop = True
         self._left.clear()
         for request in tuple(self._open):
@@ -282,7 +282,7 @@ class Download:
             self._sleeping.discard(sleep)
 
     async def _try(self, growing: PartialFile) -> float:
-        """Send one request; return the seconds until the next one, 0 if the file is complete."""
+        """Send one request; return the seconds until the next one, or 0 if the file is complete."""
         file = growing.file
         if self.progress.stop:
             raise Stopped
@@ -303,7 +303,7 @@ class Download:
         return self._next_wait(arriving, file)
 
     def _next_wait(self, arriving: _FileDownload, file: GameFile) -> float:
-        """Return the seconds until the next request, 0 for none; raise if the download must end."""
+        """Return the seconds until the next request (0: none); raise if the download must end."""
         status, retry = arriving.status, arriving.headers.get("retry-after", "")
         wanted_s = whole_in(retry, 4)
         wait_s = FIRST_WAIT_S if wanted_s is None else float(wanted_s)

@@ -1,4 +1,4 @@
-"""The game's files of one host: compared with the host's list, and downloaded."""
+"""The game files of one host: the comparison with the host's list, and the download."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from svcserver.launcher.host_client import HostClient, NoReply
 from svcserver.launcher.listing import BadListing, Listing, read_listing
 
 MANIFEST = "/content/v1/manifest"
-MOST_CHANGES = 3  # of the host's files during one download
+MOST_CHANGES = 3  # changes of the host's files during one download
 
 
 class NoListing(DownloadFailed):
-    """Raised if the host offers no game files."""
+    """The error when the host offers no game files."""
 
 
 @define(eq=False, slots=False)
 class GameFiles:
-    """Checks and downloads for one folder; one at a time."""
+    """The checks and downloads for one folder, one at a time."""
 
     clock: Any
     client: HostClient
@@ -36,13 +36,13 @@ class GameFiles:
     rate: Rate = field(factory=Rate)
     progress: Progress = field(factory=Progress)
     build: str = ""
-    program: str = ""  # the file that starts the game, by the list
-    _etag: str = ""  # of the list read last
+    program: str = ""  # the file that starts the game, according to the list
+    _etag: str = ""  # ETag of the last list read
     _fetch: Download | None = None
 
     @property
     def note(self) -> str:
-        """The player's text while a download waits."""
+        """The text that tells the player why a download waits; empty if none waits."""
         return self._fetch.note if self._fetch is not None else ""
 
     def stop(self) -> None:
@@ -52,7 +52,7 @@ class GameFiles:
             self._fetch.stop()
 
     async def listing(self) -> Listing:
-        """Return the host's list; raise DownloadFailed."""
+        """Return the host's list of files; raise DownloadFailed."""
         try:
             reply = await self.client.ask("GET", MANIFEST, limit=LONGEST_LIST)
         except NoReply as error:
@@ -71,7 +71,7 @@ class GameFiles:
         return listing
 
     async def is_newest(self) -> bool:
-        """Return whether the host's list is the one read last, as far as it tells."""
+        """Return False if the host reports a newer list than the last one read, else True."""
         known = {"If-None-Match": self._etag}
         if not self._etag:
             return True
@@ -82,7 +82,7 @@ class GameFiles:
         return reply.status != 200 or reply.headers.get("etag") == self._etag
 
     async def check(self, *, thorough: bool) -> tuple[Listing, Comparison]:
-        """Return the list and what is missing; raise DownloadFailed or Stopped."""
+        """Return the list and the missing files; raise DownloadFailed or Stopped."""
         self.progress = progress = Progress()
         listing = await self.listing()
         return listing, await self._compare(listing, progress, thorough)
@@ -99,7 +99,7 @@ class GameFiles:
         return comparison
 
     async def fetch(self, key: Secret) -> None:
-        """Download what is missing; raise DownloadFailed or Stopped."""
+        """Download the missing files; raise DownloadFailed or Stopped."""
         for _ in range(MOST_CHANGES):
             _, comparison = await self.check(thorough=False)
             if comparison.whole:
@@ -119,7 +119,7 @@ class GameFiles:
 
 
 def damage(comparison: Comparison, listing: Listing) -> str:
-    """Return the text for an incomplete folder; empty if it has no game yet."""
+    """Return the text about missing or damaged files; empty if the folder has no game yet."""
     if len(comparison.wrong) == len(listing.files):
         return ""
     if len(comparison.wrong) == 1:

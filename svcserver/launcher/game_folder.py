@@ -1,8 +1,8 @@
-"""The game's folder on disk: its files, what is missing, and what is moved into place.
+"""The game's folder on disk: which files are present or missing, and the placing of downloads.
 
-A download is written to ``<hash>.part`` and renamed to ``<hash>.whole`` once it is verified, so
-that the name alone shows what is complete. The files are moved to their places when all are there.
-All of this blocks, and runs in a thread.
+A download is written to ``<hash>.part`` and renamed to ``<hash>.whole`` once it is verified. So the
+name alone shows which downloads are complete. When all files are complete, they are moved to their
+places. All of this blocks, so it runs in a thread.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from svcserver.kernel import json
 from svcserver.kernel.game_paths import OWN_FOLDER
 from svcserver.launcher.listing import GameFile
 
-PIECE = 1024 * 1024  # bytes read or written at once
+PIECE = 1024 * 1024  # bytes per read or write
 SPARE = 64 * 1024 * 1024  # bytes that stay free on the disk
 
 
 class Stopped(Exception):
-    """Raised if the player has stopped the work."""
+    """The error when the player has stopped the work."""
 
 
 class NoRoom(Exception):
-    """Raised if the disk is too full; ``needed`` is the number of missing bytes."""
+    """The error when the disk is too full; ``needed`` is the number of missing bytes."""
 
     def __init__(self, needed: int) -> None:
         super().__init__(f"{needed} bytes are needed")
@@ -36,12 +36,12 @@ class NoRoom(Exception):
 
 
 class Damaged(Exception):
-    """Raised if a downloaded file does not have its hash."""
+    """The error when a downloaded file does not match its hash."""
 
 
 @define
 class Progress:
-    """The counters that a thread raises and others read."""
+    """The counters of a running check or download; a worker thread updates them."""
 
     bytes_done: int = 0
     bytes_total: int = 0
@@ -58,14 +58,14 @@ class Progress:
 
 @frozen
 class Comparison:
-    """The result of a check."""
+    """The result of comparing the folder with the list."""
 
     wrong: tuple[GameFile, ...]  # missing or damaged
     bytes_missing: int  # without the bytes of incomplete downloads
 
     @property
     def whole(self) -> bool:
-        """True if every listed file is there and right."""
+        """True if every listed file is present and correct."""
         return not self.wrong
 
 
@@ -73,20 +73,20 @@ FileMarks = dict[str, tuple[int, int, str]]  # path -> size, time of change, has
 
 
 def one_name(folder: Path) -> str:
-    """Return the same text for every path of ``folder``, through links and letter case."""
+    """Return one canonical name for ``folder``, whatever links or letter case its path has."""
     return os.path.normcase(os.path.realpath(folder))
 
 
 @define
 class GameFolder:
-    """The folder of one host's game files."""
+    """The folder with one host's game files."""
 
     root: Path
     _marks: FileMarks | None = field(default=None, init=False, repr=False)
 
     @property
     def parts(self) -> Path:
-        """The folder of incomplete downloads."""
+        """The folder for incomplete downloads."""
         return self.root / OWN_FOLDER / "parts"
 
     @property
@@ -94,13 +94,13 @@ class GameFolder:
         return self.root / OWN_FOLDER / "seen.json"
 
     def place(self, path: str) -> Path:
-        """Return the path of a listed file."""
+        """Return the path of a listed file in the game's folder."""
         return self.root.joinpath(*path.split("/"))
 
     def compare(
         self, files: Sequence[GameFile], progress: Progress, *, thorough: bool = False
     ) -> Comparison:
-        """Return what is missing; hash a file again only if it changed, or with ``thorough``."""
+        """Return what is missing; unchanged files are hashed again only if ``thorough``."""
         progress.bytes_total = sum(file.size for file in files)
         progress.files_total = len(files)
         known: FileMarks = {} if thorough else self._remembered()
@@ -143,29 +143,29 @@ class GameFolder:
     # -- downloads -------------------------------------------------------------
 
     def part(self, file: GameFile) -> Path:
-        """Return the path of an incomplete download, named by its hash."""
+        """Return the path of a file's incomplete download, named by the file's hash."""
         return self.parts / f"{file.sha256}.part"
 
     def whole(self, file: GameFile) -> Path:
-        """Return the path of a verified download until it is moved into place."""
+        """Return the path of a verified download that is not yet moved into place."""
         return self.parts / f"{file.sha256}.whole"
 
     def part_size(self, file: GameFile) -> int:
-        """Return the bytes that an earlier download has left."""
+        """Return how many bytes of a file an earlier download has saved."""
         try:
             return self.part(file).stat().st_size
         except OSError:
             return 0
 
     def prepare(self, files: Iterable[GameFile]) -> list[GameFile]:
-        """Prepare the folder; return one file for each missing hash. Raise NoRoom."""
+        """Prepare the folder; return one file for each missing hash, or raise NoRoom."""
         self.parts.mkdir(parents=True, exist_ok=True)
         files = tuple(files)
         wanted = _distinct(files)
         known = {name for file in wanted for name in (self.part(file).name, self.whole(file).name)}
         for old in self.parts.iterdir():
             if old.name not in known:
-                old.unlink()  # of another version of the game
+                old.unlink()  # from another version of the game
         left = [file for file in wanted if not self.whole(file).exists()]
         copies = sum(file.size for file in files) - sum(file.size for file in wanted)
         needed = sum(map(self._still_to_come, left)) + copies
@@ -175,9 +175,9 @@ class GameFolder:
         return left
 
     def put_in_place(self, files: Iterable[GameFile], progress: Progress) -> None:
-        """Move every verified file to its place, replacing the file that was there.
+        """Move every verified file to its place and replace any older file there.
 
-        Raises OSError with ENOTEMPTY if a folder with content is there: it is the player's.
+        Raises OSError (ENOTEMPTY) if the place is a folder with content, which may be the player's.
         """
         groups: dict[str, list[GameFile]] = {}
         for file in files:
@@ -195,7 +195,7 @@ class GameFolder:
 
     def _move(self, source: Path, file: GameFile, moved: FileMarks) -> None:
         place = self.place(file.path)
-        # from the top: what is behind a link is not the game's, and stays
+        # from the top: files behind a link do not belong to the game, and stay
         for folder in reversed([*place.parents][: len(file.path.split("/")) - 1]):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
                 folder.unlink()
@@ -230,7 +230,7 @@ class GameFolder:
 
 @define
 class PartialFile:
-    """A file that is being downloaded, and its hash so far."""
+    """A file that is being downloaded, with the hash of the bytes so far."""
 
     folder: GameFolder
     file: GameFile
@@ -238,7 +238,7 @@ class PartialFile:
     _hash: hashlib._Hash = field(factory=hashlib.sha256, init=False, repr=False)
 
     def resume(self, progress: Progress) -> None:
-        """Read and hash what an earlier download has left."""
+        """Read and hash the bytes that an earlier download has saved."""
         path = self.folder.part(self.file)
         if self.folder.part_size(self.file) > self.file.size:
             path.unlink()
@@ -253,16 +253,16 @@ class PartialFile:
             return
 
     def write(self, data: bytes) -> None:
-        """Append ``data``; raise OSError if the disk is full."""
+        """Append ``data`` to the file; raise OSError if the disk is full."""
         with self.folder.part(self.file).open("ab") as file:
             file.write(data)
         self._hash.update(data)
         self.size += len(data)
 
     def finish(self) -> None:
-        """Verify the file and mark it whole; otherwise delete it and raise Damaged.
+        """Verify the file and mark it as complete, or delete it and raise Damaged.
 
-        The size on the disk counts as well: the hash only covers the bytes that arrived.
+        The size on disk is checked too, because the hash only covers the bytes that were received.
         """
         path = self.folder.part(self.file)
         if not path.exists():
@@ -277,7 +277,7 @@ class PartialFile:
 
 
 def file_hash(path: Path, progress: Progress) -> str:
-    """Return the SHA-256 of a file, counting the bytes read."""
+    """Return the SHA-256 of a file, and count the bytes read as progress."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(PIECE):
@@ -287,7 +287,7 @@ def file_hash(path: Path, progress: Progress) -> str:
 
 
 def _distinct(files: Iterable[GameFile]) -> list[GameFile]:
-    """Return one file for each hash: equal content is downloaded once."""
+    """Return one file per hash, so that equal content is downloaded once."""
     return list({file.sha256: file for file in files}.values())
 
 

@@ -1,4 +1,4 @@
-"""Requests to a host over its pinned connections: short replies whole, files in chunks."""
+"""Requests to a host over connections with a pinned certificate; files arrive in chunks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_ANSWER = 1024 * 1024  # bytes of a whole reply
 
 
 class NoReply(Exception):
-    """Raised if no whole reply came; ``code`` is the relay's error code, if any."""
+    """The error when no complete reply arrived; ``code`` is the relay's error code, if any."""
 
     def __init__(self, code: str = "upstream_unreachable", *, after_sending: bool = False) -> None:
         super().__init__(code)
@@ -39,7 +39,7 @@ class NoReply(Exception):
 
 @frozen
 class Reply:
-    """A whole reply of the host."""
+    """A complete reply of the host."""
 
     status: int
     headers: Mapping[str, str]  # by lower-case name
@@ -47,7 +47,7 @@ class Reply:
 
     @property
     def json(self) -> Any:
-        """The body as parsed JSON; None if it is not JSON."""
+        """The body as parsed JSON, or None if it is not JSON."""
         try:
             return json.parse(self.body)
         except json.BadJson:
@@ -55,35 +55,35 @@ class Reply:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The members of the body; none if it is no JSON object."""
+        """The members of the JSON object in the body; empty if the body is no JSON object."""
         data = self.json
         return data if isinstance(data, dict) else {}
 
     @property
     def error(self) -> str:
-        """The error code of a refusal."""
+        """The error code in the reply; empty if it has none."""
         code = self.fields.get("error")
         return code if isinstance(code, str) else ""
 
     @property
     def retry_after_s(self) -> float:
-        """The seconds that the host asks to wait."""
+        """The number of seconds that the host asks the client to wait."""
         return float(whole_in(self.headers.get("retry-after", ""), 5) or 0)
 
 
 class Sink(Protocol):
-    """Receives the chunks of a reply."""
+    """A receiver of a reply's head and of its body, in chunks."""
 
     def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
-        """Receive the head; ``answer`` can be paused and resumed."""
+        """Receive the reply's head; ``answer`` can be paused and resumed."""
 
     def piece(self, data: bytes) -> None:
-        """Receive some bytes of the body."""
+        """Receive a chunk of the body."""
 
 
 @define(eq=False, slots=False)
 class HostRequest:
-    """A request under way, with its connection."""
+    """A running request, with its connection."""
 
     pool: Pool
     clock: Any
@@ -120,7 +120,7 @@ class HostRequest:
         self._end(NoReply(error.code if isinstance(error, Unreachable) else "upstream_unreachable"))
 
     def upstream_received(self, data: bytes) -> None:
-        """Read bytes of the reply: first the head, then the body for the sink."""
+        """Parse received bytes: first the head, then the body, which goes to the sink."""
         self._wait()
         try:
             if self._body is None:
@@ -163,14 +163,18 @@ class HostRequest:
             self._end(None)
 
     def upstream_lost(self) -> None:
-        """Handle the end of the connection: the end of a body without a length, else a failure."""
+        """Handle the closed connection.
+
+        A body without a stated length is then complete. If an idle connection was closed before any
+        reply, a GET or HEAD is sent again. Otherwise the request fails.
+        """
         connection, self._connection = self._connection, None
         endless = self._head is not None and self._head.length == -1
         if endless:
             self._end(None)
         elif connection.used and self._head is None and not self._raw and not self._fresh:
             if self.method in ("GET", "HEAD"):
-                self._fresh = True  # an idle connection that the host had closed
+                self._fresh = True  # retry: the host had closed an idle connection
                 self.start()
             else:
                 self._end(NoReply(after_sending=True))
@@ -221,7 +225,7 @@ class HostRequest:
 
 @define
 class _WholeReply:
-    """A sink that collects a reply of up to ``limit`` bytes."""
+    """A sink that collects a reply of at most ``limit`` bytes."""
 
     limit: int
     status: int = 0
@@ -243,7 +247,7 @@ class _WholeReply:
 
 @define
 class HostClient:
-    """Sends requests to one host; each has a timeout."""
+    """The client for requests to one host; each request has a timeout."""
 
     pool: Pool
     clock: Any
@@ -259,7 +263,7 @@ class HostClient:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> HostRequest:
-        """Start a request whose reply goes to ``sink``; ``done`` fires at its end."""
+        """Start a request whose reply goes to ``sink``; ``done`` fires when the reply ends."""
         lines = {"Host": self.authority, "User-Agent": "svc-launcher", **(headers or {})}
         if key is not None:
             lines[KEY_HEADER] = key.reveal()
@@ -282,7 +286,7 @@ class HostClient:
         limit: int = MAX_ANSWER,
         patience_s: float = SILENCE_S,
     ) -> Reply:
-        """Return a whole reply; raise NoReply."""
+        """Send a request and return the complete reply; raise NoReply."""
         body = json.dump(json_body) if json_body is not None else b""
         whole = _WholeReply(limit)
         request = self.open(method, path, whole, key=key, headers=headers, body=body)

@@ -1,4 +1,4 @@
-"""The hosts that the player has joined, in one file without secrets."""
+"""The list of hosts that the player has joined, in one file without secrets."""
 
 from __future__ import annotations
 
@@ -18,49 +18,50 @@ _OWN = re.compile(r"[a-z0-9-]{1,80}\Z")
 
 
 class TooManyHosts(Exception):
-    """Raised if the list of hosts is full."""
+    """The error when the list of hosts is full."""
 
 
 @frozen
 class HostRecord:
-    """One host in ``hosts.json``: its address, its certificate, its game folder."""
+    """The record of a host in ``hosts.json``: address, certificate, game folder and settings."""
 
     id: str
     name: str
     host: str
     port: int
-    fingerprint: str = ""  # none for a private host
+    fingerprint: str = ""  # empty for a private host
     next_fingerprint: str = ""
     username: str = ""  # empty until registered
-    folder: str = ""  # of its game files; empty: the launcher's own folder
-    command: str = ""  # that starts the game; empty: the documented one
-    program: str = ""  # a path below the folder, by the owner's list; empty: the usual one
+    folder: str = ""  # with the host's game files; empty: the launcher's own folder
+    command: str = ""  # that starts the game; empty: the default command
+    program: str = ""  # a path below the folder, from the owner's list; empty: the default
     runner: str = ""  # a program in front of the game, such as wine
     speed_limit: int = 0  # bytes per second; 0: none
-    content_port: int = 0  # of a private host's content server
+    content_port: int = 0  # port of a private host's content server
 
     @property
     def public(self) -> bool:
-        """True if it is reached over pinned TLS."""
+        """True if the host is public, so that it is reached over TLS with a pinned certificate."""
         return bool(self.fingerprint)
 
     def trusts(self, candidate: HostRecord) -> bool:
-        """Return whether this record accepts each certificate that ``candidate`` accepts."""
+        """Return whether this record accepts all certificates that ``candidate`` accepts."""
         known = {self.fingerprint, self.next_fingerprint}
         wanted = {candidate.fingerprint, candidate.next_fingerprint} - {""}
         return self.public == candidate.public and wanted <= known
 
 
 def id_of(invite: Invite) -> str:
-    """Return the id of an invite's host; all invites to one address have the same."""
+    """Return the id of an invite's host; all invites to one address have the same id."""
     return id_at(invite.host, invite.port)
 
 
 def id_at(host: str, port: int) -> str:
-    """Return the id of the host at that address, unique for each address.
+    """Return the id of the host at an address; each address has a different id.
 
-    It names a folder, so it has few kinds of characters. If addresses could collide, a hash is
-    added: otherwise an invite to ``a-b.example`` could replace ``a.b.example``.
+    The id is also a folder name, so few characters are allowed in it. A hash is added where two
+    addresses could get the same id. Otherwise an invite to ``a-b.example`` could replace
+    ``a.b.example``.
     """
     address = f"{host}-{port}"
     plain = re.sub(r"[^a-z0-9]+", "-", address).strip("-")
@@ -70,7 +71,7 @@ def id_at(host: str, port: int) -> str:
 
 
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
-    """Return the record after an invite; the player's settings stay."""
+    """Return a host's record updated from an invite; the player's settings are kept."""
     old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
     return evolve(
         old,
@@ -82,7 +83,7 @@ def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
 
 @define
 class HostList:
-    """All hosts, saved in ``path``."""
+    """The list of all hosts, saved in ``path``."""
 
     path: Path
     _known: dict[str, HostRecord] = field(factory=dict, init=False)
@@ -105,7 +106,7 @@ class HostList:
         return self._known.get(host)
 
     def put(self, record: HostRecord) -> None:
-        """Save or replace a host, on disk before it returns; raise TooManyHosts."""
+        """Add or replace a host and save the list to disk; raise TooManyHosts."""
         if record.id not in self._known and len(self._known) >= MOST_HOSTS:
             raise TooManyHosts
         self._known[record.id] = record
@@ -122,7 +123,7 @@ class HostList:
 
 
 def _record(raw: object) -> HostRecord | None:
-    """Parse an entry of the file; return None if it is no host."""
+    """Parse an entry of the file; return None if it is not a valid host."""
     if not isinstance(raw, dict):
         return None
     kinds = {

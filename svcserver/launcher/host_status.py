@@ -1,4 +1,4 @@
-"""A host's status: players online, news, pictures and colour, polled now and then."""
+"""A host's status: players online, news, pictures and colour, polled regularly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST = 4_000  # characters of a text
 MOST_PICTURE = 8 * 1024 * 1024  # bytes of a picture; the first few are kept
 NEWS_EVERY_S, HUNTER_EVERY_S = 300.0, 60.0
 MOST_TRACKS, MOST_CHARACTERS, MOST_SAVES, MOST_HUNTS = 64, 20, 10, 10
-LEVEL = f"{MASTERY}PlayerLevel"  # the player's own, beside those of weapons and the like
+LEVEL = f"{MASTERY}PlayerLevel"  # the mastery of the player, not of a weapon
 _ACCENT = re.compile(r"#(?:[0-9a-f]{3}|[0-9a-f]{6})\Z")
 _PICTURE = re.compile(r"/content/v1/branding/[A-Za-z0-9_.-]{1,100}\Z")
 _KINDS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
@@ -26,7 +26,7 @@ _KINDS = ((b"\xff\xd8\xff", "image/jpeg"), (b"\x89PNG\r\n\x1a\n", "image/png"))
 
 @frozen
 class Picture:
-    """A picture of the host; ``kind`` is its media type, detected from its bytes."""
+    """A picture from the host; ``kind`` is its media type, detected from its bytes."""
 
     body: bytes = field(repr=False)
     kind: str
@@ -35,11 +35,11 @@ class Picture:
 
 @define
 class HostNews:
-    """The latest replies of one host."""
+    """The latest status, news and branding replies of one host."""
 
     reachable: bool | None = None  # None: not polled yet
     why: str = ""  # the fault, as the player reads it
-    known: bool | None = None  # the host knows our key
+    known: bool | None = None  # whether the host knows the player's key
     status: dict[str, Any] = field(factory=dict)
     announced: str = ""  # the owner's current announcement
     news: list[dict[str, str]] = field(factory=list)
@@ -52,7 +52,7 @@ class HostNews:
     _picture_names: list[str] = field(factory=list, init=False)
 
     async def ask(self, client: HostClient, key: Secret | None) -> None:
-        """Poll the status and the announcement; raise nothing."""
+        """Poll the status and the announcement; never raises."""
         try:
             reply = await client.ask("GET", "/svc/api/ServerStatus", key=key, patience_s=10.0)
             banner = await client.ask("GET", "/svc-status", patience_s=10.0)
@@ -61,7 +61,7 @@ class HostNews:
             return
         status, banner_data = reply.json, banner.json
         banners = banner_data if banner.status == 200 and isinstance(banner_data, dict) else {}
-        if reply.status == 404 and banners:  # an older host, which does not list its players
+        if reply.status == 404 and banners:  # an older host, which has no list of players
             status = {"name": banners.get("name"), "limited": key is None}
         elif reply.status != 200 or not isinstance(status, dict):
             self.reachable, self.why = False, general(reply)
@@ -73,7 +73,7 @@ class HostNews:
         self.content_port = port if type(port) is int and 0 < port < 65536 else 0
 
     async def ask_hunter(self, client: HostClient, key: Secret, now: float) -> None:
-        """Poll the player's own data, at most once a minute; raise nothing."""
+        """Poll the player's own data, at most once a minute; never raises."""
         if now - self._hunter_at < HUNTER_EVERY_S:
             return
         self._hunter_at = now
@@ -85,7 +85,7 @@ class HostNews:
         self.hunter = read_hunter(data) if reply.status == 200 and isinstance(data, dict) else {}
 
     async def ask_content(self, client: HostClient, now: float) -> None:
-        """Poll news and branding if they are old; raise nothing."""
+        """Poll news and branding if the last replies are old; never raises."""
         if now - self._news_at < NEWS_EVERY_S:
             return
         self._news_at = now
@@ -111,7 +111,7 @@ class HostNews:
 
 
 def picture_kind(body: bytes) -> str:
-    """Return the media type by the first bytes; empty for anything else."""
+    """Return the media type of a picture by its first bytes; empty if it is unknown."""
     for start, kind in _KINDS:
         if body.startswith(start):
             return kind
@@ -119,13 +119,13 @@ def picture_kind(body: bytes) -> str:
 
 
 def announcement(banner: dict[str, Any]) -> str:
-    """Return the host's banner, unless it is the usual welcome."""
+    """Return the host's banner text, unless it is the default welcome."""
     text = _text(banner.get("en"), LONGEST)
     return "" if text == f"Welcome to {banner.get('name')}!" else text
 
 
 def read_status(status: dict[str, Any]) -> dict[str, Any]:
-    """Return the shown part of a status reply, every value of the right type."""
+    """Return the part of a status reply to show; every value has the right type."""
     instances = {
         _text(entry.get("id"), 64): (
             _text(entry.get("title"), 120),
@@ -153,7 +153,7 @@ def read_status(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_hunter(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the shown part of the player's own data, every value of the right type."""
+    """Return the part of the player's own data to show; every value has the right type."""
     hunts = [
         {"title": _text(entry.get("title"), 128), "at": _whole(entry, "at")}
         for entry in _objects(data.get("hunts"))[:MOST_HUNTS]
@@ -187,7 +187,7 @@ def read_hunter(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _profile(data: dict[str, Any], characters: list[str]) -> str:
-    """Describe the player in one line."""
+    """Return a one-line description of the player."""
     masteries = {
         name: _whole(track, "rank")
         for track in _objects(data.get("tracks"))[:MOST_TRACKS]
@@ -204,13 +204,13 @@ def _profile(data: dict[str, Any], characters: list[str]) -> str:
 
 
 def _hunt_pass(name: str, tracks: list[dict[str, Any]]) -> str:
-    """Return the pass and the rank reached in it, if the host reports that."""
+    """Return the hunt pass and the rank reached in it, if the host reports them."""
     reached = next((track for track in tracks if name and track["name"] == name), None)
     return name if reached is None else f"{name}, {reached['rank']} of {reached['of']}"
 
 
 def read_news(data: Any) -> list[dict[str, str]]:
-    """Return the items of a news reply."""
+    """Return the items in a news reply."""
     items = _objects(data.get("items")) if isinstance(data, dict) else []
     return [
         {
@@ -227,7 +227,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def read_branding(data: Any) -> tuple[str, list[tuple[str, str]]]:
-    """Return the accent colour, and path and credit of the first pictures."""
+    """Return the accent colour, and the path and credit of the first few pictures."""
     if not isinstance(data, dict):
         return "", []
     accent = data.get("accent")
@@ -257,5 +257,5 @@ def _whole(data: dict[str, Any], name: str) -> int:
 
 
 def _text(value: Any, longest: int) -> str:
-    """Return a text as one line, without terminal or direction controls."""
+    """Return a string as one line, without terminal or text-direction control characters."""
     return plain(value[:longest]) if isinstance(value, str) else ""

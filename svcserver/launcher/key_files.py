@@ -1,4 +1,4 @@
-"""Account keys on their way to another PC: a private file that also names the host."""
+"""The export of an account key to another PC, in a private file that also names the host."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from svcserver.launcher.accounts import KEY, NAME
 from svcserver.launcher.host_list import HostRecord, id_at
 from svcserver.launcher.private_files import write_private
 
-MOST = 64 * 1024  # bytes of such a file
+MOST = 64 * 1024  # bytes of a key file
 MOST_FILES = 100  # of one host in a folder; the last one is overwritten
 _HEX = frozenset("0123456789abcdef")
 
 
 class BadKeyFile(ValueError):
-    """Raised if the file has no exported account key; the text is the reason."""
+    """The error for a file without an exported account key; its text is the reason."""
 
 
 @frozen
 class KeyFile:
-    """The content of an exported key file: the host, the name and the account key."""
+    """The content of an exported key file: host, player name and account key."""
 
     record: HostRecord
     key: Secret = field(repr=False)
 
 
 def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
-    """Write the key of ``record``'s host to a file in ``folder``; return its path.
+    """Write the key for ``record``'s host to a file in ``folder``; return the file's path.
 
-    A file with another key, perhaps its only copy, stays; then the name gets a number.
+    An existing file with another key is kept, because it may be the only copy. The new file's name
+    then gets a number.
     """
     data = {
         "name": record.name,
@@ -55,13 +56,13 @@ def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
 
 
 def read_key_file(path: Path) -> KeyFile:
-    """Return the key in ``path`` and its host; raise BadKeyFile or OSError."""
+    """Return the key and host in the file at ``path``; raise BadKeyFile or OSError."""
     with path.open("rb") as file:
         return parse_key_file(file.read(MOST + 1))
 
 
 def parse_key_file(content: bytes) -> KeyFile:
-    """Return the key in a file's bytes and its host; raise BadKeyFile."""
+    """Return the key and host in a file's bytes; raise BadKeyFile."""
     if len(content) > MOST:
         raise BadKeyFile("too long")
     try:

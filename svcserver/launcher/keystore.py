@@ -1,4 +1,4 @@
-"""Account keys in the system's key store, or in a file only this user may read."""
+"""The storage of account keys: the system's key store, or a file only this user can read."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ IN_BOTH = (
 
 
 class NoKeyStore(Exception):
-    """Raised if the system's key store cannot be used."""
+    """The error when the system's key store cannot be used."""
 
 
 class KeyStore(Protocol):
-    """Saves one secret for each name."""
+    """A storage of secrets by name."""
 
-    where: str  # a text for the player
+    where: str  # tells the player where keys are stored
 
     def get(self, name: str) -> Secret | None:
-        """Return the secret saved under ``name``."""
+        """Return the secret saved under ``name``, or None."""
 
     def put(self, name: str, secret: Secret) -> None:
         """Save or replace a secret."""
 
     def drop(self, name: str) -> None:
-        """Delete a secret, if there is one."""
+        """Delete a secret; does nothing if there is none."""
 
 
 @define
 class FileKeys:
-    """A JSON file of mode 0600."""
+    """A key store in a JSON file with mode 0600."""
 
     path: Path
     where: str = IN_FILE
@@ -79,11 +79,11 @@ class FileKeys:
 
 @define
 class SystemKeys:
-    """The system's key store, through ``keyring``, with a file for keys it refuses.
+    """The system's key store, through ``keyring``, with a file for keys that it refuses.
 
-    A store may be locked or missing at any moment, and an account without its key is lost. So a key
-    that it refuses is saved in the file, and a key in the file is found. Each name is looked up
-    once: the store may be slow, and may ask the player.
+    A key store may be locked or missing at any time, and without its key an account is lost. So a
+    key that the store refuses is saved in the file, and keys in the file are found as well. Each
+    name is looked up only once, because the store may be slow and may prompt the player.
     """
 
     backend: Any  # a keyring backend
@@ -128,7 +128,7 @@ class SystemKeys:
 
 
 def system_backend() -> Any:
-    """Return the system's key store after a trial; raise NoKeyStore."""
+    """Return the system's key store after testing it; raise NoKeyStore."""
     try:
         import keyring
         from keyring.backends import fail, null
@@ -150,7 +150,7 @@ def system_backend() -> Any:
 
 
 def open_keys(folder: Path, *, use_file: bool = False) -> KeyStore:
-    """Return the system's key store, or a file if there is none or ``use_file`` is set."""
+    """Return the system's key store, or a file store if there is none or ``use_file`` is set."""
     file = FileKeys(folder / "keys.json")
     if use_file:
         file.where = AS_ASKED

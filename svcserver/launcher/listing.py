@@ -1,4 +1,8 @@
-"""The host's list of game files, validated: a host must not write where it likes. Pure."""
+"""The host's list of game files, validated so that a host cannot write outside the game's folder.
+
+This module does no I/O. A path that Windows would interpret differently is refused on every system,
+so that a list means the same everywhere.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +20,19 @@ LONGEST_ENTRY = 16 * 1024  # bytes of a file's JSON object, with escapes in its 
 LONGEST_REST = 64 * 1024  # bytes of the JSON before the files, and after them
 _FILES = re.compile(rb'"files"\s*:\s*\[')
 _NO_FILES = re.compile(rb"\s*(\])")
-_ENTRY = re.compile(  # an object without another one or a list in it, and what follows
+_ENTRY = re.compile(  # an object without nested objects or lists, and what follows it
     rb'\s*(\{(?>[^"{}\[\]]+|"(?>[^"\\]+|\\.)*")*+\})\s*([,\]])', re.DOTALL
 )
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class BadListing(ValueError):
-    """Raised if a list of files must not be followed; the text is the reason."""
+    """The error for a list of files that is not safe or not valid; its text is the reason."""
 
 
 @frozen
 class GameFile:
-    """A file's path in the game's folder, its size and its checksum."""
+    """A game file: its path in the game's folder, its size and its SHA-256."""
 
     path: str  # with slashes
     size: int
@@ -37,15 +41,15 @@ class GameFile:
 
 @frozen
 class Listing:
-    """All files of one version of the game."""
+    """The list of all files of one game version."""
 
     build: str
     files: tuple[GameFile, ...] = field(repr=False)
-    program: str = ""  # the file that starts the game; empty: the owner names none
+    program: str = ""  # the file that starts the game; empty: not set by the owner
 
     @property
     def total(self) -> int:
-        """The size of all files, in bytes."""
+        """The total size of all files, in bytes."""
         return sum(file.size for file in self.files)
 
 

@@ -1,4 +1,4 @@
-"""The command line of ``svc-launcher``, and the assembly of its parts."""
+"""The command line of ``svc-launcher``, which creates and connects the launcher's parts."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ FILE = "links.json"
 
 @frozen
 class LinkChoice:
-    """The player's choice about links, saved in the folder ``state``."""
+    """The player's choice whether ``svc:`` links open the launcher, saved in ``state``."""
 
     state: Path
 
     def wanted(self) -> bool:
-        """Return whether links should be registered: True unless the player refused."""
+        """Return whether to register for links: True unless the player refused."""
         try:
             data = json.parse((self.state / FILE).read_bytes())
         except (OSError, json.BadJson):
@@ -78,13 +78,13 @@ LAST_WORDS_S = 0.2
 
 
 def say(*lines: str) -> None:
-    """Print lines for the player; foreign text cannot start a new line."""
+    """Print lines for the player; line breaks in foreign text are escaped."""
     for line in lines:
         print(visible(line), flush=True)  # noqa: T201 - the one place that prints
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line; a bad one ends the program with its usage."""
+    """Parse the command line; exits with a usage message if it is invalid."""
     parser = argparse.ArgumentParser(
         prog="svc-launcher",
         description="Joins a host, downloads the game's files, starts the game.",
@@ -120,7 +120,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until the player ends it; return the exit status."""
+    """Run until the player quits; return the exit status."""
     let_nobody_else_write()
     options = arguments(sys.argv[1:] if argv is None else argv)
     places = places_here(os.environ)
@@ -150,16 +150,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end_with_the_terminal(reactor: Any) -> None:
-    """Stop also when the terminal's window is closed: the game has its own session."""
-    hangup = getattr(signal, "SIGHUP", None)  # which Windows does not have
+    """Stop the launcher when the terminal window closes; the game has its own session."""
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
     if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
         signal.signal(hangup, lambda *_: reactor.callFromThread(reactor.stop))
 
 
 def relay_port(text: str, say: Callable[[str], None]) -> int:
-    """Return the relay's port for the game; report a bad one and use the default.
+    """Return the relay's port for the game; print an invalid setting and use the default.
 
-    Like the relay's own setting, whose module is not packed with the launcher.
+    This repeats the relay's own parsing, because the relay's settings module is not packaged with
+    the launcher.
     """
     if not text.strip():
         return DEFAULT_PORT
@@ -171,7 +172,7 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
 
 
 def _remove(links: Scheme, choice: LinkChoice) -> int:
-    """Undo what was registered with the system, also for later starts; return the exit status."""
+    """Undo the registration for links, for later starts too; return the exit status."""
     try:
         say(links.remove())
         if choice.state.is_dir():
@@ -183,7 +184,7 @@ def _remove(links: Scheme, choice: LinkChoice) -> int:
 
 
 def _begin_log(state: Path) -> None:
-    """Log to a file of bounded size; the terminal is the player's."""
+    """Write the log to a file of limited size, because the terminal is for the player."""
     file: Any = LogFile("launcher.log", str(state), rotateLength=LOG_SIZE, maxRotatedFiles=2)
     os.chmod(file.path, 0o600)
     lines = FileLogObserver(file, _log_text)
@@ -194,14 +195,14 @@ def _begin_log(state: Path) -> None:
 
 
 def _log_text(event: LogEvent) -> str:
-    """Format a log line; foreign text, such as in a traceback, cannot start a new one."""
+    """Format a log line; line breaks in foreign text, such as a traceback, are escaped."""
     text = formatEventAsClassicLogText(event) or ""
     return "\n    ".join(map(visible, text.rstrip("\n").split("\n"))) + "\n"
 
 
 @define(eq=False, slots=False)
 class Program:
-    """The running launcher with its page and its terminal."""
+    """The running launcher, with its page and its terminal."""
 
     reactor: Any
     state: Path
@@ -214,7 +215,7 @@ class Program:
 
     @classmethod
     def make(cls, reactor: Any, places: Places, options: argparse.Namespace) -> Program:
-        """Return the program with these options, not started yet."""
+        """Return a program with these options, not yet started."""
         state = Path(places.state)
         launcher = Launcher(
             reactor,
@@ -230,15 +231,15 @@ class Program:
     def __attrs_post_init__(self) -> None:
         self.server = PageServer(self.reactor, self.page.answer)
         self.page.link = self.link
-        # after the page has got its reply
+        # after the page has received its reply
         self.page.quit = lambda: self.reactor.callLater(LAST_WORDS_S, self.reactor.stop)
 
     def link(self) -> str:
-        """Return a link to the page that works once; browsers never send the part after #."""
+        """Return a one-time link to the page; browsers never send the part after # to a server."""
         return f"http://127.0.0.1:{self.server.port}/#{self.page.sessions.new_token()}"
 
     def start(self) -> None:
-        """Open the page or the terminal, then the invite of the command line."""
+        """Open the page or the terminal, then the invite from the command line."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
         terminal = Terminal(
@@ -254,13 +255,13 @@ class Program:
             self._read_lines(terminal)
             return
         link = self.link()
-        # without a console, as in a window program of Windows, nothing is printed
+        # a Windows program without a console cannot print
         say(f"The launcher's page: {link}", "The link works once. Ctrl-C ends the launcher.")
         if not self.options.print_link:
             self.reactor.callInThread(webbrowser.open, link)
 
     def _have_links_opened(self) -> None:
-        """Register for links in a thread, unless the player refuses it."""
+        """Register for links in a thread, unless the player has refused."""
         choice, has_flag = LinkChoice(self.state), self.options.links
         try:
             if has_flag or self.options.no_links:
@@ -283,7 +284,7 @@ class Program:
             say(str(error))
 
     def _read_lines(self, terminal: Terminal) -> None:
-        """Read the player's lines in a thread, which ends with the program."""
+        """Read the player's lines in a daemon thread."""
         say(self.launcher.keys.where, "Type help for a list of commands.")
 
         def read() -> None:
@@ -294,13 +295,13 @@ class Program:
         threading.Thread(target=read, daemon=True).start()
 
     def stop(self) -> Any:
-        """End everything, including the game, whose relay ends."""
+        """Stop everything, including the game, because its relay ends as well."""
         one_instance.withdraw(self.state)
         return self.parts.stopService()
 
 
 def _not_registered(why: Failure) -> None:
-    """Log a failed registration: without links the invite can be pasted."""
+    """Log that registering for links failed; players can still paste an invite."""
     log.warn("the launcher is not registered for svc: links: {why}", why=why.getErrorMessage())
 
 

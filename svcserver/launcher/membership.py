@@ -1,4 +1,4 @@
-"""One host that the player has joined: carries out the actions of its state machine."""
+"""A host that the player has joined, with the actions of its state machine."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ CHAT_PORT = 61099  # of a private host, which has no gateway
 
 
 class CannotPlay(Exception):
-    """Raised if the game cannot be started now; the text is for the player."""
+    """The error when the game cannot be started now; its text is for the player."""
 
 
 class LauncherServices(Protocol):
-    """The part of the launcher that a membership uses."""
+    """The launcher's services that a membership uses."""
 
     clock: Any
     keys: KeyStore
@@ -51,35 +51,35 @@ class LauncherServices(Protocol):
     runner: Runner | None  # the installed runner for Windows games
 
     def client(self, record: HostRecord, content_port: int = 0) -> HostClient:
-        """Return a client of the host, or with a port of a private one's content server."""
+        """Return a client for the host; ``content_port`` is a private host's content server."""
 
     def in_thread(self, work: Callable[..., Any], *args: Any) -> Deferred[Any]:
-        """Run blocking work in a thread."""
+        """Run a blocking function in a thread and return its result."""
 
     def keep(self, record: HostRecord) -> None:
-        """Save the changed record of a host."""
+        """Save a host's changed record."""
 
     def open_way(self, record: HostRecord) -> tuple[str, str]:
-        """Make the host reachable for the game; return server and chat. Raise CannotPlay."""
+        """Open the connection for the game; return server and chat, or raise CannotPlay."""
 
     def close_way(self, record: HostRecord) -> Any:
-        """Stop the relay that ``open_way`` started for this host; leave another host's alone."""
+        """Stop the relay if ``open_way`` started it for this host."""
 
 
 def invite_name(host: str) -> str:
-    """Return the name under which an invite's code is saved until it is used."""
+    """Return the key-store name of an invite's code, which is saved until it is used."""
     return f"{host}/invite"
 
 
 def new_key_name(host: str) -> str:
-    """Return the name under which a new key is saved until the host has taken it."""
+    """Return the key-store name of a new key, which is saved until the host accepts it."""
     return f"{host}/new"
 
 
 def way_to(record: HostRecord, relay_port: int) -> tuple[str, str]:
-    """Return server (``host:port``) and chat (``ws://host:port``) for the game.
+    """Return the server (``host:port``) and the chat (``ws://host:port``) for the game.
 
-    It reaches a public host through the relay on this PC, a private one directly.
+    The game reaches a public host through the relay on this PC, and a private host directly.
     """
     if record.public:
         return f"127.0.0.1:{relay_port}", f"ws://127.0.0.1:{relay_port}"
@@ -88,7 +88,7 @@ def way_to(record: HostRecord, relay_port: int) -> tuple[str, str]:
 
 @define(eq=False, slots=False)
 class Membership:
-    """Everything about one host; implements the actions of its state machine."""
+    """The player's membership of one host; implements the actions of its state machine."""
 
     around: LauncherServices
     record: HostRecord
@@ -99,8 +99,8 @@ class Membership:
     game: Game = field(init=False)
     files: GameFiles = field(init=False)
     client: HostClient = field(init=False)
-    saying: str = field(default="", init=False)  # about the name the player is typing
-    tried: str = field(default="", init=False)  # that name
+    saying: str = field(default="", init=False)  # a text about the name that the player is typing
+    tried: str = field(default="", init=False)  # the name that ``saying`` is about
     _asking: Deferred[Any] | None = field(default=None, init=False)
     _fetching: Deferred[Any] | None = field(default=None, init=False)
     _jobs: set[Deferred[Any]] = field(factory=set, init=False)
@@ -124,21 +124,21 @@ class Membership:
 
     @property
     def key(self) -> Secret | None:
-        """The player's key, from the key store."""
+        """The player's account key for this host, from the key store."""
         return self.around.keys.get(self.record.id)
 
     @property
     def folder(self) -> Path:
-        """The folder of this host's game files: as chosen, otherwise the usual one."""
+        """The folder of this host's game files: the player's choice or the default."""
         return Path(self.record.folder) if self.record.folder else self.usual_folder
 
     @property
     def usual_folder(self) -> Path:
-        """The folder unless the player chose another one."""
+        """The default folder for this host's game files."""
         return self.around.games / self.record.id
 
     def change(self, **changes: Any) -> None:
-        """Change and save the record of this host."""
+        """Change this host's record and save it."""
         before, self.record = self.record, evolve(self.record, **changes)
         if self.before is None:
             self.around.keep(self.record)
@@ -155,7 +155,7 @@ class Membership:
 
     @property
     def _code(self) -> str:
-        """The invite's code, until it is used."""
+        """The invite's code, saved until it is used."""
         code = self.around.keys.get(invite_name(self.record.id))
         return code.reveal() if code is not None else ""
 
@@ -186,7 +186,7 @@ class Membership:
         await self._settle()
 
     async def _settle(self) -> None:
-        """Load the status as a new member, then check the files."""
+        """Load the host's status as a new member, then check the files."""
         await self._refresh()
         self.inputs.check(False)
 
@@ -220,9 +220,9 @@ class Membership:
         self._fetching = self._begin(self._fetch(self._fetching))
 
     async def _fetch(self, before: Deferred[Any] | None) -> None:
-        """Download, unless another host does so in the same folder.
+        """Download the missing files, unless another host is downloading into the same folder.
 
-        Each would take the other's partial files for those of an older version.
+        Otherwise each download would delete the other's partial files as outdated.
         """
         if before is not None:
             await before  # a stopped download may still be ending
@@ -254,12 +254,12 @@ class Membership:
         self.inputs.whole(True)
 
     def _keep_program(self, files: GameFiles) -> None:
-        """Save which program starts the game, for times when the host offers no files."""
+        """Save which program starts the game, in case the host later offers no files."""
         if files.program != self.record.program:
             self.change(program=files.program)
 
     async def _why_refused(self) -> str:
-        """Return whether the key is unknown or the account banned, as the player's text."""
+        """Return a text that says whether the key is unknown or the account is banned."""
         try:
             await accounts.recognise(self.client, self.key or Secret(""))
         except accounts.Refused as error:
@@ -273,7 +273,7 @@ class Membership:
         self._begin(self._start_game())
 
     async def _start_game(self) -> None:
-        """Check that the host lets the player in, and start the game."""
+        """Check that the host accepts the player's key, then start the game."""
         try:
             await self._try_start()
         except (accounts.Refused, CannotPlay) as error:
@@ -312,12 +312,12 @@ class Membership:
 
     @property
     def command(self) -> str:
-        """The command that starts the game, with placeholders."""
+        """The command that starts the game, with its placeholders."""
         return self.record.command or DOCUMENTED
 
     @property
     def runner(self) -> Runner | None:
-        """The program in front of the game's own."""
+        """The program that runs the game's program, such as ``wine``."""
         program = self.record.program or USUAL_PROGRAM
         return chosen(self.record.runner, self.command, program, self.around.runner)
 
@@ -339,7 +339,7 @@ class Membership:
     # -- the player's other requests ---------------------------------------------
 
     def agree(self) -> None:
-        """Trust the host; a player with a key for it goes on with it."""
+        """Trust the host; if the player already has a key for it, use that key."""
         before, self.before = self.before, None
         self.inputs.agree()
         if before is not None:
@@ -347,7 +347,7 @@ class Membership:
             self.inputs.bring()
 
     def choose(self, name: str) -> None:
-        """Register as ``name`` if it is a valid name."""
+        """Register as ``name``; if the name is invalid, show an error."""
         if accounts.NAME.match(name):
             self.inputs.choose(name)
         else:
@@ -375,7 +375,7 @@ class Membership:
             asking.cancel()
 
     def bring(self, key: Secret) -> None:
-        """Save the account key ``key`` in the key store and use it."""
+        """Save an imported account key in the key store and use it."""
         self.around.keys.put(self.record.id, key)
         self.inputs.bring()
 
@@ -401,10 +401,10 @@ class Membership:
             if not (is_renewing and await self._renew_key()):
                 self.inputs.expelled(await self._why_refused())
         if over and self.host.stage is Stage.UNCHECKED and not self.host.trouble:
-            self.inputs.check(False)  # the host could not be reached before
+            self.inputs.check(False)  # the files could not be checked before
 
     def save_passport(self, folder: Path) -> None:
-        """Have the host sign the player's data, and save it in ``folder``."""
+        """Download the player's data, signed by the host, to a file in ``folder``."""
         self._begin(self._save_passport(folder / f"svc-passport-{self.record.id}.json"))
 
     async def _save_passport(self, path: Path) -> None:
@@ -425,13 +425,13 @@ class Membership:
             self.host.note = words.PASSPORT_SAVED.format(path=path)
 
     def renew_key(self) -> None:
-        """Replace the key with a new one."""
+        """Replace the account key with a new one."""
         self._begin(self._renew_key())
 
     async def _renew_key(self) -> bool:
-        """Replace the key, and return whether the host has taken the new one.
+        """Replace the key, and return whether the host has accepted the new one.
 
-        Both keys are saved until that is known.
+        Both keys stay saved until the result is known.
         """
         keys, record, old = self.around.keys, self.record, self.key
         if old is None or not record.username:
@@ -453,7 +453,7 @@ class Membership:
         return True
 
     def leave(self) -> None:
-        """Stop all work, and close the connections to the host."""
+        """Stop all work and close the connections to the host."""
         self.files.stop()
         for job in tuple(self._jobs):
             job.cancel()
@@ -476,5 +476,5 @@ class Membership:
     # -- what is shown ---------------------------------------------------------
 
     def standing(self) -> str:
-        """Return a text if the host is not as it should be."""
+        """Return a text about the host's fault if the host cannot be reached; else empty."""
         return self.news.why if self.news.reachable is False else ""

@@ -1,4 +1,4 @@
-"""One launcher at a time: a second start hands its invite to the first and ends."""
+"""The rule of one launcher at a time: a second start passes its invite to the first and exits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LONGEST_ANSWER = 4096
 
 @frozen
 class RunningLauncher:
-    """The launcher that already runs."""
+    """The launcher that is already running."""
 
     port: int
     secret: Secret = field(repr=False)
 
     def hand_over(self, invite: str) -> str | None:
-        """Send it ``invite`` (or nothing); return the link to its page, or None."""
+        """Send the running launcher an invite, or none; return the link to its page, or None."""
         body = {"secret": self.secret.reveal(), "invite": invite}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
@@ -41,22 +41,22 @@ class RunningLauncher:
         return self.own_link(reply) if status == 200 else None
 
     def _is_ours(self, connection: http.client.HTTPConnection) -> bool:
-        """Return whether the listener knows the secret; nothing else is sent before.
+        """Return whether the program at the port knows the secret; nothing else is sent before.
 
-        A killed launcher leaves its file behind. Another program may use its port now, and must not
-        get the invite.
+        A killed launcher leaves its file behind. Then another program may use the port, and must
+        not get the invite.
         """
         nonce = hex_token(64)
         status, reply = _ask(connection, "/api/running", {"nonce": nonce})
         proof = reply.get("proof") if isinstance(reply, dict) else None
         if status != 200 or not isinstance(proof, str) or connection.sock is None:
-            return False  # a closed connection would be reopened, perhaps to another program
+            return False  # http.client would reconnect, perhaps to another program
         return Secret(proof_of(self.secret, nonce)).matches(proof)
 
     def own_link(self, reply: object) -> str | None:
-        """Return the link in a reply, if it leads to a launcher's page on that port.
+        """Return the link in a reply if it leads to a launcher's page on that port, else None.
 
-        The port in a leftover file may belong to another program by now.
+        The port in an old file may belong to another program by now.
         """
         link = reply.get("link") if isinstance(reply, dict) else None
         own = f"http://127.0.0.1:{self.port}/#"
@@ -70,13 +70,13 @@ def _ask(connection: http.client.HTTPConnection, path: str, body: object) -> tup
 
 
 def proof_of(secret: Secret, nonce: str) -> str:
-    """Return the proof that its sender knows ``secret``, for this ``nonce``."""
+    """Return a proof for this ``nonce`` that the sender knows ``secret``."""
     key, text = secret.reveal().encode(), b"svc-launcher runs " + nonce.encode()
     return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
 def find(state: Path) -> RunningLauncher | None:
-    """Return the launcher whose file is there; it may have ended without removing it."""
+    """Return the launcher named in the file; it may have ended without removing the file."""
     try:
         data = json.parse((state / FILE).read_bytes())
     except (OSError, json.BadJson):
@@ -90,12 +90,12 @@ def find(state: Path) -> RunningLauncher | None:
 
 
 def announce(state: Path, port: int) -> Secret:
-    """Record that this launcher runs; return the secret for the hand-over."""
+    """Record in a file that this launcher runs; return the secret for later starts."""
     secret = hex_token(64)
     write_private(state / FILE, json.dump({"port": port, "secret": secret, "pid": os.getpid()}))
     return Secret(secret)
 
 
 def withdraw(state: Path) -> None:
-    """Record that it no longer runs."""
+    """Delete the record that this launcher runs."""
     (state / FILE).unlink(missing_ok=True)

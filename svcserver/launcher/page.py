@@ -1,7 +1,7 @@
-"""The page's requests: its files for anybody here, everything else with the session.
+"""The page's requests: its static files for every local caller, all else only with a session.
 
-No key is ever in the page. The launcher itself writes a key file for another PC. The page passes on
-a chosen key file unread: its bytes are in the request alone, and no reply repeats them.
+The page never has a key. The launcher itself writes the key file for another PC. A chosen key file
+is only passed on: its bytes are in the request, and no reply repeats them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ INDEX = "index.html"
 
 
 class Bad(Exception):
-    """Raised if the request has a wrong form."""
+    """The error for a malformed request."""
 
 
 def read_files() -> dict[str, PageReply]:
-    """Return the page's own files, by name."""
+    """Return the page's static files by name."""
     replies = {}
     for file in files("svcserver.launcher").joinpath("static").iterdir():
         kind = _KINDS.get(file.name.rpartition(".")[2])
@@ -52,7 +52,7 @@ def read_files() -> dict[str, PageReply]:
 
 @define
 class Page:
-    """Answers the requests of the page in the browser."""
+    """The handler of the page's requests."""
 
     launcher: Launcher
     sessions: Sessions
@@ -60,12 +60,12 @@ class Page:
     downloads: Path  # for key files and passports
     link: Callable[[], str] = str  # a new link to this page
     quit: Callable[[], None] = lambda: None  # ends the launcher
-    secret: Secret | None = None  # with which a second start hands over its invite
+    secret: Secret | None = None  # a second start needs it to hand over its invite
     _files: dict[str, PageReply] = field(factory=read_files)
     _numbers: Iterator[int] = field(factory=count)
 
     def answer(self, request: PageRequest) -> PageReply:
-        """Answer a request that comes from this machine and our own origin."""
+        """Answer a request that comes from this machine and from the page's own origin."""
         if request.method == "GET" and request.path.count("/") == 1:
             return self._files.get(
                 request.path[1:] or INDEX, PageReply.of({"error": "not_found"}, 404)
@@ -92,7 +92,7 @@ class Page:
         return PageReply.of({"session": session})
 
     def _running(self, body: dict[str, Any]) -> PageReply:
-        """Prove to a second start that this is the launcher whose file it found."""
+        """Prove to a second start that this is the launcher named in the file."""
         nonce = _text(body, "nonce", 64)
         if self.secret is None or len(nonce) < 32:
             raise Bad
@@ -131,7 +131,7 @@ class Page:
         return PageReply.of({"error": "not_found"}, 404)
 
     def _state(self) -> dict[str, Any]:
-        """Return the state, numbered so that a late reply does not replace a newer one."""
+        """Return the state with a number, so that a late reply does not replace a newer one."""
         return {**show_all(self.launcher), "number": next(self._numbers)}
 
     def _join(self, body: dict[str, Any]) -> PageReply:
@@ -142,7 +142,7 @@ class Page:
         return PageReply.of({"id": member.record.id, "state": self._state()})
 
     def _import(self, content: bytes, *, replace: bool = False) -> PageReply:
-        """Import the key in a file's bytes."""
+        """Import the account key in a file's bytes."""
         try:
             member = self.launcher.bring(parse_key_file(content), replace=replace)
         except BadKeyFile:
@@ -161,7 +161,7 @@ class Page:
         return PageReply(200, picture.body, picture.kind)
 
     def change_settings(self, member: Membership, body: dict[str, Any]) -> str:
-        """Change how this host's game is stored and started; return the text of an error."""
+        """Change the settings for this host's game; return an error text, or none."""
         limit = body.get("speed_limit")
         if type(limit) is not int or not 0 <= limit < FASTEST:
             raise Bad

@@ -1,9 +1,10 @@
-"""Access to the page: this machine's browser, at our own address, with the session. Pure.
+"""The access control of the page: only this user's browser, with a session secret. No I/O.
 
-Any page in the browser can send requests to loopback, any name may resolve to 127.0.0.1, and other
-users of this PC can connect, too. So a request must have our exact address as Host and come from
-our own origin. For everything but the page's own files it must carry the session's secret, which
-only the browser that opened our link has. It is no cookie: browsers send those to every port.
+Any web page can send requests to loopback, any name may resolve to 127.0.0.1, and other users of
+this PC can connect, too. So a request must have the page's exact address as Host and come from the
+page's own origin. Except for static files, it must also carry the session secret. Only the browser
+that opened the link has this secret. The secret is no cookie, because browsers send cookies to all
+ports.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ _SITES = (b"same-origin", b"none")
 
 @define
 class Sessions:
-    """The one-time tokens of links, and the sessions they were exchanged for."""
+    """The one-time tokens in links, and the sessions that they were exchanged for."""
 
     _tokens: list[Secret] = field(factory=list)
     _sessions: list[Secret] = field(factory=list)
 
     def new_token(self) -> str:
-        """Return a token for a link; it works once."""
+        """Return a new one-time token for a link."""
         token = hex_token(64)
         self._tokens = [*self._tokens[1 - MOST_SESSIONS :], Secret(token)]
         return token
 
     def enter(self, offered: str) -> str | None:
-        """Return the secret of a new session for a link's token; None for any other text."""
+        """Return the secret of a new session for a link's token, or None if it is invalid."""
         for token in self._tokens:
             if token.matches(offered):
                 self._tokens.remove(token)
@@ -58,7 +59,7 @@ def foreign(
     sites: Sequence[bytes],
     modes: Sequence[bytes],
 ) -> str:
-    """Return why a request is not our page's; empty if it is. ``own`` is host:port."""
+    """Return why a request is not the page's own, or an empty string. ``own`` is host:port."""
     if not is_loopback(peer):
         return "peer"
     if list(hosts) != [own]:

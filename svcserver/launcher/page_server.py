@@ -1,4 +1,4 @@
-"""The loopback HTTP server of the page."""
+"""The HTTP server of the page, on loopback."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST = 16 << 20  # bytes of a table that are read: a hundred thousand connect
 
 
 def is_another_users(client: int, server: int) -> bool:
-    """Return whether the connection belongs to another user; False if unknown."""
+    """Return True if the connection's client runs as another user; False if unknown."""
     if sys.platform != "linux":
         return False
     return owner_in(map(_read, TABLES), client, server) not in (None, os.getuid())
@@ -36,8 +36,8 @@ def is_another_users(client: int, server: int) -> bool:
 def owner_in(tables: Iterable[str], client: int, server: int) -> int | None:
     """Return the user id of the connection's client in ``/proc/net/tcp``'s text, or None.
 
-    A line's second and third field are the own and the other address, ``0100007F:A1B2`` with the
-    port in hexadecimal digits, the eighth is the user id.
+    In each line, the second and third fields are the local and the remote address. They look like
+    ``0100007F:A1B2``, with the port in hexadecimal. The eighth field is the user id.
     """
     ends = f":{client:04X}", f":{server:04X}"
     for table in tables:
@@ -121,7 +121,7 @@ Answerer = Callable[[PageRequest], PageReply]
 
 
 class PageConnection(Connection):
-    """A connection of the browser to the page's loopback port."""
+    """A connection from the browser to the page's loopback port."""
 
     limits = Deadlines(headers_s=RECEIVE_S, keep_alive_s=IDLE_S, idle_s=RECEIVE_S)
     _head: RequestHead | None = None
@@ -213,7 +213,7 @@ class PageConnection(Connection):
 class PageFactory(Connections[PageConnection]):
     """The factory of the page's connections.
 
-    ``own`` is the address that a request must have as its Host.
+    ``own`` is the address that requests must have in their Host header.
     """
 
     def __init__(
@@ -230,15 +230,15 @@ class PageFactory(Connections[PageConnection]):
         return PageConnection(self, peer_of(addr))
 
     def make_room(self) -> None:
-        """Cut the oldest connection without a session, or else the newest.
+        """Close the oldest connection without a session, or the newest if all have one.
 
-        Everybody on this PC can open connections, but must not lock the player out.
+        Every user of this PC can open connections, but must not lock the player out.
         """
         strangers = [channel for channel in self.channels if not channel.known]
         (strangers or list(self.channels)[-1:])[0].cut()
 
     def answer(self, request: PageRequest) -> PageReply:
-        """Answer a request; an exception becomes a 500."""
+        """Answer a request; an exception becomes a reply with status 500."""
         try:
             return self._answer(request)
         except Exception:
@@ -247,7 +247,7 @@ class PageFactory(Connections[PageConnection]):
 
 
 class PageServer(Service):
-    """Listens on a free port of 127.0.0.1."""
+    """The page's server, which listens on a free port of 127.0.0.1."""
 
     def __init__(self, reactor: Any, answer: Answerer, port: int = 0) -> None:
         self.reactor, self.port = reactor, port

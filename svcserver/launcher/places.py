@@ -1,4 +1,4 @@
-"""The launcher's folders on each system. Pure: platform and environment are passed in."""
+"""The launcher's folders on each system; no I/O, platform and environment are arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = "svc-launcher"
 
 @frozen
 class Places:
-    """The launcher's folders, as text in the system's own spelling."""
+    """The launcher's folders, as paths of the system that they are for."""
 
     state: PurePath  # hosts, settings and, without a key store, keys
     games: PurePath  # a folder for each host's game files
@@ -39,7 +39,7 @@ def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
 
 
 def _absolute(text: str) -> PurePosixPath | None:
-    """Return the path, None if it is relative: the standard ignores such a path."""
+    """Return the path, or None if it is relative, as the XDG standard requires."""
     path = PurePosixPath(text)
     return path if path.is_absolute() else None
 
@@ -48,10 +48,10 @@ _DOWNLOADS = re.compile(r'^XDG_DOWNLOAD_DIR="(\$HOME/|/)((?:[^"\\]|\\.)*)"', re.
 
 
 def downloads_of(platform: str, home: str, user_dirs: str) -> PurePath:
-    """Return the folder where players look for downloads.
+    """Return the user's downloads folder.
 
-    ``user_dirs`` is the text of ``user-dirs.dirs``, in which Linux desktops save the folder's
-    localised name; empty without such a file.
+    ``user_dirs`` is the text of ``user-dirs.dirs``, where Linux desktops save the folder's
+    localised name. It is empty if there is no such file.
     """
     if platform == "win32":
         return PureWindowsPath(home) / "Downloads"
@@ -63,7 +63,7 @@ def downloads_of(platform: str, home: str, user_dirs: str) -> PurePath:
 
 
 def downloads_here(environ: Mapping[str, str], home: Path) -> Path:
-    """Return that folder on this machine; the home folder if it does not exist."""
+    """Return this machine's downloads folder, or the home folder if there is none."""
     chosen = _absolute(environ.get("XDG_CONFIG_HOME", "")) or home / ".config"
     try:
         text = Path(chosen, "user-dirs.dirs").read_text("utf-8", "replace")
@@ -74,7 +74,7 @@ def downloads_here(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def places_here(environ: Mapping[str, str]) -> Places:
-    """Return the folders on this machine, below ``SVC_LAUNCHER_HOME`` if that is set."""
+    """Return this machine's folders, or those below ``SVC_LAUNCHER_HOME`` if that is set."""
     if own := environ.get("SVC_LAUNCHER_HOME", ""):
         root = Path(own).absolute()
         choices = places_of(sys.platform, environ, str(Path.home())).choices

@@ -1,4 +1,4 @@
-"""The game's processes: started, watched and ended the same way on every system."""
+"""The game's processes, which are started, watched and ended in the same way on every system."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ PATIENCE_S = 10.0  # for the game to end before it is killed
 
 
 class NoProgram(Exception):
-    """Raised if the program does not exist; ``str()`` is its name."""
+    """The error for a program that does not exist; ``str()`` is its name."""
 
 
 class Process(Protocol):
-    """A program with all its children, as Wine, Proton or a starter start the game."""
+    """A program with all its child processes; Wine and Proton start the game as a child."""
 
     def poll(self) -> int | None:
-        """Return the program's exit status, None while it runs."""
+        """Return the program's exit status, or None while it runs."""
 
     def leaves(self) -> bool:
-        """Return whether a child still runs after the program has ended."""
+        """Return whether a child process still runs although the program has ended."""
 
     def terminate(self) -> None:
-        """Ask all of them to end, as SIGTERM does."""
+        """Ask the program and its children to end, as SIGTERM does."""
 
     def kill(self) -> None:
-        """Kill all of them."""
+        """Kill the program and its children."""
 
 
 Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], Process]
 
 
 def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, str]) -> Process:
-    """Start a process without input and output: output may be long, and contain secrets.
+    """Start a process without input and output: its output may be long and contain secrets.
 
-    It leads its own process group, with all that it starts.
+    The process leads its own process group, which includes its children.
     """
     devnull = subprocess.DEVNULL
     started = subprocess.Popen(
@@ -65,12 +65,12 @@ def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, st
     return ProcessTree(started, windows) if sys.platform == "win32" else ProcessGroup(started)
 
 
-_killpg: Callable[[int, int], None] = getattr(os, "killpg", os.kill)  # Windows has none
+_killpg: Callable[[int, int], None] = getattr(os, "killpg", os.kill)  # Windows has no killpg
 
 
 @define
 class ProcessGroup:
-    """A process group of POSIX; its number is not reused while one of it runs."""
+    """A POSIX process group; the system does not reuse its number while a member runs."""
 
     leader: subprocess.Popen[bytes]
     killpg: Callable[[int, int], None] = _killpg
@@ -93,16 +93,16 @@ class ProcessGroup:
         except (
             ProcessLookupError,
             PermissionError,
-        ):  # it is empty; or, on some systems, has only zombies
+        ):  # the group is empty or, on some systems, has only zombies
             return False
         return True
 
 
 @define
 class ProcessTree:
-    """A process of Windows and its children, ended by the system's own ``taskkill``.
+    """A Windows process and its children, ended with the system's ``taskkill``.
 
-    The system does not list the children of a program that has ended.
+    Windows does not list the children of a program that has ended.
     """
 
     root: subprocess.Popen[bytes]
@@ -122,7 +122,7 @@ class ProcessTree:
         self._end("/F")
 
     def _end(self, *how: str) -> None:
-        """End the tree; without ``/F`` its windows are asked to close."""
+        """End the process tree; without ``/F``, its windows are only asked to close."""
         program = str(PureWindowsPath(self.windows, "System32", "taskkill.exe"))
         try:
             self.run([program, "/T", *how, "/PID", str(self.root.pid)])
@@ -132,7 +132,7 @@ class ProcessTree:
 
 @define(eq=False, slots=False)
 class Game:
-    """The game that was started, watched until it ends."""
+    """The game that the launcher started, watched until it ends."""
 
     clock: IReactorTime
     ended: Callable[[int], None]  # called with the exit status, unless ``stop`` ended it
@@ -146,15 +146,15 @@ class Game:
 
     @property
     def running(self) -> bool:
-        """True while there is a process."""
+        """True while the game has a process."""
         return self._process is not None
 
     def start(self, arguments: Sequence[str], folder: str, environ: Mapping[str, str]) -> None:
-        """Start the game; raise NoProgram. The arguments contain the key and are never logged."""
+        """Start the game; raise NoProgram. The arguments include the key, so never log them."""
         program = _find_program(arguments[0], folder, environ)
         there = folder if os.path.isdir(folder) else None
         if self._process is not None:
-            self._process.kill()  # the previous one, which is slow to end
+            self._process.kill()  # the previous game, which is slow to end
         try:
             self._process = self.spawn([program, *arguments[1:]], there, environ)
         except OSError as error:
@@ -165,7 +165,7 @@ class Game:
         log.info("the game has started")
 
     def stop(self) -> None:
-        """Ask the game to end; it is killed after ``PATIENCE_S``."""
+        """Ask the game to end, and kill it if it still runs after ``PATIENCE_S``."""
         if self._process is not None and self._stopped_at is None:
             self._stopped_at = self.clock.seconds()
             self._process.terminate()
@@ -189,7 +189,7 @@ class Game:
 
 
 def _find_program(name: str, folder: str, environ: Mapping[str, str]) -> str:
-    """Return the program's full path, searched as a shell does and in the game's folder."""
+    """Return the program's full path, from PATH or from the game's folder."""
     program = which(name, path=environ.get("PATH")) or which(str(Path(folder, name)))
     if program is None:
         raise NoProgram(name)

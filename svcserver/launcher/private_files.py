@@ -1,4 +1,4 @@
-"""Files that only this user may read, replaced atomically."""
+"""Files that only this user can read, replaced atomically."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create ``folder`` with mode 0700, if the system has modes."""
+    """Create ``folder`` with mode 0700, on systems that have modes."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace ``path`` with a file of mode 0600; a crash leaves the old one or the new one."""
+    """Replace ``path`` atomically with a file of mode 0600; a crash keeps the old file."""
     make_private_folder(path.parent)
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)

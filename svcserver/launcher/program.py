@@ -1,4 +1,4 @@
-"""The launcher: every host the player has joined, and a relay for the one that is played."""
+"""The launcher: all hosts that the player has joined, and a relay for the host being played."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ InThread = Callable[..., Deferred[Any]]
 
 
 class CannotJoin(Exception):
-    """Raised if an invite or key cannot be used; the text is for the player."""
+    """The error for an invite or key that cannot be used; its text is for the player."""
 
 
 class OtherKey(CannotJoin):
-    """Raised if a key would replace another one."""
+    """The error when an imported key would replace a different key."""
 
 
 @define(eq=False, slots=False)
 class Launcher(Service):
-    """The state that the page and the terminal show and act on."""
+    """The state that the page and the terminal show, and the actions that they call."""
 
     clock: Any  # the reactor
     keys: KeyStore
@@ -58,7 +58,7 @@ class Launcher(Service):
     runner: Runner | None = None
     _threads: InThread | None = None
     members: dict[str, Membership] = field(factory=dict, init=False)
-    downloading: set[str] = field(factory=set, init=False)  # folders, by one of their names
+    downloading: set[str] = field(factory=set, init=False)  # canonical folder names (``one_name``)
     invited: str = field(default="", init=False)  # the host of the last opened invite
     _relay: RelayService | None = field(default=None, init=False)
     _playing: str = field(default="", init=False)
@@ -94,8 +94,8 @@ class Launcher(Service):
     def join(self, text: str) -> Membership:
         """Open an invite; raise CannotJoin.
 
-        Any web page can open an invite. So an invite with a new certificate for a host where the
-        player has an account changes nothing until the player trusts it.
+        Any web page can open an invite. So if the player has an account on the host, an invite with
+        a new certificate changes nothing until the player trusts it.
         """
         try:
             invite = invites.decode(text)
@@ -112,7 +112,7 @@ class Launcher(Service):
         return member
 
     def bring_file(self, path: Path, *, replace: bool = False) -> Membership:
-        """Import the key file at ``path``; raise CannotJoin."""
+        """Import the account key in the file at ``path``; raise CannotJoin."""
         try:
             key_file = read_key_file(path)
         except OSError as error:
@@ -122,9 +122,9 @@ class Launcher(Service):
         return self.bring(key_file, replace=replace)
 
     def bring(self, key_file: KeyFile, *, replace: bool = False) -> Membership:
-        """Import a key that another PC saved; raise CannotJoin.
+        """Import an account key from another PC; raise CannotJoin.
 
-        ``replace`` allows to lose another key that the player has for that host.
+        If ``replace`` is set, the key may overwrite a different key for the same host.
         """
         old, own_key = self.hosts.get(key_file.record.id), self.keys.get(key_file.record.id)
         is_other = own_key is not None and not own_key.matches(key_file.key.reveal())
@@ -142,7 +142,7 @@ class Launcher(Service):
         return member
 
     def save_key(self, member: Membership, folder: Path) -> str:
-        """Write the key to a file in ``folder``; return a text for the player."""
+        """Write the account key to a file in ``folder``; return a text for the player."""
         key = member.key
         if key is None:
             return words.NO_KEY_YET
@@ -153,7 +153,7 @@ class Launcher(Service):
         return words.KEY_SAVED.format(path=path)
 
     def _membership(self, record: HostRecord, before: HostRecord | None = None) -> Membership:
-        """Return the new or updated member of ``record``'s host; raise CannotJoin."""
+        """Return the new or updated membership of ``record``'s host; raise CannotJoin."""
         old = self.members.get(record.id)
         if old is not None and old.host.stage in (Stage.STARTING, Stage.PLAYING):
             raise CannotJoin(words.PLAYING_ELSEWHERE.format(name=record.name))
@@ -171,9 +171,9 @@ class Launcher(Service):
         return member
 
     def leave(self, member: Membership) -> str:
-        """Remove a host and its key; the game's files stay. Return a text or none.
+        """Remove a host and its key, but not the game's files; return a text, or none.
 
-        If the player does not trust its new certificate, the host stays as it was.
+        If the host has a new certificate that the player has not trusted yet, only that is dropped.
         """
         if member.before is not None:
             self._membership(member.before)

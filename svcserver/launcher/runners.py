@@ -1,4 +1,4 @@
-"""Runners for a Windows game on another system: the Proton of a Steam, or Wine."""
+"""The runners of a Windows game on another system: a Proton from Steam, or Wine."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from svcserver.kernel.game_paths import OWN_FOLDER
 from svcserver.launcher.command import BadCommand, split
 
 NONE = "none"  # the player's setting for no runner
-MOST = 200  # Protons in a folder
+MOST = 200  # Protons looked at per folder
 _STEAMS = (".steam/root", ".steam/steam", ".local/share/Steam")
 _INSIDE = ("steamapps/common", "compatibilitytools.d")
 
 
 @frozen
 class Runner:
-    """A program in front of the game's own."""
+    """A program that runs the game's program, such as Wine."""
 
-    name: str  # for the player
+    name: str  # shown to the player
     command: str  # quoted, as in the settings
     steam: str = ""  # the folder of a Proton's Steam
 
     def environ(self, folder: Path) -> Mapping[str, str]:
-        """Return the runner's own environment variables, for the game in ``folder``."""
+        """Return the environment variables that the runner needs for the game in ``folder``."""
         if not self.steam:
             return {}
         return {
@@ -37,7 +37,7 @@ class Runner:
         }
 
     def prepare(self, folder: Path) -> None:
-        """Make the folder for the game's Windows drive, as Proton makes only its content."""
+        """Create the folder for the game's Windows drive, which Proton expects to exist."""
         if self.steam:
             _data(folder).mkdir(parents=True, exist_ok=True)
 
@@ -59,7 +59,7 @@ def find(platform: str, environ: Mapping[str, str], home: Path) -> Runner | None
 
 
 def _protons(home: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield each Steam and a Proton of it; unreadable folders are skipped."""
+    """Yield (Steam folder, Proton) for each Proton; unreadable folders are skipped."""
     for steam in (home / entry for entry in _STEAMS):
         for inside in _INSIDE:
             try:
@@ -73,12 +73,12 @@ def _protons(home: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _age(name: str) -> tuple[list[int], str]:
-    """Return a sort key for versions: 10.0 comes after 9.0."""
+    """Return a sort key for version names, so that 10.0 comes after 9.0."""
     return [int(digits[:9]) for digits in re.findall(r"\d+", name)], name
 
 
 def chosen(setting: str, command: str, program: str, installed: Runner | None) -> Runner | None:
-    """Return the runner for ``command``: the player's setting, or the found one for a .exe.
+    """Return the runner for ``command``: the player's setting, or the one found for an .exe file.
 
     ``program`` is the value of ``{program}`` in the command.
     """

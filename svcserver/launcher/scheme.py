@@ -1,7 +1,6 @@
-"""Registers the launcher for ``svc:`` links, and undoes it.
+"""The registration of the launcher for ``svc:`` links, and its removal.
 
-On Linux with a desktop file, on Windows in the user's part of the registry. Neither needs an
-administrator.
+Linux uses a desktop file, Windows the user's part of the registry. Neither needs an administrator.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DESKTOP_FILE = "svc-launcher.desktop"
 _HANDLED = f"x-scheme-handler/{SCHEME}"  # the MIME type of links on Linux
 _KEY = rf"Software\Classes\{SCHEME}"
 _OPENING = rf"{_KEY}\shell\open\command"
-_WRITTEN = r"Software\svc-launcher"  # its value is our registered command
+_WRITTEN = r"Software\svc-launcher"  # its value is the command that the launcher registered
 TIMEOUT_S = 10
 _DESKTOP = """\
 [Desktop Entry]
@@ -38,18 +37,18 @@ MimeType=x-scheme-handler/{scheme};
 
 
 class Scheme(Protocol):
-    """Registers links on one system."""
+    """The registration for links on one system."""
 
     def add(self, *, over_another: bool = False) -> str:
-        """Register, with ``over_another`` also in place of another program; return a text."""
+        """Register for links, replacing another program if ``over_another``; return a text."""
 
     def remove(self) -> str:
-        """Undo the registration; return a text."""
+        """Remove the registration; return a text for the player."""
 
 
 @define
 class LinuxScheme:
-    """A desktop file in the user's own folder."""
+    """A registration by a desktop file in the user's own folder."""
 
     programs: Path
     command: Sequence[str]
@@ -82,7 +81,7 @@ class LinuxScheme:
         return f"Links that begin with {SCHEME}: no longer open the launcher."
 
     def _forget_choice(self) -> None:
-        """Remove our line from the user's choices; the others stay."""
+        """Remove the launcher's line from the user's default programs; others are kept."""
         try:
             lines = self.choices.read_text(encoding="utf-8").splitlines(keepends=True)
         except FileNotFoundError:
@@ -106,31 +105,31 @@ def _of_another(program: str) -> str:
 
 
 def _quoted(part: str) -> str:
-    """Quote an argument for a desktop file."""
+    """Quote an argument as desktop files require."""
     escaped = "".join("\\" + char if char in '"`$\\' else char for char in part).replace("%", "%%")
     return f'"{escaped}"'
 
 
 @define
 class UserRegistry:
-    """The user's own registry (HKEY_CURRENT_USER), through ``winreg``."""
+    """The user's part of the Windows registry (HKEY_CURRENT_USER), through ``winreg``."""
 
     winreg: Any
 
     def set(self, key: str, name: str, value: str) -> None:
-        """Write a text value; create the key if it is missing."""
+        """Write a text value; the key is created if it is missing."""
         with self.winreg.CreateKey(self.winreg.HKEY_CURRENT_USER, key) as handle:
             self.winreg.SetValueEx(handle, name, 0, self.winreg.REG_SZ, value)
 
     def get(self, key: str) -> str | None:
-        """Return the default value of a key, or None."""
+        """Return the default value of a registry key, or None."""
         try:
             return str(self.winreg.QueryValue(self.winreg.HKEY_CURRENT_USER, key))
         except OSError:
             return None
 
     def delete(self, key: str) -> None:
-        """Delete a key without sub-keys, if it exists."""
+        """Delete a registry key without sub-keys; does nothing if it does not exist."""
         try:
             self.winreg.DeleteKey(self.winreg.HKEY_CURRENT_USER, key)
         except FileNotFoundError:
@@ -139,10 +138,10 @@ class UserRegistry:
 
 @define
 class WindowsScheme:
-    """Registers the scheme by keys below HKEY_CURRENT_USER.
+    """A registration by keys below HKEY_CURRENT_USER.
 
-    The registered command is saved beside them: the program may have moved before the registration
-    is undone, and another program's registration must stay.
+    The registered command is saved as well, because the program may have moved before the
+    registration is removed. So another program's registration is recognised and kept.
     """
 
     registry: UserRegistry
@@ -181,7 +180,7 @@ class WindowsScheme:
 
 @define
 class NoScheme:
-    """A system on which nothing is registered."""
+    """A system without a registration for links."""
 
     def add(self, *, over_another: bool = False) -> str:
         return "This system does not support links. Paste the invite instead."
@@ -191,7 +190,7 @@ class NoScheme:
 
 
 def own_command() -> list[str]:
-    """Return the command that starts this program again."""
+    """Return the command line that starts this program again."""
     program = sys.argv[0]
     if program.endswith((".pyz", ".py")):
         return [sys.executable, str(Path(program).absolute())]
@@ -204,7 +203,7 @@ def own_command() -> list[str]:
 
 
 def run_quietly(arguments: Sequence[str]) -> str:
-    """Run a desktop helper, if it is installed; return its output."""
+    """Run a desktop helper program; return its output, empty if it is not installed."""
     program = shutil.which(arguments[0])
     if program is None:
         return ""
@@ -215,7 +214,7 @@ def run_quietly(arguments: Sequence[str]) -> str:
 
 
 def scheme_of(platform: str, places: Places) -> Scheme:
-    """Return the registration for this system."""
+    """Return the link registration for this system."""
     if platform == "win32":
         import importlib
 

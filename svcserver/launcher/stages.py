@@ -1,7 +1,8 @@
-"""The state machine of one host: what the player can do, and what follows. No I/O.
+"""The state machine of one host: what the player can do, and what happens then. No I/O.
 
-The page and the terminal show ``Host``. The machine calls ``Actions``, whose results come back as
-its inputs. An input that does not belong to a stage, such as a second click, does nothing.
+The page and the terminal show ``Host``. The machine calls ``Actions``, which report their results
+through its inputs. An input that the current stage does not expect, such as a second click, is
+ignored.
 """
 
 from __future__ import annotations
@@ -32,32 +33,32 @@ class Stage(Enum):
 
 
 class Actions(Protocol):
-    """The actions that the machine starts; each returns at once and never raises."""
+    """The actions that the machine starts; each returns immediately and never raises."""
 
     def register(self, name: str) -> None: ...
     def recognise(self) -> None: ...  # find the account of an imported key
     def check(self, thorough: bool) -> None: ...  # ``thorough`` reads every byte again
     def fetch(self) -> None: ...  # download what the check found missing
     def stop_files(self) -> None: ...  # stop checking or downloading
-    def start_game(self) -> None: ...  # and before it the relay
-    def stop_game(self) -> None: ...  # and the relay
+    def start_game(self) -> None: ...  # starts the relay first
+    def stop_game(self) -> None: ...  # stops the relay, too
 
 
 @define
 class Host:
-    """The player's state with one host, and the texts that page and terminal show."""
+    """The player's state on one host, and the texts that the page and the terminal show."""
 
     actions: Actions
     stage: Stage = Stage.INVITED
     trouble: str = ""  # the fault that the player reads, until the next step
-    note: str = ""  # another text
+    note: str = ""  # any other text for the player
     missing: int = 0  # bytes
     hands_out_files: bool = True
     _after: Stage = field(default=Stage.UNCHECKED, init=False)
 
 
 class Inputs(Protocol):
-    """The inputs of the machine: the player's, and the results of actions."""
+    """The inputs of the machine: the player's commands, and the results of actions."""
 
     def agree(self) -> None: ...  # the player trusts the host
     def choose(self, name: str) -> None: ...  # the player has chosen a name
@@ -77,7 +78,7 @@ class Inputs(Protocol):
 
 
 def _move(after: Stage, do: Callable[..., None] | None = None) -> Callable[..., Any]:
-    """Return a transition to ``after`` that clears the texts and calls ``do``."""
+    """Return a transition to the stage ``after`` that clears the texts and calls ``do``."""
 
     def go(_: Inputs, host: Host, *args: Any) -> None:
         host.stage, host.trouble, host.note = after, "", ""
@@ -141,7 +142,7 @@ _ALL = [step for name, step in vars(Inputs).items() if not name.startswith("_")]
 
 
 def _nothing(_: Inputs, host: Host, *args: Any) -> None:
-    """Ignore an input that comes too late, or twice."""
+    """Ignore an input that the current stage does not expect."""
 
 
 def _machine() -> TypeMachineBuilder[Inputs, Host]:
@@ -163,7 +164,7 @@ machine_of = _builder.build()
 
 
 def member_of(host: Host) -> Inputs:
-    """Return the inputs for a host where the player already has an account."""
+    """Return the inputs for a host on which the player already has an account."""
     inputs, actions, no_actions = machine_of(host), host.actions, _NoActions()
     host.actions = no_actions
     inputs.agree()
@@ -174,7 +175,7 @@ def member_of(host: Host) -> Inputs:
 
 
 class _NoActions:
-    """Actions that do nothing, while the machine is brought to the saved stage."""
+    """Actions without effect, used while the machine is moved to the saved stage."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_: None

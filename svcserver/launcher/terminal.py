@@ -1,4 +1,4 @@
-"""The launcher in a terminal: the same state machine as the page, one line at a time."""
+"""The launcher in a terminal: uses the same state machine as the page, line by line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def quoted(text: str, width: int) -> list[str]:
-    """Return the host's own text, each line marked and too short to be wrapped."""
+    """Return text from the host as lines that are marked and short enough not to wrap."""
     lines = []
     for line in text.split("\n"):
         safe = visible(line)
@@ -36,12 +36,12 @@ def quoted(text: str, width: int) -> list[str]:
 
 
 def news(shown: dict[str, Any]) -> list[str]:
-    """Return the owner's news as lines."""
+    """Return the owner's news items, one string each."""
     return [f"{item['date'][:10]}  {item['title']}\n{item['body']}\n" for item in shown["news"]]
 
 
 def people(shown: dict[str, Any]) -> list[str]:
-    """Return the players online, friends first, and how to meet them."""
+    """Return a line for each player online, friends first, with how to join a friend."""
     friends = set(shown["hunter"].get("friends", ()))
     players = shown["status"].get("players", ())
     lines = []
@@ -56,7 +56,7 @@ def people(shown: dict[str, Any]) -> list[str]:
 
 
 def hunter(shown: dict[str, Any]) -> list[str]:
-    """Return the player's own data on the host as lines."""
+    """Return lines with the player's own data on the host."""
     mine = shown["hunter"]
     if not mine:
         return []
@@ -75,7 +75,7 @@ def hunter(shown: dict[str, Any]) -> list[str]:
 
 
 def when(milliseconds: int) -> str:
-    """Format a time of the host in this PC's time zone; empty if no calendar has it."""
+    """Format a host's timestamp in this PC's time zone; empty if it is out of range."""
     try:
         return f"{(_EPOCH + timedelta(milliseconds=milliseconds)).astimezone():%Y-%m-%d %H:%M}"
     except (OverflowError, ValueError, OSError):
@@ -100,9 +100,9 @@ quit            end the launcher"""
 
 @define
 class Terminal:
-    """Carries out the player's lines, and prints what has changed.
+    """The terminal: carries out the player's typed lines, and prints what has changed.
 
-    ``say`` prints each line; the host's text is ``quote``d.
+    ``say`` prints lines; ``quote`` prints text that comes from the host.
     """
 
     launcher: Launcher
@@ -116,22 +116,22 @@ class Terminal:
 
     @property
     def member(self) -> Membership | None:
-        """The host for commands: the chosen one, else the first; None without hosts."""
+        """The host that commands apply to: the selected or the first one; None without hosts."""
         members = self.launcher.members
         return members.get(self._host) or next(iter(members.values()), None)
 
     def say(self, *lines: str) -> None:
-        """Print lines; foreign text cannot start a new one, or control the terminal."""
+        """Print lines; line breaks and control characters in foreign text are escaped."""
         for line in lines:
             self.write(visible(line))
 
     def quote(self, head: str, texts: Sequence[str]) -> None:
-        """Print the host's text below a line of ours."""
+        """Print text that comes from the host, below a heading of the launcher."""
         width = shutil.get_terminal_size().columns - 1
         self.say(head, *(line for text in texts for line in quoted(text, width)))
 
     def line(self, text: str) -> None:
-        """Carry out a typed line."""
+        """Carry out a line that the player typed."""
         word, _, rest = text.strip().partition(" ")
         rest = rest.strip()
         if word.lower().startswith("svc:"):
@@ -155,7 +155,7 @@ class Terminal:
                 self._act(command, rest)
 
     def ended(self) -> None:
-        """Handle the end of the input, as of a script: run on until the game ends."""
+        """Handle the end of the input, such as a script's: run on until the game ends."""
         self._last_line = True
 
     def _join(self, word: str, rest: str) -> None:
@@ -242,7 +242,7 @@ class Terminal:
         self.look()
 
     def _quote_host(self, member: Membership, what: str, nothing: str) -> str:
-        """Quote the host's text; return the sentence for none."""
+        """Print a topic of the host's text; return ``nothing`` if there is no such text."""
         shown = self._shown(member)
         texts = _HOST_TEXTS[what](shown)
         if not texts:
@@ -255,7 +255,7 @@ class Terminal:
         member.try_name(name)
 
     def look(self) -> None:
-        """Print the host's state if it has changed since the last time."""
+        """Print the host's state where it has changed since the last call."""
         member = self.member
         if self._last_line and (member is None or member.host.stage not in _BUSY):
             self.quit()
@@ -275,7 +275,7 @@ class Terminal:
         return show(member, self.launcher.relay_port)
 
     def _lines(self, member: Membership) -> dict[str, str]:
-        """Return the lines to print now, by topic."""
+        """Return the lines that describe the host's state, by topic."""
         shown, host = self._shown(member), member.host
         text = f"{shown['name']}: {_PHRASES[host.stage].format(**_values(shown))}"
         more = host.trouble or shown["note"] or shown["standing"]

@@ -1,4 +1,4 @@
-"""The data that page and terminal show, without keys and invite codes."""
+"""The data that the page and the terminal show, without keys and invite codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svcserver.launcher.stages import Stage
 
 
 def launcher_version() -> str:
-    """Return the installed version: of the launcher alone, or of the whole project."""
+    """Return the version of the installed package: the launcher's or the whole project's."""
     for name in ("svc-launcher", "svcserver"):
         try:
             return version(name)
@@ -25,11 +25,11 @@ def launcher_version() -> str:
 
 
 VERSION = launcher_version()
-_ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # others mean False
+_ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # all other texts mean False
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
-    """Return the data of the page: every host, where keys are stored, and the last invite."""
+    """Return the page's data: all hosts, where keys are stored, and the last invite."""
     hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
     return {
         "hosts": hosts,
@@ -40,7 +40,7 @@ def show_all(launcher: Launcher) -> dict[str, Any]:
 
 
 def show(member: Membership, relay_port: int) -> dict[str, Any]:
-    """Return all that page and terminal show of one host, ready for JSON."""
+    """Return everything that the page and the terminal show of one host, ready for JSON."""
     record, host, news = member.record, member.host, member.news
     return {
         "id": record.id,

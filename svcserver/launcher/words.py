@@ -1,4 +1,4 @@
-"""The texts that the player reads, and the formats of numbers and times in them."""
+"""The texts for the player, and the formats of numbers and times in them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ VERSION = (
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
 
 
-# how to join a friend who is online, by where they are; the game has no other ways
+# place of a friend who is online -> how to join; the game has no other ways
 MEET = {
     "city": "You meet them in the city.",
     "dojo": "Go to the dojo: you meet them there.",
@@ -116,7 +116,7 @@ MEET = {
 
 
 def meeting(where: str, title: str, players: int, room: int) -> str:
-    """Return how to join a friend there; empty if nothing is known."""
+    """Return how to join a friend at this place; empty if the place is unknown."""
     full = f", {players} of {room}" if room else ""
     return MEET.get(where, "").format(hunt=f"{title or 'On a hunt'}{full}")
 
@@ -130,18 +130,18 @@ PLACES = {
 }
 
 
-MOST_NAMED = 3  # characters of a player
+MOST_NAMED = 3  # characters listed by name
 
 
 def place(where: str) -> str:
-    """Return where a player is, as others read it."""
+    """Return a text that tells where a player is."""
     return PLACES.get(where, "online")
 
 
 def profile(
     username: str, level: int, characters: Sequence[str], ranks: int, unlocks: int, friends: int
 ) -> str:
-    """Describe the player on a host in one line; ``level`` 0 means unknown."""
+    """Return a one-line description of the player on a host; ``level`` 0 means unknown."""
     others = [f"{len(characters) - MOST_NAMED} more"] if len(characters) > MOST_NAMED else []
     names = listed([*characters[:MOST_NAMED], *others])
     who = f"{username} (level {level})" if level else username
@@ -157,7 +157,7 @@ def profile(
 
 
 def listed(names: Sequence[str]) -> str:
-    """Join names: ``Ann, Bob and Cy``."""
+    """Return the names as one text: ``Ann, Bob and Cy``."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
@@ -166,18 +166,18 @@ def counted(count: int, singular: str, plural: str) -> str:
     return f"{count or 'no'} {singular if count == 1 else plural}"
 
 
-MASTERY = "MasteryTrack_"  # the prefix of a mastery's id; a pass has another one
+MASTERY = "MasteryTrack_"  # the prefix of mastery ids; pass ids have another prefix
 
 
 def track_name(track: str) -> str:
-    """Return a mastery or pass as readable words, from its id."""
+    """Return readable words for the id of a mastery or pass."""
     words = track.removeprefix(MASTERY).replace("_", " ")
     words = re.sub(r"\Aseason0*(\d)", r"Season \1", words)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words)
 
 
 def duration(seconds: float) -> str:
-    """Format a waiting time."""
+    """Format a waiting time given in seconds."""
     whole = max(1, round(seconds))
     if whole < 100:
         return "one second" if whole == 1 else f"{whole} seconds"
@@ -187,7 +187,7 @@ def duration(seconds: float) -> str:
 
 
 def pace(rate: float, seconds_left: float | None) -> str:
-    """Format a download's speed and the time left; empty while it does not run."""
+    """Format a download's speed and remaining time; empty if no download runs."""
     parts = [f"{amount(rate)} a second"] if rate > 1 else []
     return ", ".join(
         [*parts, *([] if seconds_left is None else [f"{duration(seconds_left)} left"])]
