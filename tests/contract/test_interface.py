@@ -1,6 +1,6 @@
 """The names on which other programs rely stay as ``interface.json`` lists them.
 
-To record an intended change: ``python -m tests.contract.test_interface > FILE``.
+``RECORD`` is the command that records an intended change.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
 from tests.support.game import Game
 
 LISTS = Path(__file__).parent / "interface.json"
+RECORD = ".venv/bin/python -m tests.contract.test_interface > tests/contract/interface.json"
 PRODUCT = Path(__file__).parents[2] / "svcserver"
 
 
@@ -114,8 +115,13 @@ def _is_data(node: ast.AST) -> bool:
 class InterfaceTests(SynchronousTestCase):
     def test_names_that_programs_use_are_unchanged(self) -> None:
         recorded = json.loads(LISTS.read_text())
-        for kind, names in interface(self).items():
-            self.assertEqual(names, recorded[kind], kind)
+        changed = [
+            f"{kind}: new {sorted(added)}, missing {sorted(gone)}"
+            for kind, names in interface(self).items()
+            if (added := {*names} - {*recorded[kind]}) | (gone := {*recorded[kind]} - {*names})
+        ]
+        if changed:
+            self.fail("\n".join([*changed, f"If this is intended, run: {RECORD}"]))
 
 
 if __name__ == "__main__":
