@@ -1,10 +1,10 @@
 """The metagame's access labels, callers, calls and rows, on top of ``web.routes``.
 
-    class NoteRoutes:
+    class GreetingRoutes:
         routes = Routes(coded)
 
-        @routes.row("PUT", "/note", access=Access.PLAYER, body=NoteSave, reply=Note)
-        async def save(self, call: Call[NoteSave]) -> Answer: ...
+        @routes.row("PUT", "/greeting", access=Access.PLAYER, body=GreetingRequest, reply=Greeting)
+        async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
 ``access/gate.py`` reads the labels and the marks.
 """

@@ -1,10 +1,10 @@
 """Routes as data: a route's row contains everything that the front door needs.
 
-    class NoteRoutes:
+    class GreetingRoutes:
         routes = Routes(bare)
 
-        @routes.row("PUT", "/note", access="member", body=NoteSave, reply=Note)
-        async def save(self, call: Call[NoteSave]) -> Answer: ...
+        @routes.row("PUT", "/greeting", access="member", body=GreetingRequest, reply=Greeting)
+        async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
 The front door (``web.front``) binds the rows; the gate reads the access label and other marks.
 HEAD, letter case, trailing slash, redaction and the OpenAPI document all follow from the row.
@@ -186,7 +186,7 @@ class Media:
 
 
 class NoContent:
-    """The reply type of a row that answers 204; ``Note | NoContent`` if 204 is only possible."""
+    """The reply type of a row that answers 204; ``Greeting | NoContent`` if it may."""
 
 
 class Redirect:
