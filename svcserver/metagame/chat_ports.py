@@ -152,11 +152,11 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
     friends, mute = SqlFriends(tx), SqlSanctions(tx).find(account_id, sanctions.SanctionKind.MUTE)
     return About(
         account.username,
-        None if member is None else member.guild_id,
-        frozenset(friends.friends(account_id)),
-        frozenset(friends.blocks(account_id)),
-        frozenset(tx.execute(_BLOCKED_BY, {"me": account_id}).scalars()),
-        mute is not None and mute.holds(now),
+        guild=None if member is None else member.guild_id,
+        friends=frozenset(friends.friends(account_id)),
+        blocks=frozenset(friends.blocks(account_id)),
+        blocked_by=frozenset(tx.execute(_BLOCKED_BY, {"me": account_id}).scalars()),
+        muted=mute is not None and mute.holds(now),
     )
 
 
