@@ -325,7 +325,7 @@ class UnreadAnswers:
 
     An answer is written in pieces. When a client reads a piece, its connection moves to the end, so
     that clients that read nothing are cut first. Connections with more than ``FAIR`` bytes are cut
-    before all connections with less. A connection is never cut on account of its own new bytes.
+    before all connections with less. A connection is never cut because of its own new bytes.
     """
 
     most: int = MAX_UNREAD
