@@ -84,7 +84,7 @@ def test_what_goes_wrong_on_the_way_in_is_told(
     run("account", "create", "Taken_1", "--config", host)
     with visit(browser, tmp_path) as tab:
         tab.join("svc://join?v=2&mode=public")
-        tab.reads("The invite names no usable host.")
+        tab.reads("This invite is incomplete. Copy the whole line.")
         tab.rounds()
         expect(tab.page.get_by_label("Your invite")).to_have_value("svc://join?v=2&mode=public")
         text = invite(host)
@@ -119,7 +119,7 @@ def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_pat
             stored.append((route, route.fetch().body()))
 
     with visit(browser, tmp_path, "light", invite(host)) as tab:
-        tab.reads("Before you tell the host anything")
+        tab.reads("Nothing is sent to the host yet")
         tab.page.route("**/api/state", keep)
         while not stored:
             tab.page.wait_for_timeout(50)
@@ -183,7 +183,7 @@ def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_pa
                 page.evaluate(POSTING, [own + path, json.dumps(reply)])
         log = (tmp_path / "launcher/state/launcher.log").read_text()
         # all three of the site's came here; of the other page the browser may keep them
-        assert log.count("refused a request that is not the page's own: origin") >= 3
+        assert log.count("refused a request from outside the page: origin") >= 3
         assert not hosts.exists()
         page.goto(link)  # whose token nobody has used up
         expect(page.get_by_label("Your invite")).to_be_visible()
@@ -353,7 +353,7 @@ def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
         notes.write_text(json.dumps(second))
         tab.press("+ Another host")
         tab.bring(notes)
-        tab.reads("You are Mover_1 on Friday Hunts already, with another key")
+        tab.reads("You are already Mover_1 on Friday Hunts, with a different key")
         tab.rounds()
         tab.picture("13-other-key")
         tab.press("Take it in place of mine")
@@ -367,7 +367,7 @@ def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
     with visit(browser, tmp_path) as tab:
         tab.reads("Hunt with your friends")
         assert "already runs" in start_again(tmp_path, invite_text())
-        tab.reads("Before you tell the host anything")
+        tab.reads("Nothing is sent to the host yet")
 
 
 def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:
