@@ -29,7 +29,7 @@ class ConnectionEnded(Exception):
 
 
 class EngineError(Exception):
-    """An error reply of the engine, which begins with a code such as NOSCRIPT, or invalid RESP."""
+    """The error for an error reply (such as NOSCRIPT) or for invalid RESP from the engine."""
 
 
 def encoded(*arguments: Argument) -> bytes:

@@ -186,7 +186,7 @@ class NewsFeed:
             self._release()
 
     def _reached(self) -> int:
-        """Return the number of the last message before which all were delivered."""
+        """Return the number up to which all messages were delivered."""
         return max(_number(message) for message in (self._known, self._last, b"0") if message)
 
     def _release(self) -> None:

@@ -87,10 +87,11 @@ class Crowd(Generic[C]):
         self.players.remove(connection)
 
     def choose_to_close(self, newcomer: str) -> C | None:
-        """Return the connection to close for one from ``newcomer``, or None to refuse the new one.
+        """Return the connection to close for a new one, or None to refuse the new one.
 
-        A player's connection is chosen only if no connection is still logging in. Its network must
-        also have at least two more players than the network ``newcomer``.
+        ``newcomer`` is the new connection's network. A player's connection is chosen only if no
+        connection is still logging in. Its network must also have at least two more players than
+        ``newcomer``.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

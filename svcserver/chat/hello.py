@@ -31,7 +31,7 @@ EntryAction = Callable[[], Deferred[bool]]
 
 @define(eq=False)
 class Arriving:
-    """The queue of room entries that wait for Here; ``seconds`` is the timers' clock."""
+    """The room entries that wait for other processes' Here; ``seconds`` is the timers' clock."""
 
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)

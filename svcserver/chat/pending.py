@@ -1,7 +1,7 @@
 """The actions of this process's sessions that were published and not yet received back.
 
-Until they are received back, a ``Here`` must not contradict them, because other processes receive
-them before the ``Here``.
+A ``Here`` must not contradict these actions, because other processes receive the actions before
+the ``Here``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Pending:
             happened.callback(False)
 
     def refuse_lines(self, until: float = inf) -> None:
-        """Refuse the pending lines that were sent up to that time."""
+        """Refuse the pending lines that were sent no later than ``until``."""
         for number in [session for session, (at, *_) in self._saying.items() if at <= until]:
             self._refuse(number)
 

@@ -40,7 +40,7 @@ REFUSALS = {
 
 @define
 class RoomAccess:
-    """The entry of sessions into rooms, and the removal of those who may no longer be there."""
+    """The entry of sessions into rooms, and the removal of sessions that may no longer stay."""
 
     rooms: Rooms
     people: People

@@ -23,7 +23,7 @@ HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can ha
 
 
 class OccupantSession(Protocol):
-    """The session of an occupant: one of this process, or a ``Ghost`` of another process."""
+    """The session of an occupant: a real session, or a ``Ghost`` for one in another process."""
 
     elsewhere: ClassVar[bool]  # True if another process has the session
 

@@ -103,7 +103,7 @@ def _machine() -> TypeMachineBuilder[Steps, Where]:
 
 
 steps_of = _machine().build()
-"""``steps_of(where)`` makes the ``Steps`` that change ``where``."""
+"""``steps_of(where)`` returns the ``Steps`` that change ``where``."""
 
 
 SECRETS = ("auth", "response", "password", "digest", "token")
@@ -280,7 +280,7 @@ class Session:
         )
 
     def _too_much(self, element: Element) -> Iterable[Effect]:
-        """Answer room messages over the stanza rate with an error, up to a limit."""
+        """Answer room messages that exceed the stanza rate with an error, up to a limit."""
         self._roll()
         if (
             element.getAttribute("type") == "groupchat"

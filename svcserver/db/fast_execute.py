@@ -90,7 +90,7 @@ class Plans:
     def plan_for(self, statement: Any, parameters: Mapping[str, Any], dialect: Any) -> Plan | None:
         """Return the plan, or None on a statement's first run or if no plan is possible.
 
-        The first run creates no plan, because a statement built for a single run never comes again.
+        The first run creates no plan, because many statements are built for a single run.
         """
         key = (statement, *parameters)
         return self._plans.get(key) or self._look(key, parameters, dialect)

@@ -1,7 +1,7 @@
 """Several jobs that share one transaction and its round trips.
 
 Each job runs in a greenlet until it executes a statement. Then the statements of all jobs are sent
-together, and each job continues with its result. To a job, this looks like its own connection.
+together, and each job continues with its result. Each job seems to have its own connection.
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ METADATA = MetaData(
 )
 
 ROW_ID = BigInteger().with_variant(Integer, "sqlite")
-"""The type of a self-numbering primary key: SQLite numbers only plain INTEGER ones."""
+"""The type of auto-increment primary keys; SQLite only numbers plain INTEGER keys."""
 
 ACCOUNT = {"account": True}
-"""``info=`` of a column that holds an account's id under another name than ``account_id``.
+"""The ``info=`` of a column with an account's id that is not called ``account_id``.
 
-The row is exported and deleted with that account, too.
+The row is exported and deleted together with that account.
 """
 
 CHUNK = 500  # ids per statement: databases limit the number of parameters

@@ -201,7 +201,7 @@ class Download:
         return next(reversed(self._notes.values()), "")
 
     def comes(self, file: GameFile) -> None:
-        """Remove a file's waiting text, because the host now sends the file."""
+        """Clear a file's waiting text, because the host is now sending the file."""
         self._notes.pop(file.path, None)
 
     async def run(self, files: tuple[GameFile, ...]) -> None:

@@ -322,7 +322,7 @@ class Membership:
         return chosen(self.record.runner, self.command, program, self.around.runner)
 
     def start_values(self, server: str, chat: str) -> StartValues:
-        """Return the values of the command's placeholders for these addresses."""
+        """Return the values of the command's placeholders for a server and a chat address."""
         program = self.record.program or USUAL_PROGRAM
         return StartValues(str(self.folder), server, chat, program)
 

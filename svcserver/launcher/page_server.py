@@ -109,7 +109,7 @@ class PageReply:
 
 @frozen
 class PageRequest:
-    """A request that has passed the guard."""
+    """A request that has passed the page's access control."""
 
     method: str
     path: str

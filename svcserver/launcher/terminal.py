@@ -155,7 +155,7 @@ class Terminal:
                 self._act(command, rest)
 
     def ended(self) -> None:
-        """Handle the end of the input, such as a script's: run on until the game ends."""
+        """Handle the end of standard input, as in a script: keep running until the game ends."""
         self._last_line = True
 
     def _join(self, word: str, rest: str) -> None:
@@ -242,7 +242,7 @@ class Terminal:
         self.look()
 
     def _quote_host(self, member: Membership, what: str, nothing: str) -> str:
-        """Print a topic of the host's text; return ``nothing`` if there is no such text."""
+        """Print the host's text on a topic; return ``nothing`` if the host has none."""
         shown = self._shown(member)
         texts = _HOST_TEXTS[what](shown)
         if not texts:

@@ -250,7 +250,7 @@ class ChatClient:
 
 
 def _is_own(presence: Element) -> bool:
-    """Return whether it is the client's own presence, the last of those sent on joining."""
+    """Return whether a presence is the client's own, which is the last one sent on joining."""
     info = child(presence, "x", stanza.MUC_USER)
     status = () if info is None else info.elements()
     return any(part.getAttribute("code") == "110" for part in status)

@@ -134,7 +134,7 @@ class PreparedChildren:
         return is_prepared
 
     def take(self, name: str) -> Child | None:
-        """Let a waiting process start, and return it; None if there is none alive."""
+        """Let a component's waiting process start and return it, or None if none is alive."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.start() else None
 

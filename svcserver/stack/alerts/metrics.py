@@ -135,7 +135,7 @@ class MetricsPoller:
         return bytes(body) if reply.code == 200 else None
 
     def _warn_if_refused(self, url: str, *, refused: bool) -> None:
-        """Log once that alerts of a component cannot work: silence would look like no faults."""
+        """Log once that a URL refuses requests, because silence would look like health."""
         if refused and url not in self._refusing:
             log.warn("{url} refuses svc-stack: no alert comes from it", url=url)
         (self._refusing.add if refused else self._refusing.discard)(url)

@@ -71,7 +71,7 @@ class HostWatch:
             )
 
     def report(self, what: AlertKind, subject: str, wrong: str | None, now: float) -> None:
-        """Send an alert if a fault has begun or ended; ``wrong`` describes it, None means none."""
+        """Send an alert if a fault has begun or ended; ``wrong`` is the fault's text, or None."""
         alert = self.faults.update(what, subject, wrong, now)
         if alert is not None:
             self.send(alert)

@@ -10,7 +10,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Create the tables of belongings."""
+    """Create the tables for items, purchase tokens and loadouts."""
     _items()
     _purchases()
     _loadouts()

@@ -13,7 +13,7 @@ ROW_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """Create the tables of achievements."""
+    """Create the progression tables."""
     _events()
     _tracks()
     _belongings()

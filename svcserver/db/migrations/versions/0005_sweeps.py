@@ -7,7 +7,7 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Create the indexes."""
+    """Create the indexes for deleting expired rows."""
     op.create_index(
         "ix_purchase_tokens_redeemed_at", "purchase_tokens", ["redeemed_at", "expires_at"]
     )

@@ -8,7 +8,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add the column, and an index to find accounts whose sessions were ended."""
+    """Add the column ``tokens_not_before``, with an index to find accounts that have it set."""
     op.add_column(
         "accounts",
         sa.Column("tokens_not_before", sa.BigInteger, nullable=False, server_default="0"),

@@ -17,7 +17,7 @@ SELECT character_id, count(*), sum(size) FROM (
 
 
 def upgrade() -> None:
-    """Create the table and fill it."""
+    """Create the table of inventory sizes and fill it."""
     op.create_table(
         "inventory_sizes",
         sa.Column("character_id", sa.String(64), primary_key=True),

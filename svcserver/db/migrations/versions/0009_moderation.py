@@ -11,7 +11,7 @@ KEPT = "the audit log is append only"
 
 
 def upgrade() -> None:
-    """Create the tables, and the triggers that forbid changes to the audit log."""
+    """Create the moderation tables, and the triggers that forbid changes to the audit log."""
     op.add_column("accounts", sa.Column("staff_role", sa.String(16), nullable=True))
     op.create_table(
         "sanctions",

@@ -8,7 +8,7 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """Create the table."""
+    """Create the table for the announcement."""
     op.create_table(
         "announcements",
         sa.Column("id", sa.Integer, primary_key=True),

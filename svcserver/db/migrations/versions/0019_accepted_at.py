@@ -8,5 +8,5 @@ down_revision = "0018"
 
 
 def upgrade() -> None:
-    """Add the column; for older friendships, the time is unknown."""
+    """Add the column ``accepted_at``, which is unknown for older friendships."""
     op.add_column("friendships", sa.Column("accepted_at", sa.BigInteger, nullable=True))
