@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unittest
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.tables import METADATA
 from svcserver.metagame.composition import Metagame
-from tests.support.game import Game
+from tests.metagame.attempts.base import CASES, Town
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+ROW = "POST /greeting"
 
 
 def printed() -> list[str]:
@@ -24,18 +26,22 @@ def printed() -> list[str]:
 class WorkedExampleTests(SynchronousTestCase):
     def test_the_printed_feature_answers_as_the_page_says(self) -> None:
         feature, use = printed()
-        names: dict[str, Any] = {"__name__": "worked_example", "Game": Game, "test": self}
+        names: dict[str, Any] = {"__name__": "worked_example"}
         exec(compile(feature, str(PAGE), "exec", dont_inherit=True), names)  # noqa: S102 - our own page
         self.addCleanup(METADATA.remove, names["GREETINGS"])
         self.patch_features(names["greetings"])
         exec(use, names)  # noqa: S102
-        page, game, ann = names["page"], names["game"], names["ann"]
-        self.assertEqual((page.status, page.json), (200, {"text": "Good hunting"}))
-        same, long = {"text": "Good hunting"}, {"text": "x" * 65}
-        again = game.browse("POST", "/greeting", json=same, token=ann.token)
-        self.assertEqual((again.status, again.json["code"]), (409, "409"))
-        self.assertEqual(game.browse("POST", "/greeting", json=long, token=ann.token).status, 400)
-        self.assertEqual(game.browse("POST", "/greeting", json=same).status, 401)
+        self.addCleanup(CASES.pop, ROW)
+        result = unittest.TestResult()
+        unittest.defaultTestLoader.loadTestsFromTestCase(names["GreetingTests"]).run(result)
+        self.assertEqual((result.testsRun, result.errors, result.failures), (1, [], []))
+        afresh, case = CASES[ROW]
+        town = Town(self)
+        ann, line, same = case(town)
+        for status in (200, afresh):
+            self.assertEqual(town.ask(ann, line, same).status, status)
+        self.assertEqual(town.ask(ann, line, {"text": "x" * 65}).status, 400)
+        self.assertEqual(town.game.browse("POST", "/greeting", json=same).status, 401)
 
     def patch_features(self, factory: Any) -> None:
         """The one line in ``composition.py``."""
