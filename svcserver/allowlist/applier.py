@@ -116,7 +116,7 @@ class Applier:
 
     def _begin(self) -> None:
         if self._stopped or self._checking or self._wanted is None or self._wanted == self._holds:
-            return  # the change was undone meanwhile, or a check is running
+            return  # the change was undone in the meantime, or a check is running
         self._running, self._urgent, ips = True, False, self._wanted
         work = Deferred.fromCoroutine(self._work(ips))
         work.addBoth(self._ended, ips)

@@ -23,7 +23,7 @@ _RFC_1918 = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192
 _UNIQUE_LOCAL = ipaddress.ip_network("fc00::/7")
 _GLOBAL_6 = ipaddress.ip_network("2000::/3")
 _RANGE = re.compile(r"[/,*-]|\A[A-Za-z]+\Z")
-_WIDTHS = (64, 48)  # bits of the IPv6 networks that are bounded: a home, and a customer
+_WIDTHS = (64, 48)  # prefix lengths of the limited IPv6 networks: a home, a customer
 _LONGEST = 45  # characters of any address
 
 

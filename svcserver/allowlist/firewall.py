@@ -135,7 +135,7 @@ class Iptables:
             await self.programs.run([program, *scripts.iptables_jump("-I", ports)])
         else:
             there.remove(ports)
-        for stale in there:  # of an earlier run with other ports
+        for stale in there:  # left by an earlier run with other ports
             await self.programs.run([program, *scripts.iptables_jump("-D", stale)])
 
     def describe(self, rule: Rule) -> str:

@@ -18,7 +18,7 @@ from svcserver.kernel.times import iso
 
 log = Logger()
 
-MAX_STATE = 1024 * 1024  # bytes of a state file we read
+MAX_STATE = 1024 * 1024  # maximum bytes of a state file
 MAX_AUDIT = 16 * 1024 * 1024  # bytes; then the log is renamed to ``.1``
 UNAUTHORIZED_EVERY_S = 60.0
 _SHOWN = 60  # characters of refused input

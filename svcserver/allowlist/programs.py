@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 log = Logger()
 
 TIMEOUT_S = 30.0
-MAX_OUTPUT = 64 * 1024  # bytes kept of what a program prints
+MAX_OUTPUT = 64 * 1024  # bytes of a program's output that are stored
 _ENVIRONMENT = {"LANG": "C", "LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 _WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "PATH", "PATHEXT", "PSMODULEPATH", "TEMP", "TMP")
 

@@ -96,7 +96,7 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
         )
     return Helper(
         reactor,
-        # setting the machine's clock must not shut players out, nor keep expired addresses open
+        # a change of the machine's clock must not lock players out, or keep expired addresses
         MonotonicClock().read,
         Entries(float(settings.ttl_s), settings.max_entries),
         make_firewall(settings, reactor),

@@ -29,7 +29,7 @@ log = Logger()
 CHUNK = 64 * 1024  # bytes read at a time by the producer
 KERNEL_CHUNK = 1024 * 1024  # bytes per sendfile, so that other downloads get their share
 AHEAD = 4 * 1024 * 1024  # bytes the kernel reads ahead, so that sendfile does not wait for disk
-STALL_S = 120.0  # how long a client may take no byte
+STALL_S = 120.0  # how long a client may read nothing
 SWEEP_S = 5.0
 _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
 
@@ -148,7 +148,7 @@ class _Kernel:
             return None
         if why.errno == errno.EIO:
             self.transfer.failed(why)
-        return CONNECTION_LOST  # the client has gone, which needs no log line
+        return CONNECTION_LOST  # the client has disconnected, which needs no log line
 
     def unhook(self) -> None:
         """Restore ``doWrite``, unless a pipelined request has already set its own."""

@@ -29,7 +29,7 @@ class GameFiles:
 
     folder: Path
     manifest: Manifest
-    _mtimes: dict[str, int] = field(factory=dict, init=False)  # path -> nanoseconds, when good
+    _mtimes: dict[str, int] = field(factory=dict, init=False)  # path -> mtime in ns, when good
     missing: list[str] = field(factory=list, init=False)
     mismatched: list[str] = field(factory=list, init=False)
 

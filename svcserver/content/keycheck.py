@@ -29,7 +29,7 @@ log = Logger()
 TIMEOUT_S = 5.0
 REFUSED_S = 30.0
 MAX_KEPT = 10_000
-MAX_ASKING = 256  # different keys asked about at once
+MAX_ASKING = 256  # different keys that are checked concurrently
 MAX_REPLY = 64 * 1024  # bytes of the metagame's answer
 RETRY_S = 5
 WARN_EVERY_S = 60.0
@@ -128,7 +128,7 @@ class KeyCheck:
         try:
             reply = Deferred.fromCoroutine(self._get(key))
             code, body = await reply.addTimeout(TIMEOUT_S, self.clock)
-        except Exception as why:  # connection, time-out, protocol: all mean "no answer"
+        except Exception as why:  # connection, timeout and protocol errors all mean "no answer"
             raise NoAnswer(type(why).__name__) from why
         if code in (401, 403):
             return None

@@ -30,8 +30,8 @@ from svcserver.kernel.game_paths import LARGEST_PATHS, MOST_FILES, is_safe, same
 
 CHUNK = 1 << 20  # bytes read at a time
 SAVE_EVERY = 256 * 1024 * 1024  # bytes hashed between two saves of the partial file
-OWNERS_NOTE = "README.txt"  # what svcctl init puts into folders that others fill
-_NOTES = (  # as the notes of this version and of 0.1.0 begin; a README.txt of the game is listed
+OWNERS_NOTE = "README.txt"  # the note that svcctl init writes into empty folders
+_NOTES = (  # first words of the notes of this version and of 0.1.0
     b"This host has no game files yet.",
     b"Put the game's files here, then run: svcctl content manifest",
 )
@@ -46,7 +46,7 @@ class Progress:
     files_total: int
     bytes_done: int
     bytes_total: int
-    path: str  # the file that moved last
+    path: str  # the file with the latest progress
 
 
 Report = Callable[[Progress], None]
@@ -62,8 +62,8 @@ class Verified:
 
     ok: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    size: tuple[str, ...] = ()  # another size than the manifest says
-    hash: tuple[str, ...] = ()  # the right size, other bytes
+    size: tuple[str, ...] = ()  # the size differs from the manifest
+    hash: tuple[str, ...] = ()  # the size is right, but the hash differs
 
     @property
     def good(self) -> bool:

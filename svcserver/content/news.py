@@ -110,7 +110,7 @@ class News:
             items = parse(path.read_bytes())
         except FileNotFoundError:
             items, self._seen = [], None
-        except OSError as why:  # it may become readable without a change: try again
+        except OSError as why:  # the file may become readable without a change: try again
             self._seen = None
             if self._unreadable.due(why.errno, now):
                 log.warn("the news file cannot be read, the last news stay: {why}", why=str(why))

@@ -81,7 +81,7 @@ def status_of(if_match: Sequence[bytes], if_none_match: Sequence[bytes], etag: s
     The files have no modification date here, so If-Unmodified-Since and If-Modified-Since are
     ignored.
     """
-    current = _tags(if_match)  # with their W/: a weak tag never matches here
+    current = _tags(if_match)  # with the W/ prefix, so that a weak tag never matches
     if if_match and etag not in current and current != {"*"}:
         return 412
     if {etag, "*"} & {tag.removeprefix("W/") for tag in _tags(if_none_match)}:

@@ -276,7 +276,7 @@ class ContentHandler:
         return FileAnswer(Answer(200, None, headers), image.file, span)
 
     async def launchers(self, request: HttpRequest) -> ContentReply:
-        """List the launcher's files with checksums."""
+        """List the launcher's files with their checksums."""
         return Answer(200, self.launcher.body(), {**PUBLIC, "Cache-Control": "no-cache"})
 
     async def launcher_file(self, request: HttpRequest) -> ContentReply:

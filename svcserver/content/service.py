@@ -75,7 +75,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     sweep.setServiceParent(top)
     for host in settings.bind_hosts:
-        address = MultiService()  # two parts of one name need a parent each
+        address = MultiService()  # two parts with the same name need separate parents
         Listening(reactor, "content", settings.port, host, factory).setServiceParent(address)
         address.setServiceParent(top)
     show_figures(top, reactor, "content", settings.metrics_port, figures(handler))

@@ -78,7 +78,7 @@ def try_program(program: str) -> OSError | None:
         os.close(reading)
         os.kill(pid, signal.SIGKILL)
         while os.WIFSTOPPED(os.waitpid(pid, 0)[1]):
-            continue  # its stop is reported before its end
+            continue  # the stop is reported before the exit
     return OSError(int(number), os.strerror(int(number))) if number else None
 
 

@@ -35,11 +35,11 @@ log = Logger()
 
 TAG = "SVC_GAME_SERVER"
 PR_SET_CHILD_SUBREAPER = 36
-ROUNDS = 8  # of checks for processes forked during a kill
-LOOK_AGE_S = 0.1  # within it, checks of many game servers share one reading of the processes
+ROUNDS = 8  # rounds of checks for processes forked during a kill
+LOOK_AGE_S = 0.1  # seconds in which checks of many game servers share one process table
 ENDING_S = 5.0  # seconds at most in which orphans are killed again and again at the stop
 ENDING_POLL_S = 0.02
-LARGEST = 1024 * 1024  # bytes read of a table or an environment
+LARGEST = 1024 * 1024  # maximum bytes read of a table or an environment
 TABLES = ("net/udp", "net/udp6")
 SHARED = frozenset(
     (
@@ -118,7 +118,7 @@ def send(process: Process, number: int, folder: Path = PROCESSES) -> bool:
         _send(process, number, folder)
     except ProcessLookupError:  # it has just ended
         return False
-    except OSError as error:  # such as one that a launcher made another user's
+    except OSError as error:  # such as a process that a launcher runs as another user
         log.error("process {pid} cannot be ended: {why}", pid=process.pid, why=error.strerror)
         return False
     return True
@@ -267,7 +267,7 @@ class Family:
         With ``max_age_s`` the answer may be up to that many seconds old.
         """
         now, snapshot = self.reactor.seconds(), self.snapshot
-        oldest = max(now - max_age_s, self._since)  # one from before our launch lacks the leader
+        oldest = max(now - max_age_s, self._since)  # a table older than our launch lacks the leader
         if not max_age_s or snapshot.read_at < oldest:
             snapshot.processes, snapshot.read_at = list_processes(self.folder), now
             reap_orphans(snapshot.processes.values())
@@ -275,7 +275,7 @@ class Family:
         living = {pid: process for pid, process in everybody.items() if not process.is_dead}
         self._foreign = {
             pid: at for pid, at in self._foreign.items() if pid in living
-        }  # it stays as small as the process table
+        }  # so that the set stays as small as the process table
         ours = {pid for pid, process in living.items() if self._is_ours(process)}
         self.leader = self.leader if self._leads(everybody.values()) else 0
         ours |= self._strays_on_port(living.values(), ours)
@@ -305,13 +305,13 @@ class Family:
         try:
             with (self.folder / str(process.pid) / "environ").open("rb") as file:
                 environ = file.read(LARGEST)
-        except PermissionError:  # another user's: it stays hidden
+        except PermissionError:  # another user's process: it stays hidden
             environ = b""
         except OSError:  # it has just ended
             return False
         if f"{TAG}={self.id}".encode() in environ.split(b"\0"):
             return True
-        if process.parent != os.getpid():  # a child of ours may not have replaced its program yet
+        if process.parent != os.getpid():  # our child may not have executed its program yet
             self._foreign[process.pid] = process.started
         return False
 

@@ -47,7 +47,7 @@ class GameServer:
     launch: Launch
     pid: int
     started_at: float  # epoch seconds
-    key_hash: str = field(default="", repr=False)  # of the key made for this launch
+    key_hash: str = field(default="", repr=False)  # hash of the key made for this launch
 
     def log_fields(self) -> dict[str, object]:
         """Return the log fields that identify the server: kind, id and port."""
@@ -78,7 +78,7 @@ class Fleet:
     last_port: int
     hunt_worker: bool = False
     servers: dict[str, GameServer] = field(factory=dict, init=False)
-    last_heartbeats: dict[str, float] = field(factory=dict, init=False)  # of players, by server id
+    last_heartbeats: dict[str, float] = field(factory=dict, init=False)  # by server id
     _held: set[int] = field(factory=set, init=False)
 
     def has_ports(self, kind: Kind) -> bool:

@@ -30,7 +30,7 @@ SPARED = (
     "heartbeats: it is left running until they stop"
 )
 
-# Returns the inodes of a game server's sockets; None where the kernel hides them.
+# Returns the inodes of a game server's sockets, or None if the kernel hides them.
 InodesOf = Callable[[GameServer], Collection[int] | None]
 
 

@@ -104,7 +104,7 @@ def _marked(
             environ = folder.joinpath("environ").read_bytes()
         except OSError:  # it has ended, or is another user's
             continue
-        # a container that shares our processes may use the same address in another network
+        # a container that shares our process table may use the same address in another network
         words = environ.split(b"\0")
         if mark not in words or any(tag in words for tag in spared):
             continue

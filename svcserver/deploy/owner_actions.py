@@ -111,7 +111,7 @@ def _last_lines(path: Path) -> list[str]:
             size = file.seek(0, 2)
             file.seek(max(0, size - LAST_BYTES))
             data = file.read(LAST_BYTES)
-    except OSError:  # it has printed nothing yet
+    except OSError:  # the server has printed nothing yet
         return []
     lines = data.decode("utf-8", "replace").splitlines()[1 if size > LAST_BYTES else 0 :]
     printable = ("".join(char if char.isprintable() else "?" for char in line) for line in lines)

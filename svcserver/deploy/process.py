@@ -33,12 +33,12 @@ from svcserver.deploy.family import LOOK_AGE_S, Family, Polled, Process, Watched
 
 log = Logger()
 
-MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then a new one is begun
+MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then a new file is started
 CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
 UNKNOWN_EXIT = "code unknown"  # of a process that an earlier run started
 CLEAN_EXIT = "code 0"  # of a game server whose players have left
-BACKGROUND_S = 120.0  # within it after its launcher's end, a server in the background has its port
+BACKGROUND_S = 120.0  # time from the launcher's end until a background server opens its port
 LONGEST_ERROR = 16  # bytes: the number that a child sends when exec fails
 CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
 
@@ -65,7 +65,7 @@ class Output:
             if self._path.exists():
                 self._path.chmod(0o600)  # an older version left it readable
                 os.replace(self._path, self._path.with_suffix(".old"))
-            # game servers print addresses and names of players, and their own command line
+            # game servers print players' addresses and names, and their own command line
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             self._file = os.fdopen(handle, "wb", buffering=0)
         except OSError as error:
@@ -126,22 +126,22 @@ class GameProcess(ProcessProtocol):
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
         self.moved: Callable[[int], None] = lambda pid: None
-        self.family: Family | None = None  # None where the system shows no processes
+        self.family: Family | None = None  # None if the system does not list processes
         self.over = False
-        self.ending = False  # it is no game server any more; its remaining processes are killed
+        self.ending = False  # no longer a game server; the remaining processes are killed
         self._stopping = False  # we have asked it to end
         self._is_clean = False  # the launcher has ended without an error
         self._launcher_ended_at = 0.0  # the age of its family at the launcher's end
-        self._has_listened = False  # one of its processes has had the port
+        self._has_listened = False  # True once one of its processes has had the port
         self._finished = False
         self._pipes: list[Watched] = []  # what it prints
-        self._closed = False  # its transport has nothing more to say
-        self._next: Watched | Polled | None = None  # the process that goes on
+        self._closed = False  # the transport reports nothing more
+        self._next: Watched | Polled | None = None  # the process that is watched next
         self._next_pid: int | None = None
         self._executed: Deferred[None] = succeed(None)
         self.how = ""  # how it ended, once that is known
-        self.first_pid: int | None = None  # its id, also when it ends while it is being started
-        self.group: int | None = None  # of what it forks, where it leads one
+        self.first_pid: int | None = None  # the pid, even if the process ends during its start
+        self.group: int | None = None  # the group of its forks, if it leads one
 
     def begin_exec(self) -> None:
         """Record that the child has not executed the program yet."""
@@ -251,9 +251,9 @@ class GameProcess(ProcessProtocol):
         self.over = self._finished = True
         if self.family is None and self.group is not None:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.group, signal.SIGKILL)  # what it forked goes with it
+                os.killpg(self.group, signal.SIGKILL)  # this also kills its forks
         for pipe in self._pipes:
-            for _ in range(MAX_LEFT // CHUNK):  # a grandchild may write on
+            for _ in range(MAX_LEFT // CHUNK):  # a grandchild may still write
                 if not self._read(pipe):
                     break
         self.close_pipes()
@@ -353,7 +353,7 @@ class GameProcess(ProcessProtocol):
                 transport.signalProcess(how)
         except ProcessExitedAlready:
             self.over = self._next is None
-        except PermissionError as error:  # a launcher made it another user's
+        except PermissionError as error:  # a launcher runs it as another user
             log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=error.strerror)
 
     def _kill_group(self, how: str) -> bool:
@@ -506,7 +506,7 @@ def _is_zombie(pid: int) -> bool:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError, IndexError):
         return sys.platform == "linux"  # it has ended; elsewhere there is nothing to read
-    except OSError:  # as when no descriptor is left: processExited will report its end
+    except OSError:  # or no descriptor is left: processExited will report the end
         return False
     return state in ("Z", "X")
 

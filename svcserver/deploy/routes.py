@@ -85,7 +85,7 @@ class Console(TypedDict):
 
 
 class HandedOut(TypedDict):
-    """The game server's UDP address."""
+    """The UDP address of the game server, for the players."""
 
     host: str
     port: int

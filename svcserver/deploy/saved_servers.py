@@ -22,8 +22,8 @@ from svcserver.kernel.processes import PROCESSES, boot_id, started_at
 
 log = Logger()
 
-FORM = 1  # of the files; another is ignored
-MOST = 4096  # files that are read
+FORM = 1  # version of the files; other versions are ignored
+MOST = 4096  # maximum number of files that are read
 
 
 @frozen
@@ -83,7 +83,7 @@ class SavedServers:
     def load_all(self) -> list[SavedServer]:
         """Return the records of the earlier run; delete and log unreadable ones."""
         records = []
-        for torn in list(self.folder.glob("*.new"))[:MOST]:  # a crash came before its renaming
+        for torn in list(self.folder.glob("*.new"))[:MOST]:  # left by a crash before the renaming
             torn.unlink(missing_ok=True)
         for path in sorted(self.folder.glob("*.json"))[:MOST]:
             try:

@@ -60,7 +60,7 @@ class SigningKeys:
     """
 
     file: Path
-    configured: Secret | None = None  # in our own settings, which win
+    configured: Secret | None = None  # in our own settings, which take precedence
     _keys: list[str] = field(factory=list, init=False, repr=False)  # the newest first
     _version: tuple[int, int] | None = field(default=None, init=False)
 

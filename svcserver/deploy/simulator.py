@@ -29,10 +29,10 @@ READY_FILE = "SVC_SERVER_READY_FILE"
 IDLE_S = 50.0
 EMPTY_S = 1.0  # after the last goodbye
 MAX_NAMES = 64  # players present
-NO_PLAYERS = "NO_EXPECTED_PLAYERS"  # of a city: it stays
+NO_PLAYERS = "NO_EXPECTED_PLAYERS"  # of a city, which stays
 PING = b"svc ping"
 HELLO, GOODBYE = b"svc hello ", b"svc goodbye "
-PERSISTENT_FROM = 8776  # such ports never end for want of players
+PERSISTENT_FROM = 8776  # servers on these ports do not end when empty
 TICK_S = 0.25
 CALL_S = 5.0
 
@@ -74,7 +74,7 @@ class Guests:
     """The players who are connected; ``now`` is in seconds."""
 
     _present: set[bytes] = field(factory=set)
-    _left: float | None = None  # when the last of them went
+    _left: float | None = None  # when the last player left
 
     def note(self, datagram: bytes, now: float) -> None:
         """Record a datagram, which may be a player's hello or goodbye."""
@@ -122,7 +122,7 @@ def serve(line: CommandLine, wire: socket.socket) -> None:
         except TimeoutError:
             continue
         if datagram == PING:
-            continue  # no player: the deploy server looks whether we are frozen
+            continue  # not a player: the deploy server checks whether we are frozen
         last_datagram = time.monotonic()
         guests.note(datagram, last_datagram)
         name = line.map.partition("?")[0].rpartition("/")[2]

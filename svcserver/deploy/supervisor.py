@@ -45,10 +45,10 @@ log = Logger()
 
 KILL_AFTER_S = 10.0
 WATCHDOG_S = 60.0
-GIVE_UP_S = 5.0  # after SIGKILL, which a process in the kernel may not heed
-EXEC_S = 30.0  # for the program to be executed; milliseconds, but for a file system that is away
+GIVE_UP_S = 5.0  # wait after SIGKILL, which a process blocked in the kernel may ignore
+EXEC_S = 30.0  # for the exec, which takes milliseconds unless a file system hangs
 KEYLESS = "NO_KEY"
-MAX_QUEUED = 64  # launches that may wait their turn
+MAX_QUEUED = 64  # maximum number of queued launches
 
 # Makes a GameProcess watch the process of a pid, if the last argument still returns True;
 # otherwise raises OSError.
@@ -108,7 +108,7 @@ class Supervisor:
     spacing_s: float = 0.0
     liveness: bool = True
     saved: SavedServers | None = None
-    # makes the family of a server's id, port and leader
+    # creates the family for a server's id, port and leader
     family: Callable[[str, int, int], Family] | None = None
     _processes: dict[str, GameProcess] = field(factory=dict, init=False)
     # launches that several requests wait for, by "kind" or "match" and its name
@@ -116,7 +116,7 @@ class Supervisor:
     _queue: DeferredLock = field(factory=DeferredLock, init=False)
     _next_launch: float = field(default=0.0, init=False)
     _restarted_kinds: dict[Kind, None] = field(factory=dict, init=False)
-    _hidden: dict[str, None] = field(factory=dict, init=False)  # ids whose sockets we cannot see
+    _hidden: dict[str, None] = field(factory=dict, init=False)  # servers whose sockets are hidden
     _stopping: bool = field(default=False, init=False)
     _handing_over: bool = field(default=False, init=False)
 
@@ -197,7 +197,7 @@ class Supervisor:
     async def _launch(self, launch: Launch) -> GameServer:
         """Launch a server through the queue; wait for readiness if that is configured."""
         if self.queued() >= MAX_QUEUED:
-            raise NoCapacity("ports")  # there are never so many ports
+            raise NoCapacity("ports")  # there are never that many ports
         await self._queue.acquire()
         try:
             wait = self._next_launch - self.clock.seconds()
@@ -391,9 +391,9 @@ class Supervisor:
     def _forget_dead(self, server: GameServer) -> None:
         process = self._processes.get(server.id)
         if process is not None:
-            process.reap()  # which may end in _on_end, and so in _forget
+            process.reap()  # this may call _on_end, and so _forget
             if process.ending:
-                return  # what is left of it may hold the port
+                return  # its remaining processes may use the port
         if server.id in self.fleet.servers:
             how = "" if process is None else process.how
             self._forget(server, how or "found dead")

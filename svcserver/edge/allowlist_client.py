@@ -10,9 +10,9 @@ from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
 
 TIMEOUT_S = 2.0
-FIRST_AGAIN_S, LAST_AGAIN_S = 0.1, 5.0  # the wait after a report that failed: doubled each time
-LATE_S = LAST_AGAIN_S + 1.5 * TIMEOUT_S  # the latest that a report arrives, once the helper answers
-CACHED_S = 30  # less than a service keeps an idle connection; a POST at its end would be lost
+FIRST_AGAIN_S, LAST_AGAIN_S = 0.1, 5.0  # the wait after a failed report; it doubles each time
+LATE_S = LAST_AGAIN_S + 1.5 * TIMEOUT_S  # longest delay of a report once the helper answers
+CACHED_S = 30  # shorter than a service's keep-alive; otherwise a POST could be lost
 
 
 class Refused(ConnectionError):

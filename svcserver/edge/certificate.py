@@ -25,7 +25,7 @@ from svcserver.edge.invite import is_host
 
 CERT_FILE, KEY_FILE = "gateway-cert.pem", "gateway-key.pem"
 WARN_DAYS = 30
-_LONGEST_NAME = 64  # of a common name
+_LONGEST_NAME = 64  # maximum length of a common name
 
 
 class BadCertificate(Exception):
@@ -33,7 +33,7 @@ class BadCertificate(Exception):
 
     def __init__(self, what: str, fault: str) -> None:
         super().__init__(fault)
-        self.what = what  # "certificate" or "key": the file with the fault
+        self.what = what  # "certificate" or "key": the faulty file
 
 
 @frozen

@@ -18,7 +18,7 @@ from svcserver.http.connection import LINGER_S, Connection
 from svcserver.http.heads import Fault, read_request
 from svcserver.http.prompt import send
 
-MAX_DISCARD = 64 * 1024  # a refused body up to this size does not cost the connection
+MAX_DISCARD = 64 * 1024  # bytes; a larger refused body closes the connection
 
 
 @frozen
@@ -26,7 +26,7 @@ class Idle:
     """The server's wait for a client; it began at ``since``, in seconds of the reactor's clock."""
 
     since: float
-    in_request: bool  # the client sends a body, or reads an answer
+    in_request: bool  # True while the client sends a body or reads an answer
 
     @property
     def waits_for(self) -> str:
@@ -66,7 +66,7 @@ class Channel(Client):
         if self.exchange is not None and self.exchange.tunnelling and not self.closing:
             self.exchange.client_received(data)
         else:
-            Connection.dataReceived(self, data)  # each request comes here, and ``super`` costs more
+            Connection.dataReceived(self, data)  # called for each request: ``super`` costs more
 
     def start_request(self, raw: bytes) -> None:
         head = read_request(raw)
@@ -184,7 +184,7 @@ class Channel(Client):
             return Idle(self.since, in_request=False)
         if exchange.tunnelling or (exchange.body.done and not self.unread):
             return None
-        if exchange.expects is not None:  # it waits for 100 Continue
+        if exchange.expects is not None:  # the client waits for 100 Continue
             return None
         return Idle(self.began, in_request=True)
 

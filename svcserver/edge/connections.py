@@ -15,7 +15,7 @@ from svcserver.edge.verdicts import ProxyPolicy
 from svcserver.http.connection import Connections
 from svcserver.http.peers import peer_of
 
-EVICTED_AT_ONCE = 16  # at least so many are found by one look at all connections
+EVICTED_AT_ONCE = 16  # minimum number of candidates that one search finds
 
 
 class ChannelFactory(Connections[Channel]):
@@ -25,7 +25,7 @@ class ChannelFactory(Connections[Channel]):
         super().__init__(clock)
         self.policy, self.secure = policy, secure
         self.on_lost: Callable[[str, Failure], None] | None = (
-            None  # called for each that ends, with the cause
+            None  # called for each connection that ends, with the cause
         )
         self._empty: Deferred[None] | None = None
         self._next_out: list[

@@ -35,7 +35,7 @@ from svcserver.kernel.buggify import buggify
 
 log = Logger()
 
-EXPECT_S = 10.0  # so long a client waits for 100, then it sends its body whatever the upstream does
+EXPECT_S = 10.0  # how long a client waits for 100 before it sends its body anyway
 _RETRY_AFTER = frozenset([b"retry-after"])
 
 
@@ -76,23 +76,23 @@ class Exchange:
     """A client's request and the upstream connection that answers it."""
 
     def __init__(self, client: Client, head: RequestHead, forward: Forward, record: Record) -> None:
-        # all stand here and none in the class, where Python looks for a default ten times as long
+        # set here, not as class defaults, whose look-up is ten times slower
         self.client, self.head, self.forward, self.record = client, head, forward, record
         self.body: Body = NO_BODY if head.length == 0 else body_of(head.length)
         self.tunnelling = self.ended = False
-        self.answered = False  # the client has a head
+        self.answered = False  # the client has received the answer's head
         self.moved = True  # since the last sweep
-        self.connection: Any = None  # to the upstream, which has the head
+        self.connection: Any = None  # the upstream connection that has received the request head
         self._answer: ResponseHead | None = None
         self._reply: Body | None = None
         self._raw = b""
-        self._searched = 0  # bytes of ``_raw`` in which the end of a head is not
-        self._framed = False  # chunks towards the client
+        self._searched = 0  # bytes of ``_raw`` already searched for the end of the head
+        self._framed = False  # the body goes to the client in chunks
         self._close = self._held = False
         self._producer: ClientProducer | None = None
         self._last_moved = 0.0
         self._retry = Retry(head, forward, record)
-        # since when the client waits for 100 before it sends its body
+        # when the client began to wait for 100 Continue
         self.expects = client.factory.clock.seconds() if head.expects and head.has_body else None
 
     # -- towards the upstream --------------------------------------------------
@@ -100,14 +100,14 @@ class Exchange:
     def start(self, *, fresh: bool = False) -> None:
         """Take an upstream connection and send the request head."""
         connection = self.forward.upstream.take(fresh=fresh)
-        if isinstance(connection, UpstreamConnection):  # Deferred is slow to check
+        if isinstance(connection, UpstreamConnection):  # an isinstance check for Deferred is slow
             self._connected(connection)
         else:
             connection.addCallbacks(self._connected, self._unreachable)
             connection.addErrback(self._broken)
 
     def _connected(self, connection: Any) -> None:
-        if self.ended:  # kept unused it might be answered 408 at the moment when it is needed
+        if self.ended:  # an unused connection could get a 408 just when it is needed
             connection.abort()
             return
         self.connection, connection.user = connection, self
@@ -239,7 +239,7 @@ class Exchange:
         head = answer_head(answer, hidden, framed=self._framed, close=self._close)
         self.answered = True
         rest, self._raw = self._raw, b""
-        if answer.length == len(rest):  # it is all here, as nearly always
+        if answer.length == len(rest):  # the answer is complete, as nearly always
             self.record.bytes_out += len(rest)
             send(self.client.transport, head + rest)
             self._complete(clean=True)
@@ -282,7 +282,7 @@ class Exchange:
             raise Fault("an upgrade without a request for it")
         self.record.status, self.record.tunnel = 101, True
         self.tunnelling = self.answered = True
-        self.head.raw = b""  # never sent again, and a tunnel may last for a day
+        self.head.raw = b""  # a tunnel is never retried, and may last for a day
         head = answer_head(answer, self.client.policy.hidden, framed=False, close=False)
         rest, self._raw = self._raw, b""
         self.record.bytes_out += len(rest)
@@ -306,10 +306,10 @@ class Exchange:
         elif self._raw or self.answered:
             self.fail("reset")
         elif self._retry.is_allowed(connection, repeats=self.client.policy.repeats):
-            self._producer, self.client.stage = None, ANSWERING  # its body waits for the next one
+            self._producer, self.client.stage = None, ANSWERING  # its body waits for a retry
             if self.record.tries == 1:
                 self.start(fresh=True)
-            else:  # it took a connection while it was being ended
+            else:  # it got a connection while it was ending
                 self._wait(Unreachable(*self.client.policy.lost("reset", False)[:2]))
         else:
             self.fail("reset")

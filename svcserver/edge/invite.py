@@ -21,9 +21,9 @@ from svcserver.kernel.foreign_text import is_plain
 
 SCHEME = "svc"
 _START = f"{SCHEME}://join"
-LONGEST = 2048  # characters of an invite string
+LONGEST = 2048  # maximum characters of an invite string
 OVERLAY_DOMAINS = (".ts.net",)  # names inside the usual private overlay network
-OVERLAY_SHARE = ("login.tailscale.com",)  # hosts of its share links
+OVERLAY_SHARE = ("login.tailscale.com",)  # hosts of the overlay network's share links
 _OVERLAY_NET = ipaddress.ip_network("100.64.0.0/10")
 _FIELDS = ("v", "mode", "host", "port", "fp", "fp2", "code", "name", "share")
 _WHOLE = re.compile(r"[1-9][0-9]{0,4}\Z")
@@ -115,7 +115,7 @@ def decode(text: str) -> Invite:
     try:
         return _checked(_parameters(query))
     except BadInvite as error:
-        # the name is the last field of every version that this program knows
+        # the name is the last field in every known version
         if error.code == "version" or "&name=" in query:
             raise
         raise BadInvite(error.code, is_cut=True) from None

@@ -13,7 +13,7 @@ from svcserver.kernel.settings import BadSetting, off_unless_1, parse_env_file
 
 LAUNCHER_FILE = "svc-launcher.pyz"  # the host's page /join links to it
 LAUNCHER_PATH = f"/content/v1/launcher/{LAUNCHER_FILE}"  # on the content server
-CHECKSUM_FILE = f"{LAUNCHER_FILE}.sha256"  # beside it, as sha256sum writes it
+CHECKSUM_FILE = f"{LAUNCHER_FILE}.sha256"  # the checksum file, in sha256sum's format
 _CHECKSUM = re.compile(rf"([0-9a-f]{{64}})  {re.escape(LAUNCHER_FILE)}\n?\Z")
 
 
@@ -61,7 +61,7 @@ def launcher_address(folder: Path, invite: Invite) -> str:
         return ""
     if invite.public:
         return join_address(folder, invite) or f"{_origin(invite)}{LAUNCHER_PATH}"
-    content = _read(folder, "content")  # in a private network it is reached directly
+    content = _read(folder, "content")  # in a private network, players reach the metagame directly
     address, port = content.get("BIND_HOST", ""), content.get("PORT", "")
     return f"http://{address}:{port}{LAUNCHER_PATH}" if address == invite.host and port else ""
 

@@ -21,13 +21,13 @@ log = Logger()
 
 PARK_S = 5.0
 RESTARTS = 3
-CHECK_EVERY_S = 0.1  # between two checks whether it is back
+CHECK_EVERY_S = 0.1  # seconds between two checks of the upstream
 CHECK_TIMEOUT_S = 1.0
-AT_ONCE = 64  # requests that go on in one turn of the reactor
+AT_ONCE = 64  # requests released in one turn of the reactor
 MOST = 1024  # requests
-MOST_BYTES = 16 * 1024 * 1024  # of their bodies, as far as they can be in memory meanwhile
+MOST_BYTES = 16 * 1024 * 1024  # bytes of their bodies that may be in memory meanwhile
 RETRY_AFTER_S = 2
-NETWORK_BITS = 48  # of an IPv6 address: the widest network that one customer has
+NETWORK_BITS = 48  # IPv6 prefix length: the largest network of one customer
 
 
 @frozen
@@ -60,7 +60,7 @@ class Parking:
     clock: IReactorTime
     name: str
     reach: Callable[[], Deferred[Any]]
-    park_s: float = PARK_S  # how long a request waits, then it gets 503 with Retry-After
+    park_s: float = PARK_S  # how long a request waits before it gets 503 with Retry-After
     most: int = MOST
     most_bytes: int = MOST_BYTES
     _parked: dict[Deferred[None], _ParkedRequest] = field(factory=dict, init=False)

@@ -26,10 +26,10 @@ _CALLS = ("SSL_read", "SSL_write", "BIO_read", "BIO_write")
 _calls: list[Any] = [getattr(_lib, name, None) for name in _CALLS]
 _ssl_read, _ssl_write, _bio_read, _bio_write = _calls
 _unpack: Any = Binding.ffi.unpack
-_RECORD = 2**14  # bytes of data in a record, at most
+_RECORD = 2**14  # maximum bytes of data in a record
 _RECORDS = 2**15  # bytes taken from OpenSSL at a time
-_BUFFER: Any = Binding.ffi.new("char[]", _RECORDS)  # the reactor's thread alone uses it
-_DATA = 23  # the type of a record; the length stands in its last two of five bytes
+_BUFFER: Any = Binding.ffi.new("char[]", _RECORDS)  # only the reactor's thread uses it
+_DATA = 23  # the record type; bytes 4 and 5 of the header are the length
 
 
 def is_usable(lib: Any = _lib) -> bool:
@@ -103,7 +103,7 @@ class PromptTLS(TLSMemoryBIOProtocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         super().connectionLost(reason)
-        self.__dict__.pop("_tls_ends", None)  # with it OpenSSL's memory
+        self.__dict__.pop("_tls_ends", None)  # this also frees OpenSSL's memory
 
     def dataReceived(self, data: bytes) -> None:
         """Read a single record directly, and everything else through Twisted."""

@@ -14,7 +14,7 @@ from svcserver.edge.verdicts import Unreachable
 
 NO_STATUS = 0
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r]")
-_LONGEST_STATUS = 32  # bytes until the status has come
+_LONGEST_STATUS = 32  # maximum bytes before the status is complete
 
 
 def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> Deferred[int]:

@@ -11,8 +11,8 @@ from svcserver.http.connection import MAX_BACKLOG
 from svcserver.http.heads import RequestHead
 
 MOST_TRIES = 3
-MAX_KEPT = MAX_BACKLOG  # bytes of a body that is kept to be sent again
-_SAFE = (b"GET", b"HEAD")  # may be sent again whether or not the upstream knows their id
+MAX_KEPT = MAX_BACKLOG  # maximum bytes of a body kept for a retry
+_SAFE = (b"GET", b"HEAD")  # safe to retry even if the upstream does not know their id
 
 
 class Retry:
@@ -22,9 +22,9 @@ class Retry:
 
     def __init__(self, head: RequestHead, forward: Forward, record: Record) -> None:
         self._head, self._forward, self._record = head, forward, record
-        # the bytes of the body that were sent; None where they may not be sent again
+        # the bytes of the body that were sent; None if they must not be sent again
         self.body = bytearray() if forward.repeatable else None
-        self._parked: Deferred[None] | None = None  # it waits for an upstream that restarts
+        self._parked: Deferred[None] | None = None  # set while waiting for an upstream
         self._parked_at: float | None = None
         self._first_lost: Any = None  # the pool of the connection that was lost
 
@@ -54,7 +54,7 @@ class Retry:
         if self._record.tries >= most:
             return False
         needs_body = self._head.method not in _SAFE or self._head.has_body
-        # a request that has ended two processes may be what ended them
+        # a request that was lost with two processes may have crashed them
         if needs_body and (self.body is None or self._first_lost not in (None, ended.pool)):
             return False
         self._first_lost = ended.pool

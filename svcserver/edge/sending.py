@@ -5,7 +5,7 @@ from __future__ import annotations
 from svcserver.edge.invite import Invite
 from svcserver.kernel import datafiles
 
-# 256 short words that are told apart on the telephone; one for each byte of a fingerprint
+# 256 short words, easy to distinguish on the telephone; one for each byte value
 _WORDS: list[str] = datafiles.read("svcserver.edge", "words.json")["words"]
 SHOWN_BYTES = 8  # of the fingerprint, as words: nobody can make a certificate with the same 64 bits
 

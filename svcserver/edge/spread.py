@@ -27,7 +27,7 @@ from svcserver.kernel.system import generator, token_hex
 log = Logger()
 
 OUT_S = 1.0
-BUSIER = 16  # a player's own process is skipped with so many requests more than the second
+BUSIER = 16  # skip a player's own process if it has this many more requests
 
 
 @define(eq=False)
@@ -37,7 +37,7 @@ class Member:
     pool: Pool
     number: int
     out_until: float = 0.0
-    sick: bool = False  # it accepts connections, and does not answer
+    sick: bool = False  # the process accepts connections but does not answer
 
     def usable(self, now: float) -> bool:
         return not self.sick and now >= self.out_until
@@ -56,7 +56,7 @@ class Spread:
     members: list[Member]
     parking: Parking
     random: random.Random = field(factory=generator)  # not a secret
-    # of this process only, so that nobody can aim at a worker
+    # random for each process, so that no client can choose its worker
     _key: bytes = field(factory=lambda: bytes.fromhex(token_hex(16)), init=False, repr=False)
 
     def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
@@ -75,7 +75,7 @@ class Spread:
     ) -> Deferred[None]:
         now = self.clock.seconds()
         if since is not None and now - since >= self.parking.park_s:
-            return fail(error)  # all were tried meanwhile, each until its connection timed out
+            return fail(error)  # all were tried in the meantime, each until its timeout
         if any(member.usable(now) for member in self.members):
             return succeed(None)
         return self.parking.wait(error, size, since, peer)

@@ -20,7 +20,7 @@ from svcserver.kernel.buggify import buggify
 log = Logger()
 
 CONNECT_S = 10.0
-IDLE_S = 30.0  # less than any upstream of ours keeps an idle connection open
+IDLE_S = 30.0  # shorter than the keep-alive of all our upstreams
 MAX_IDLE = 256
 
 
@@ -38,7 +38,7 @@ class UpstreamConnection(protocol.Protocol):
     """One upstream connection, which belongs to one user at a time."""
 
     user: ConnectionUser | None = None
-    used: bool = False  # has carried an exchange before
+    used: bool = False  # True if it has carried an exchange before
     idle_since: float = 0.0
     alive: bool = False
 
@@ -88,7 +88,7 @@ class Pool:
     code: str = "bad_gateway"
     idle_s: float = IDLE_S
     parking: Parking | None = field(default=None, init=False)
-    received: bool = field(default=False, init=False)  # bytes have come since the last check
+    received: bool = field(default=False, init=False)  # bytes have arrived since the last check
     _received_at: float = field(default=0.0, init=False)
     _connecting: int = field(default=0, init=False)
     _idle: list[UpstreamConnection] = field(factory=list, init=False)

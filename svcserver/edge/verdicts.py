@@ -38,7 +38,7 @@ class Refuse:
 
     status: int
     code: str
-    reason: str = ""  # the log's word
+    reason: str = ""  # the reason in the log
     retry_after_s: int | None = None
     close: bool = False
     page: Page | None = None
@@ -48,7 +48,7 @@ class Refuse:
         return self.page.content if self.page is not None else json.dump({"error": self.code})
 
 
-@define  # not frozen: one is made for every request, and a frozen one costs twice as much
+@define  # not frozen, which costs twice as much: every request creates one
 class Forward:
     """The decision to send the request to ``upstream``; ``added`` are complete header lines.
 
@@ -60,7 +60,7 @@ class Forward:
     route: str
     added: bytes = b""
     tunnel: bool = False
-    on_answer: Callable[[int], None] | None = None  # gets the status of the answer
+    on_answer: Callable[[int], None] | None = None  # called with the status of the answer
     repeatable: bool = False
 
 
@@ -105,16 +105,16 @@ class Record:
     ended: float = 0.0
     aborted: bool = False
     tunnel: bool = False
-    tries: int = 0  # how often it was sent: again where its upstream ended first
+    tries: int = 0  # how often the request was sent, including retries
 
 
 class ProxyPolicy(Protocol):
     """The rules of the service that uses the channel: gateway or relay."""
 
     limits: Limits
-    dropped: frozenset[bytes]  # request fields, lower case, that never go on
-    hidden: frozenset[bytes]  # answer fields that never go back
-    repeats: bool  # a GET whose upstream ends before it answers goes to it once more
+    dropped: frozenset[bytes]  # lowercase request fields that are never forwarded
+    hidden: frozenset[bytes]  # answer fields that the client never gets
+    repeats: bool  # retry a GET once if the upstream ends before it answers
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         """Decide to refuse or forward a request; takes a token if a rate limit applies."""

@@ -21,14 +21,14 @@ HOP_BY_HOP = frozenset(
         b"trailer",
         b"transfer-encoding",
         b"upgrade",
-        b"content-length",  # not hop by hop, but always written anew
+        b"content-length",  # not hop-by-hop, but always rewritten
     ]
 )
-_NEVER_DROPPED = frozenset([b"host"])  # a Connection field cannot take these away
+_NEVER_DROPPED = frozenset([b"host"])  # a Connection field cannot remove these
 MOST_NAMED = 4  # fields in a Connection field for which the removed names are cached
 _ATTEMPT = ATTEMPT + b": %d\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
-_AS_SENT = b"as sent"  # compared by identity: the bytes of the head at hand are not kept twice
+_AS_SENT = b"as sent"  # compared by identity; avoids a second copy of the head's bytes
 _UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 _REASONS = {
     200: b"OK",
@@ -135,7 +135,7 @@ def refusal(refuse: Refuse, *, with_body: bool, close: bool) -> bytes:
 def _join_fields(
     headers: Sequence[Header], dropped: frozenset[bytes], named: frozenset[bytes]
 ) -> bytes:
-    # only strangers send a long list of names, which would take a megabyte of the cache
+    # do not cache long lists, which only attackers send: they would fill the cache
     removed = (_cached_removed if len(named) <= MOST_NAMED else _removed)(dropped, named)
     return b"".join(
         [
@@ -150,4 +150,4 @@ def _removed(dropped: frozenset[bytes], named: frozenset[bytes]) -> frozenset[by
     return HOP_BY_HOP | dropped | (named - _NEVER_DROPPED)
 
 
-_cached_removed = lru_cache(maxsize=256)(_removed)  # most heads name the same few fields, or none
+_cached_removed = lru_cache(maxsize=256)(_removed)  # most list the same few fields, or none

@@ -27,11 +27,11 @@ from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
-MAX_UNDER_WAY = 256  # reports to one helper at once
-MOST_WANTED = 2_048  # reports to one helper that are not done; more wait for the next trigger
-NETWORK_WANTED = 8  # of them, those of one IPv6 /64
+MAX_UNDER_WAY = 256  # concurrent reports to one helper
+MOST_WANTED = 2_048  # unfinished reports to one helper; further ones wait for the next trigger
+NETWORK_WANTED = 8  # of these, at most so many from one IPv6 /64
 TOO_MANY = 429
-UNANSWERED = 502  # in the metrics, where there was no answer or none in time
+UNANSWERED = 502  # the status in the metrics for no answer or a late one
 WANTED_S = 60.0  # a player sends something every 20 s; after so long the player has left
 NETWORK_TOLD = 16  # reported addresses of one /64 that are cached; the oldest is dropped
 
@@ -166,7 +166,7 @@ class Feed:
             status = 200
         except CancelledError:
             raise
-        except Exception as error:  # no fault there may affect a player
+        except Exception as error:  # a failing helper must not affect a player
             status = error.status if isinstance(error, allowlist_client.Refused) else UNANSWERED
             if self._warning.due("", self.clock.seconds()):
                 log.warn(

@@ -32,7 +32,7 @@ log = Logger()
 
 PATH = "/join"
 CHECK_EVERY_S = 10.0
-PATIENCE_S = 2.0  # the deadline of an answer
+PATIENCE_S = 2.0  # the timeout for an answer
 _QUESTION = (
     f"HEAD {LAUNCHER_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 )

@@ -18,8 +18,8 @@ from svcserver.gateway.policy import Bucket
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.rates import Rate, TokenBuckets
 
-MAX_KEYS = 20_000  # networks kept per bucket; the longest unused is dropped
-TIERS = ((64, 1), (56, 2), (48, 4))  # bits of an IPv6 network, and how many shares it has
+MAX_KEYS = 20_000  # networks stored per bucket; the least recently used is dropped
+TIERS = ((64, 1), (56, 2), (48, 4))  # prefix length of an IPv6 network: its number of shares
 
 
 def retry_after_s(wait_s: float) -> int:
@@ -31,7 +31,7 @@ def retry_after_s(wait_s: float) -> int:
 def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
     """Return the networks that contain an address, smallest first, each with its share factor."""
     narrowest, *wider = (network_of(peer, bits) for bits, _ in TIERS)
-    if narrowest in wider:  # an IPv4 address, which stands for itself alone
+    if narrowest in wider:  # an IPv4 address counts only as itself
         return ((narrowest, 1),)
     return tuple(zip((narrowest, *wider), (shares for _, shares in TIERS), strict=True))
 

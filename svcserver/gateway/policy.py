@@ -38,11 +38,11 @@ PUBLIC_MANAGEMENT = frozenset(
 _PLAIN = re.compile(rb"/([0-9A-Za-z_-]++)(?:/[0-9A-Za-z_-]++)*(?![^?])")
 _BAD = re.compile(rb"[\\\x00-\x20\x7f]|%(?:2[fFeE]|5[cC]|00)|%(?![0-9A-Fa-f]{2})")
 DOTS = (b".", b"..")
-_SHORT = 128  # bytes of a target; longer ones are rare, and would make caching costly
+_SHORT = 128  # bytes; longer targets are rare, and would make caching costly
 _SLASHES = re.compile(r"/{2,}")
 _PARTICULAR = frozenset(
     [b"svc", b"account", b"content", b"launcher"]
-)  # below these, the whole path decides
+)  # below these prefixes the whole path is compared
 
 
 class Bucket(StrEnum):
@@ -51,10 +51,10 @@ class Bucket(StrEnum):
     GENERAL = "general"
     CONTENT = "content"
     REGISTER = "register"
-    NAME = "name"  # whether a name is free
+    NAME = "name"  # the check whether a name is free
     TOKEN = "token"  # noqa: S105 - a bucket's name
     WS = "ws"
-    __hash__ = str.__hash__  # an Enum's own is Python, and each request looks its bucket up
+    __hash__ = str.__hash__  # Enum's hash is slow Python, and each request looks up its bucket
 
 
 class Route(StrEnum):
@@ -66,7 +66,7 @@ class Route(StrEnum):
     __hash__ = str.__hash__
 
 
-class Decision(NamedTuple):  # one is made for nearly every request, and some are cached
+class Decision(NamedTuple):  # created for nearly every request; some are cached
     """The decision on a request: its bucket, its upstream, and the refusal, if any."""
 
     bucket: Bucket

@@ -52,14 +52,14 @@ FORWARDING = frozenset(
 CHANGING = frozenset([b"POST", b"PUT", b"PATCH", b"DELETE"])
 _REQUEST_ID = b"X-Svc-Request-Id: %b\r\n"
 HIDDEN = frozenset([b"x-powered-by", GATEWAY])
-_WS = Route.WS  # an Enum looks its members up in Python, too
+_WS = Route.WS  # Enum member look-up is slow Python code
 
 
 @define(eq=False)
 class FieldNotes:
     """The gateway's cached facts about header fields, shared by requests with equal fields."""
 
-    keyed: bool  # they have a game server's key
+    keyed: bool  # the fields contain a game server's key
     agent: str  # for the log, as JSON
 
 
@@ -67,14 +67,14 @@ class FieldNotes:
 class LineNotes:
     """The gateway's cached facts about a request line."""
 
-    ruling: policy.Decision  # where there is neither an upgrade nor a key
+    ruling: policy.Decision  # valid if the request has neither an upgrade nor a key
     target: str  # for the log, as JSON
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
     """Return the cached facts about a head's fields and line; compute missing ones."""
     fields, line = head.block.noted, head.line.noted
-    if type(fields) is not FieldNotes:  # in a simulation a relay has notes there, too
+    if type(fields) is not FieldNotes:  # in a simulation a relay stores its facts here too
         agents = head.values(b"user-agent")
         agent = json.quoted(redact_bytes(agents[0]) if agents else "")
         fields = FieldNotes(GAME_SERVER_KEY in head.fields, intern(agent))
@@ -101,13 +101,13 @@ class Gateway:
     upstreams: Mapping[Route, Any]
     secret: Secret
     feed: Feed | None = None
-    say: Callable[[str, str], None] = _logged  # writes a request's line; see ``JsonLines.say``
+    say: Callable[[str, str], None] = _logged  # writes a request's log line; see ``JsonLines.say``
     dropped: frozenset[bytes] = FORWARDING | {b"expect"}
     hidden: frozenset[bytes] = HIDDEN
     repeats: bool = True
     counters: Counters = field(factory=Counters, kw_only=True)
     page: Page | None = field(default=None, kw_only=True)  # the answer to GET /join
-    spread: bool = field(default=False, init=False)  # whether any upstream is several processes
+    spread: bool = field(default=False, init=False)  # True if any upstream has several processes
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
     _throttle: Throttle = field(factory=Throttle, init=False)
@@ -128,7 +128,7 @@ class Gateway:
         return not reason
 
     def evicted(self, waited_for: str) -> bool:
-        """Count an evicted connection; return whether there was one."""
+        """Count an evicted connection by its label; return False if the label is empty."""
         if not waited_for:
             return False
         self.counters.add(Counted.EVICTED_CONNECTIONS, waited_for)
@@ -180,7 +180,7 @@ class Gateway:
             added += _REQUEST_ID % token_hex(16).encode()
         return Forward(
             upstream,
-            str(ruling.route),  # not its value, which an Enum looks up in Python
+            str(ruling.route),  # not ``.value``, which Enum looks up in slow Python
             added,
             tunnel=ruling.route is _WS,
             on_answer=partial(self._answered, peer) if reports else None,

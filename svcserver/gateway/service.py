@@ -66,7 +66,7 @@ class Options(ServiceOptions):
         try:
             self.pair = read_pair(self.settings.certificate, self.settings.key)
             warnings += check_pair(self.pair, datetime.now(UTC))
-            server_context(self.pair)  # so that TLS refuses a bad pair now
+            server_context(self.pair)  # so that TLS rejects a bad pair now
         except BadCertificate as error:
             variable = "GATEWAY_KEY" if error.what == "key" else "GATEWAY_CERT"
             raise BadSetting(f"{variable}: the {error.what} {error}") from None
@@ -273,7 +273,7 @@ class TlsListener(Service):
         if passed is None:
             return self.reactor.listenTCP(port, secured, backlog=1024, interface=host)
         outcome: list[Any] = []
-        passed.listen(secured).addBoth(outcome.append)  # an open socket is adopted at once
+        passed.listen(secured).addBoth(outcome.append)  # an open socket is adopted immediately
         if isinstance(outcome[0], Failure):
             outcome[0].raiseException()
         return outcome[0]

@@ -22,8 +22,8 @@ from svcserver.kernel.ids import new_id
 
 GAP_S = 0.05  # between two messages; the first token after a pause is published at once
 HELLO_S = 10.0  # how often a gateway publishes without tokens
-ALONE_S = 3 * HELLO_S  # without a message of another gateway, we are alone
-MOST_TOLD = 1_000  # addresses of a bucket; more are a flood, which each gateway sees itself
+ALONE_S = 3 * HELLO_S  # after so long without a message of another gateway, we are alone
+MOST_TOLD = 1_000  # addresses per bucket; each gateway notices a flood of more by itself
 
 
 @frozen
@@ -42,10 +42,10 @@ class Sharing(Service):
     board: Board
     buckets: Mapping[str, NetworkBuckets]
     name: str = field(factory=new_id)
-    shared: int = field(default=0, init=False)  # tokens that were published, since the start
-    received: int = field(default=0, init=False)  # tokens that the others published
+    shared: int = field(default=0, init=False)  # tokens published since the start
+    received: int = field(default=0, init=False)  # tokens that the other gateways published
     _spent: dict[str, dict[str, int]] = field(factory=dict, init=False)
-    _received_at: float | None = field(default=None, init=False)  # when another published
+    _received_at: float | None = field(default=None, init=False)  # when others last published
     _published_at: float = field(default=float("-inf"), init=False)
     _next: Any = field(default=None, init=False)
     _publishing: bool = field(default=False, init=False)

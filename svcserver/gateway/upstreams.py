@@ -25,10 +25,10 @@ from svcserver.kernel.local_urls import Address
 
 log = Logger()
 
-# Checks find processes that accept connections and answer nothing, because they hang. Only a
-# process that owes answers and has sent nothing for ``SILENT_S`` gets one.
+# Health checks find processes that accept connections but hang. Only a process that owes answers
+# and has sent nothing for ``SILENT_S`` is checked.
 SILENT_S = 3.0
-CHECKUP_PATIENCE_S = 2.0  # the deadline of the answer; any status will do
+CHECKUP_PATIENCE_S = 2.0  # the timeout for the answer; any status is accepted
 CHECK_EVERY_S = 1.0
 QUESTION = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
 
@@ -78,11 +78,11 @@ class Checkup(Service):
                 member.pool.drop_idle()
 
 
-# Sentinels notice at once that an upstream ends, by a connection over which nothing is ever sent.
+# A sentinel is a connection without data, which shows immediately that its upstream ends.
 # A service that stops closes such a connection first, and still answers on the others
 # (``web/serving.py``). So the edge closes its idle ones itself, and no request is sent on a
 # connection that is being closed: nobody would know whether it was carried out.
-RENEW_S = 20.0  # less than any service of ours keeps a connection without a request
+RENEW_S = 20.0  # shorter than any of our services keeps an unused connection
 AGAIN_S = 0.25  # between two attempts
 PATIENCE_S = 5.0
 
@@ -226,7 +226,7 @@ def make_upstreams(
             on_lost = [_out(spread, number) for number in range(len(route_pools))]
             if route is Route.METAGAME:
                 Checkup(reactor, spread).setServiceParent(watch)
-        if route is not Route.WS:  # its connections are never idle: each becomes a tunnel
+        if route is not Route.WS:  # these connections are never idle: each becomes a tunnel
             for address, callback in zip(route_addresses, on_lost, strict=True):
                 Sentinel(reactor, _connect(reactor, address), callback).setServiceParent(watch)
     return Upstreams(by_route, pools, parkings, watch)

@@ -8,7 +8,7 @@ from attrs import define, field
 
 from svcserver.http.heads import Fault
 
-MAX_LINE = 1_024  # bytes of a chunk's size line
+MAX_LINE = 1_024  # maximum bytes of a chunk's size line
 MAX_TRAILER = 8 * 1_024
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*")
@@ -54,8 +54,8 @@ class Chunked:
 
     done: bool = field(default=False, init=False)
     _rest: bytes = field(default=b"", init=False)
-    _left: int = field(default=0, init=False)  # bytes of the present chunk still to come
-    _ending: bool = field(default=False, init=False)  # the CRLF after a chunk is due
+    _left: int = field(default=0, init=False)  # missing bytes of the current chunk
+    _ending: bool = field(default=False, init=False)  # True if the CRLF after a chunk comes next
     _trailer: int = field(default=-1, init=False)  # bytes of trailers so far, -1 before them
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
@@ -114,7 +114,7 @@ class Chunked:
 Body = Counted | Endless | Chunked
 
 
-NO_BODY = Counted(0)  # one for all: nothing changes it
+NO_BODY = Counted(0)  # one shared object, because it has no state
 
 
 def body_of(length: int | None) -> Body:

@@ -31,10 +31,10 @@ from svcserver.kernel.every import Every
 
 log = Logger()
 
-LINGER_S = 3.0  # how long a refused client may go on sending before it is cut
-MAX_LINGER = 1024 * 1024  # bytes of that
-MAX_BACKLOG = 64 * 1024  # bytes of later requests that may wait
-IN_A_ROW = 16  # requests that are taken at once, then other connections have their turn
+LINGER_S = 3.0  # how long a refused client may keep sending before it is cut
+MAX_LINGER = 1024 * 1024  # how many bytes it may send in that time
+MAX_BACKLOG = 64 * 1024  # maximum buffered bytes of later requests
+IN_A_ROW = 16  # requests handled in a row before other connections get their turn
 SWEEP_S = 1
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE = b"Connection: close\r\n"
@@ -44,9 +44,9 @@ CR = 13
 class Stage(Enum):
     """The state of a connection's current request."""
 
-    IDLE = "idle"  # there is none
-    RECEIVING = "receiving"  # its body or a tunnel: bytes go to ``take_body``
-    ANSWERING = "answering"  # bytes wait; a client that half-closes still gets the answer
+    IDLE = "idle"  # no current request
+    RECEIVING = "receiving"  # a body or a tunnel: bytes go to ``take_body``
+    ANSWERING = "answering"  # bytes are buffered; a half-closed client still gets the answer
 
 
 IDLE, RECEIVING, ANSWERING = Stage
@@ -67,24 +67,24 @@ class Connection(protocol.Protocol, ABC):
 
     transport: Any
     limits: Deadlines
-    secure = False  # TLS is underneath
+    secure = False  # True if the connection uses TLS
     max_discarded = MAX_LINGER  # bytes of a refused request that are read and dropped
 
     def __init__(self, factory: Any, peer: str) -> None:
         self.factory: Any = factory
         self.peer = peer
         self.stage = IDLE
-        self.waiting = b""  # bytes that could not be used yet
+        self.waiting = b""  # bytes that could not be handled yet
         self._skipped = False  # the empty line before the next request
-        self._searched = 0  # bytes of ``waiting`` in which the end of a head is not
-        self.since = 0.0  # when the present wait began
-        self.began = 0.0  # when the first bytes of the current request came
+        self._searched = 0  # bytes of ``waiting`` already searched for the end of the head
+        self.since = 0.0  # when the current wait began
+        self.began = 0.0  # when the first bytes of the current request arrived
         self.closing = self.half_closed = False
         self.unread = False  # the client has not read what was written
-        self.resting = False  # no byte has come of a further request
+        self.resting = False  # no byte of a further request has arrived
         self._advancing = False
         self._later = False  # requests wait: for the client to read, or for their turn
-        self._turn: Any = None  # the call that gives it back
+        self._turn: Any = None  # the scheduled call that ends the other connections' turn
         self._holds: set[str] = set()
         self._discarded = 0
         self._deadline, self._due = inf, self.cut
@@ -186,10 +186,10 @@ class Connection(protocol.Protocol, ABC):
 
     def _take_head(self) -> bool:
         if self.waiting[0] == CR and not self._skipped:
-            if self.waiting.startswith(b"\r\n"):  # one before a request line: RFC 9112 section 2.2
+            if self.waiting.startswith(b"\r\n"):  # one blank line is allowed: RFC 9112 section 2.2
                 self.waiting, self._skipped = self.waiting[2:], True
             if not self.waiting or self.waiting == b"\r":
-                return False  # still at rest: no byte of a head has come
+                return False  # still idle: no byte of a head has arrived
         waiting, searched = self.waiting, self._searched
         end = find_end(waiting, MAX_HEAD, searched)
         if self.resting:
@@ -268,7 +268,7 @@ class Connection(protocol.Protocol, ABC):
             self.transport.resumeProducing()
         self.transport.unregisterProducer()
         if linger and not self.half_closed and not self.secure:
-            self.transport.loseWriteConnection()  # TLS waits for the peer by itself
+            self.transport.loseWriteConnection()  # TLS itself waits for the peer
         else:
             self.transport.loseConnection()
 
@@ -310,7 +310,7 @@ class Connections(protocol.Factory, Generic[C]):
 
     def __init__(self, clock: IReactorTime) -> None:
         self.clock = clock
-        self.channels: dict[C, None] = {}  # in the order in which they came
+        self.channels: dict[C, None] = {}  # in the order of their arrival
         self.stopping = False
         self.sweeps: list[Callable[[float], bool]] = []
         self._rounds = Every(clock, SWEEP_S, self._sweep, "a round over the connections")

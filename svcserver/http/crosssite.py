@@ -19,7 +19,7 @@ LOOPBACK_ORIGIN = re.compile(rb"https?://" + LOOPBACK_HOST.pattern, re.I)
 _HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^\[\]:/@?#\s]+))(?::[0-9]{1,5})?")
 _LOCAL_NAMES = frozenset(["localhost"])
 HOSTS_FILE = Path("/etc/hosts")
-LONGEST_HOSTS_FILE = 64 * 1024  # bytes that are looked at
+LONGEST_HOSTS_FILE = 64 * 1024  # bytes that are read
 
 
 def foreign(
@@ -80,7 +80,7 @@ def own_names() -> frozenset[str]:
     try:
         with HOSTS_FILE.open("rb") as file:
             text = file.read(LONGEST_HOSTS_FILE).decode("utf-8", "replace")
-    except OSError:  # not every system has the file there
+    except OSError:  # not every system has this file
         text = ""
     return frozenset([name, name + ".local", *aliases(name, text)]) if name else frozenset()
 

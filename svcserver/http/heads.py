@@ -27,7 +27,7 @@ _METHOD = {method: method for method in METHODS}  # one object for all cached li
 
 Header = tuple[bytes, bytes, bytes]  # name as sent, name in lower case, value
 Fields = dict[bytes, list[bytes]]  # values by lower-case name
-Lines = dict[frozenset[bytes], bytes]  # fields as passed on, by the fields that are left out
+Lines = dict[frozenset[bytes], bytes]  # forwarded fields, by the set of dropped fields
 Answers = dict[tuple[frozenset[bytes], bool, bool], bytes]  # the same, with framing and close
 T = TypeVar("T")
 
@@ -45,9 +45,9 @@ _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 _SHORT = 64  # bytes; longer ones are rare, and would make caching costly
 _NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
-MOST_BLOCK_BYTES = 32 * 1024 * 1024  # half of it takes the fields of 2,700 players
-EACH_LINE = 300  # bytes of memory that a cached line takes, besides its own
-MOST_LINE_BYTES = 32 * 1024 * 1024  # half of it takes eight lines of 2,000 players each
+MOST_BLOCK_BYTES = 32 * 1024 * 1024  # half of the cache holds the fields of 2,700 players
+EACH_LINE = 300  # bytes of memory that a cached line takes, in addition to its text
+MOST_LINE_BYTES = 32 * 1024 * 1024  # half of the cache holds eight lines each for 2,000 players
 MOST_BYTES = 16 * 1024 * 1024  # of memory, about
 LONGEST = 2_048  # bytes of a head that is cached; longer ones are rare
 # bytes of memory a head takes: measured, and rounded up; each name in a Connection field is kept
@@ -97,7 +97,7 @@ class FieldBlock:
     expects: bool
     upgrade: bytes
     named: frozenset[bytes]
-    noted: Any = None  # a policy's notes about them, made once for all that are the same
+    noted: Any = None  # a policy's facts about the fields, computed once for equal fields
 
     def __repr__(self) -> str:
         """Return a text without the values, which may be keys and tokens."""
@@ -326,7 +326,7 @@ def _fields(raw: bytes) -> tuple[tuple[Header, ...], Fields]:
         else:
             fields[lower] = [value]
     if left:
-        raise Fault("header line")  # there is something between the fields
+        raise Fault("header line")  # there is other text between the fields
     return tuple(headers), fields
 
 
@@ -376,4 +376,4 @@ def _tokens_of(value: bytes) -> frozenset[bytes]:
     return frozenset(part.strip().lower() for part in value.split(b","))
 
 
-_cached_tokens = lru_cache(maxsize=256)(_tokens_of)  # nearly all hold the same few words
+_cached_tokens = lru_cache(maxsize=256)(_tokens_of)  # nearly all contain the same few words

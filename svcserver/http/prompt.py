@@ -11,7 +11,7 @@ from typing import Any
 
 from twisted.internet.tcp import Connection
 
-SMALL = 8 * 1024  # bytes; larger ones are better gathered by the transport
+SMALL = 8 * 1024  # bytes; the transport buffers larger writes better
 
 
 def send(transport: Any, data: bytes, at_most: int = SMALL) -> None:
@@ -29,7 +29,7 @@ def send(transport: Any, data: bytes, at_most: int = SMALL) -> None:
         try:
             sent = transport.socket.send(data)
         except OSError:
-            sent = 0  # it is full, or the connection is lost: the reactor finds out
+            sent = 0  # the socket is full or lost: the reactor will detect which
         if sent == len(data):
             return
         data = data[sent:]

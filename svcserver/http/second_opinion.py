@@ -33,7 +33,7 @@ def head_agrees(raw: bytes, method: bytes, target: bytes, count: int) -> bool:
     try:
         parser.feed_data(raw)
     except httptools.HttpParserUpgrade:
-        pass  # it stops after the head of an upgrade, which is all it got
+        pass  # llhttp stops after the head of an upgrade, and got only the head
     except httptools.HttpParserCallbackError:
         raise
     except httptools.HttpParserError:
@@ -56,7 +56,7 @@ class _LineReader:
     def _begin(self) -> None:
         self._events: list[bytes] = []
         self.on_url = self._events.append
-        self.on_message_complete = partial(self._events.append, b"")  # no Python for either
+        self.on_message_complete = partial(self._events.append, b"")  # avoids Python functions
         self._parser = httptools.HttpRequestParser(self)
 
     def agrees(self, line: bytes, method: bytes, target: bytes) -> bool:
@@ -68,8 +68,8 @@ class _LineReader:
                 events.clear()
                 return True
         except httptools.HttpParserError:
-            pass  # as any other disagreement
-        self._begin()  # this line's events must not count for the next
+            pass  # treated like any other disagreement
+        self._begin()  # events of this line must not affect the next line
         return False
 
 

@@ -18,11 +18,11 @@ from svcserver.kernel import json
 from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "alert-channels.json"
-FORM = 1  # of that file; another is ignored
+FORM = 1  # version of that file; other versions are ignored
 FRESH_S = 90.0  # it is touched every 15 s while a program sends alerts
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
 MOST = 16  # channels
-TEST = "alert-test-"  # and the channel's name: a file for each requested test
+TEST = "alert-test-"  # the channel's name is appended: one file for each requested test
 ASKED_S = 60.0  # older requests are ignored
 MAX_WHY = 300  # characters
 
@@ -99,7 +99,7 @@ def asked(folder: Path, now: float) -> list[str]:
         if not is_name(name):
             continue
         fresh = abs(now - path.stat().st_mtime) <= ASKED_S
-        path.unlink()  # a file that stays would be acted on again and again
+        path.unlink()  # a file that cannot be deleted would be acted on repeatedly
         if fresh:
             names.append(name)
     return names

@@ -20,11 +20,11 @@ from svcserver.kernel import json
 from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "backup-state.json"
-RUN_FILE = "backup-running"  # locked by the process that makes one
-FORM = 1  # of the file; another is ignored
-MOST = 400  # backups in the file
-STALE_S = 50 * 3600.0  # two nights without a proven backup are a fault, or without any
-LONGEST_S = 4 * 3600.0  # then a nightly backup is ended
+RUN_FILE = "backup-running"  # locked by the process that makes a backup
+FORM = 1  # version of the file; other versions are ignored
+MOST = 400  # maximum backups in the file
+STALE_S = 50 * 3600.0  # two nights without a backup, or a proven one, are a fault
+LONGEST_S = 4 * 3600.0  # a nightly backup that takes longer is killed
 MAX_FAULT = 500  # characters
 
 
@@ -51,11 +51,11 @@ class Backups:
 
     kept: Sequence[Backup] = ()
     tried: float | None = None
-    fault: str | None = None  # of the last run, where it made no backup
-    drilled: bool = True  # each night's backup is proven (BACKUP_DRILL)
+    fault: str | None = None  # why the last run made no backup
+    drilled: bool = True  # each night's backup is tested by a restore (BACKUP_DRILL)
     begun: float | None = None  # when the unfinished run began
     cut_off: bool = False  # that run was killed; set by ``read``, not written
-    since: float | None = None  # since then the host is to have backups; None: it is not
+    since: float | None = None  # since when the host should have backups; None: it needs none
 
     @property
     def newest(self) -> Backup | None:

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from attrs import define, field, frozen
 
-MOST_REASONS = 64  # of one kind; a reason is a word of ours, never a client's text
-OTHER = "other"  # where the reasons beyond that are counted
+MOST_REASONS = 64  # reasons per kind; a reason never comes from a client
+OTHER = "other"  # the name under which further reasons are counted
 
 
 class Counted(StrEnum):

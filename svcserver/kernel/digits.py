@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-MAX_WHOLE = 2**53 - 1  # what a client's number can hold exactly
-MAX_VERSION = 2**53 - 2**32  # of a saved document: newer versions must fit above it
+MAX_WHOLE = 2**53 - 1  # the largest number that a client represents exactly
+MAX_VERSION = 2**53 - 2**32  # version of a saved document; leaves room for newer versions
 MAX_DIGITS = 16
 
 

@@ -18,7 +18,7 @@ class Envelope(TypedDict, Generic[P]):
 
 
 class Empty(TypedDict):
-    """An object without members (``{}``), which the client needs in an empty reply."""
+    """An object without members (``{}``), which the client expects as an empty payload."""
 
 
 NOTHING = Envelope[Empty]

@@ -46,7 +46,7 @@ class Every(Service):
         Service.startService(self)
         self._due = self.clock.seconds()
         if self._waits:
-            return  # a round from before the last stop is still under way
+            return  # a round from before the last stop is still running
         if self.at_once:
             self._round()
         else:
@@ -90,7 +90,7 @@ class Every(Service):
     def _failed(self, failure: Failure) -> None:
         if not self._failures.due("", self.clock.seconds()):
             return
-        if failure.check(Unavailable):  # a full disk or a lost database: no defect of ours
+        if failure.check(Unavailable):  # a full disk or a lost database is not a defect
             reason = failure.getErrorMessage() or "something it needs cannot serve now"
             log.warn("{what} failed: {reason}; it is tried again", what=self.what, reason=reason)
             return

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-LINE = 8_192  # characters of a line
-CELL = 1_024  # of a cell of a table
+LINE = 8_192  # maximum characters of a line
+CELL = 1_024  # maximum characters of a table cell
 MOST_MARKS = 4  # combining marks on one letter; more of them cover the lines around it
 JOINERS = "\u200c\u200d"  # Persian, Hindi and emoji need them
 NOT_PLAIN = "line breaks, control characters and marks of direction"

@@ -1,6 +1,6 @@
-"""The limits of a list of game files, which its builder and every launcher share.
+"""The rules for the paths in a list of game files, shared by its builder and every launcher.
 
-A path that Windows would interpret differently is refused on every system, so that a list means
+A path that Windows would interpret differently is rejected on every system, so that a list means
 the same everywhere.
 """
 
@@ -18,14 +18,14 @@ LARGEST_PATHS = LONGEST_LIST  # bytes in memory; an emoji makes its path four ti
 LARGEST = 2**50  # bytes of a file
 OWN_FOLDER = ".svc-launcher"  # the launcher's folder inside the game's
 _UNSAFE = re.compile(r'[:*?"<>|\\]')
-_DEVICE = re.compile(  # "nul .txt" is the device, too
+_DEVICE = re.compile(  # "nul .txt" also means the device
     r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|\Z)", re.IGNORECASE
 )
-_SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' other name of a longer one
+_SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' short name for a longer one
 
 
 def is_safe(path: str) -> bool:
-    """Return whether a path stays inside its folder, on every system, and outside ours."""
+    """Return whether a path stays inside the game's folder, and outside the launcher's own."""
     parts = path.split("/")
     return (
         0 < len(path) <= 1024
@@ -38,11 +38,11 @@ def is_safe(path: str) -> bool:
 
 
 def same_place(paths: Iterable[str]) -> str:
-    """Return a file's path, in lower case, that another file needs for itself or its folder.
+    """Return a lowercase path that is used by two files, or by a file and a folder; "" if none.
 
-    Empty if there is none. Sorted with the separator before every other character, a folder's
+    The paths are sorted with the separator before every other character, so that a folder's
     content directly follows a file with the folder's name. A set of all folders could take
-    gigabytes: paths may be deep.
+    gigabytes, because paths may be deep.
     """
     places = sorted(path.lower().replace("/", "\0").encode() for path in paths)
     for before, after in pairwise(places):

@@ -10,7 +10,7 @@ import orjson
 Json = Any
 Fragment = orjson.Fragment
 
-_SHORT = 8  # members; with more, counting brackets costs no more than checking each
+_SHORT = 8  # members; above this, counting brackets is as cheap as checking each
 MAX_DEPTH = 200  # orjson reads 1,024 levels but writes 254, and a reply wraps a request's values
 
 

@@ -18,7 +18,7 @@ from svcserver.kernel.secrets import constant_time_equal, derived_key
 
 LIVES_S = 120
 LONGEST = 1_024  # characters; longer tickets are refused
-SIGNING_KEY = "AUTH_SIGNING_PRIVKEY_B64"  # the setting of metagame.env that it comes from
+SIGNING_KEY = "AUTH_SIGNING_PRIVKEY_B64"  # the setting in metagame.env that has the key
 _PURPOSE = b"svc machine ticket 1"
 
 

@@ -14,7 +14,7 @@ from attrs import define, field
 
 from svcserver.kernel.system import system
 
-SLEW = 0.1  # of the time that passes: an hour's jump is corrected over ten hours
+SLEW = 0.1  # fraction of elapsed time: an hour's jump takes ten hours to correct
 
 
 @define
@@ -41,7 +41,7 @@ class MonotonicClock:
             self._at = at
             time = self._time + passed
             off, most = self.wall() - time, passed * SLEW
-            if off > most:  # no min and max: a request calls this several times
+            if off > most:  # no min and max, for speed: a request calls this several times
                 off = most
             elif off < -most:
                 off = -most

@@ -40,7 +40,7 @@ class TokenBuckets:
 
     rate: Rate
     max_keys: int = 65_536
-    _buckets: BoundedCache[str, list[float]] = field(init=False)  # tokens, and as of when
+    _buckets: BoundedCache[str, list[float]] = field(init=False)  # the token count and its time
 
     @_buckets.default
     def _nothing(self) -> BoundedCache[str, list[float]]:

@@ -39,7 +39,7 @@ def reader(shape: Any) -> Callable[[Json], Any]:
 
 
 def _hook(kind: Any) -> Read:
-    if _is_choice(kind):  # cattrs would read a StrEnum like any text
+    if _is_choice(kind):  # cattrs would read a StrEnum like any string
         return _chosen(kind)
     return _CONVERTER.get_structure_hook(kind)
 

@@ -17,7 +17,7 @@ from svcserver.kernel.redaction import redact
 RECENT = "recent.log"
 MOST = 1024 * 1024  # bytes; then the file becomes ``recent.log.1`` and a new one begins
 LONGEST = 2_000  # characters of a line
-FIRST = 128 * 1024  # bytes that a reader begins with
+FIRST = 128 * 1024  # bytes at the end with which a reader begins
 PIECE = 256 * 1024  # bytes read at once
 
 
@@ -46,7 +46,7 @@ class Bounded:
             finally:
                 os.close(handle)
         except OSError:
-            self._size = None  # a full disk, or a folder that is not ours: no reason to stop
+            self._size = None  # a full disk or a foreign folder is no reason to stop
 
 
 @define

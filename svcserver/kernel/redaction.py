@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 LONGEST = 400  # characters of a target or user agent in a log line
 TOKEN, KEY, OTHER = "<token>", "<key>", "<redacted>"
-_SCAN = 4 * LONGEST  # bytes searched of a target; what is shown of it comes from these
+_SCAN = 4 * LONGEST  # bytes of a target that are searched; only these can be shown
 _SHORT = 128  # bytes of a target whose redacted form is cached
-_MIN_HEADER = 10  # characters of a token's first part, where its third is missing
+_MIN_HEADER = 10  # characters of the first part of a token without a third part
 
 _DOT = r"(?:\.|%2[eE])"
 _CHAIN = re.compile(rf"[0-9A-Za-z_-]++(?:{_DOT}[0-9A-Za-z_-]*+)*")
@@ -29,7 +29,7 @@ _HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}+")
 _INVITE = re.compile(r"(?<![0-9A-Za-z-])[0-9A-Za-z]{4}(?:-[0-9A-Za-z]{4}){2}(?![0-9A-Za-z-])")
 _RUN = re.compile(r"(?<![0-9A-Za-z_=~+-])[0-9A-Za-z_=~+-]{40,}+")
 _ACCOUNT = re.compile(r"(?:UID-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_HARMLESS = re.compile(  # only account ids and words shorter than a secret, as nearly all are
+_HARMLESS = re.compile(  # only account ids and words shorter than a secret; nearly all match
     rb"(?:/(?:(?:UID-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     rb"|(?![^/]{32})[0-9A-Za-z_.]*+(?:-[0-9A-Za-z_.]*+)?)(?![^/]))*"
 )
@@ -83,7 +83,7 @@ def _shown(raw: bytes) -> str:
     if len(raw) > _SCAN and len(text) <= LONGEST:
         return (
             text.rstrip(_RUNNING) + "..."
-        )  # the cut last word may be half a secret, too short to match
+        )  # the truncated last word may be part of a secret, too short to match
     return text[:LONGEST] + "..." if len(text) > LONGEST else text
 
 

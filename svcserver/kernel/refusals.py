@@ -16,7 +16,7 @@ class Refusal(Exception):
     """
 
     status = 400
-    recorded = False  # whether the audit log has this very refusal already
+    recorded = False  # True if the audit log already has this refusal
 
     def __init__(
         self, message: str = "", *, code: str = "", retry_after_s: int | None = None

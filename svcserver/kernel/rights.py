@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 IS_LINUX = sys.platform.startswith("linux")
-_VERSION_3 = 0x20080522  # of the kernel's capget and capset
+_VERSION_3 = 0x20080522  # API version of the kernel's capget and capset
 _SET_DUMPABLE, _SET_KEEPCAPS, _AMBIENT, _RAISE = 4, 8, 47, 2  # of prctl
 
 

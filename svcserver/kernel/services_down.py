@@ -9,7 +9,7 @@ from svcserver.kernel import json
 from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "services-down.json"
-AGAIN_S = 60.0  # the file is rewritten at this interval
+AGAIN_S = 60.0  # seconds between two writes of the file
 FRESH_S = 180.0  # an older file is ignored: its writer has stopped
 MOST = 100
 

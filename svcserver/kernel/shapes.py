@@ -42,7 +42,7 @@ Read = Callable[[Any, Any], Any]
 Hook = Callable[[Any], Read]
 """Returns the reader of a type."""
 
-MISSING: Final = object()  # handed to a reader in place of a member that was not sent
+MISSING: Final = object()  # passed to a reader for a member that was not sent
 KEYS, KEY, CODE, MESSAGE = "__wire_key__", "wire key", "refusal code", "refusal message"
 FURTHER = "__further_members__"
 BAD_REQUEST = "bad_request"
@@ -371,7 +371,7 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 """The object as sent with every key of it; only as the last member of a shape."""
 
 
-@define  # not frozen: one is made for every request of its routes
+@define  # not frozen: one is created for every request of its routes
 class Late(Generic[T]):
     """A body or member that only ``read`` checks, for routes where another rule comes first."""
 

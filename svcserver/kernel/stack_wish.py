@@ -35,7 +35,7 @@ def take(folder: Path, now: float) -> str | None:
     """Return and delete the request; None if there is none, or an old or unknown one."""
     request = look(folder, now)
     with suppress(FileNotFoundError):
-        (folder / WISH_FILE).unlink()  # a file that stays would be acted on again and again
+        (folder / WISH_FILE).unlink()  # a file that cannot be deleted would be acted on repeatedly
     return request
 
 

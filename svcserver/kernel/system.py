@@ -30,7 +30,7 @@ class System:
     random_hex: Callable[[int], str] = secrets.token_hex
     uuid4: Callable[[], uuid.UUID] = uuid.uuid4
     below: Callable[[int], int] = secrets.randbelow
-    fraction: Callable[[], float] = random.random  # not secret, and without a system call
+    fraction: Callable[[], float] = random.random  # not secret; needs no system call
     generator: Callable[[], random.Random] = random.Random
 
 

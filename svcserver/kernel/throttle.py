@@ -9,7 +9,7 @@ from cachetools import LRUCache
 
 from svcserver.kernel.rates import Rate, TokenBuckets
 
-MAX_KEYS = 20_000  # the longest unused is forgotten
+MAX_KEYS = 20_000  # the least recently used is dropped
 EACH = Rate(40, 60)  # lines about one address
 ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
@@ -44,7 +44,7 @@ class LogSampler:
 
     _each: TokenBuckets = field(factory=lambda: TokenBuckets(EACH, MAX_KEYS), init=False)
     _all: TokenBuckets = field(factory=lambda: TokenBuckets(ALL, 1), init=False)
-    omitted: int = field(default=0, init=False)  # since it was last said
+    omitted: int = field(default=0, init=False)  # omitted since the last written line
 
     def keeps(self, key: str, now: float) -> bool:
         """Return whether to write the line for ``key``; omitted lines are counted."""

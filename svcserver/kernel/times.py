@@ -14,7 +14,7 @@ FAR_FUTURE = "2085-09-09T01:01:01.703Z"
 
 def iso(seconds: float) -> str:
     """Return epoch seconds in the client's format: ``2026-09-21T10:00:00.000Z``."""
-    whole, ms = divmod(round(seconds * 1000), 1000)  # cut, 0.003 would be 0.002999...
+    whole, ms = divmod(round(seconds * 1000), 1000)  # truncation would turn 0.003 into 0.002
     return f"{_to_the_second(whole)}.{ms:03d}Z"
 
 

@@ -16,8 +16,8 @@ from svcserver.kernel.redaction import redact_bytes
 
 
 # The relay refuses requests that the local game did not send.
-# Stricter than ``http.crosssite``: the game is no browser, and calls loopback by one of three
-# names. Spec: 2 §4 Launcher relay.
+# Stricter than ``http.crosssite``: the game is not a browser, and uses one of three names for
+# loopback. Spec: 2 §4 Launcher relay.
 def _forbidden(reason: str) -> Refuse:
     return Refuse(403, "forbidden", reason)
 
@@ -82,14 +82,14 @@ class FieldNotes:
 class LineNotes:
     """The relay's cached facts about a request line."""
 
-    plain: bool  # the target is a path that may be passed on
+    plain: bool  # True if the target is a path that may be forwarded
     shown: str  # method and target, for the log
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
     """Return the cached facts about a head's fields and line; compute missing ones."""
     fields, line = head.block.noted, head.line.noted
-    if type(fields) is not FieldNotes:  # in a simulation the gateway has notes there, too
+    if type(fields) is not FieldNotes:  # in a simulation the gateway stores its facts here too
         fields = head.block.noted = FieldNotes(of_fields(head.headers, head.upgrade))
     if type(line) is not LineNotes:
         shown = f"{head.method[:32].decode('latin-1')} {redact_bytes(head.target)}"
@@ -108,7 +108,7 @@ class Relay:
 
     upstream: Any
     limits: Limits = LIMITS
-    say: Callable[[str], None] = logged  # writes a request's line
+    say: Callable[[str], None] = logged  # writes a request's log line
     counters: Counters = field(factory=Counters)
     dropped: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()

@@ -97,7 +97,7 @@ class RelayService(Service):
     host: str = HOST
     bind: str | None = None
     connect_timeout_s: float = CONNECT_TIMEOUT_S
-    say: Callable[[str], None] = logged  # writes a request's line
+    say: Callable[[str], None] = logged  # writes a request's log line
     counters: Counters = field(factory=Counters)
     pool: Pool = field(init=False)
     policy: Relay = field(init=False)

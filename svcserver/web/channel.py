@@ -25,15 +25,15 @@ from svcserver.web.routes import Answer
 
 log = Logger()
 
-IDLE_S = 60  # a keep-alive connection without a byte
+IDLE_S = 60  # how long a keep-alive connection may be idle
 RECEIVE_S = 120  # from the first to the last byte of a request; also for a client that stalls
-YOUNG_S = 0.5  # so long after it was made its first request may be on its way
-HALF_CLOSED_S = 2  # for an answer once the client has half-closed
-MAX_REFUSED = 64 * 1024 * 1024  # bytes of a refused request that are dropped; no body is larger
-MAX_HELD = 256 * 1024 * 1024  # bytes of bodies in memory, of all connections together
-MAX_UNREAD = 64 * 1024 * 1024  # bytes of all connections together
-FAIR = 256 * 1024  # bytes of a body or an answer that are kept before larger ones
-PROMPT = 128 * 1024  # bytes of an answer offered to the socket at once
+YOUNG_S = 0.5  # how long the first request of a new connection may be on its way
+HALF_CLOSED_S = 2  # how long an answer may take once the client has half-closed
+MAX_REFUSED = 64 * 1024 * 1024  # bytes of a refused request to discard; no body is larger
+MAX_HELD = 256 * 1024 * 1024  # bytes of request bodies in memory, for all connections
+MAX_UNREAD = 64 * 1024 * 1024  # bytes of unread answers, for all connections
+FAIR = 256 * 1024  # bytes; larger bodies and answers are refused or cut first
+PROMPT = 128 * 1024  # bytes of an answer written to the socket in one step
 
 
 @define
@@ -74,10 +74,10 @@ class Channel(Connection):
         self._work: Deferred[Any] | None = None
         self._stream: Stream | None = None
         self._chunked = False  # the stream has no length
-        self._holding = 0  # bytes of its body that count in ``factory.held``
+        self._holding = 0  # bytes of its body that are counted in ``factory.held``
         self._rest = b""  # a large answer, written piece by piece
         self._rest_at = 0
-        self._used = False  # has carried a request
+        self._used = False  # True once it has carried a request
         self._close_after = False  # whether the connection ends with the answer being written
 
     @property
@@ -115,10 +115,10 @@ class Channel(Connection):
         front = self.factory.front
         length = head.length or 0
         if 0 < length <= min(len(self.waiting), FAIR, front.max_json):
-            # the body is here: an early refusal would save nothing, and match the route twice
+            # the body is complete: an early check would save nothing
             request.body, self.waiting = self.waiting[:length], self.waiting[length:]
             self._ask(head, request)
-            if self._request is request:  # what is answered at once need not count
+            if self._request is request:  # a request that is answered immediately is not counted
                 self._hold(length)
             return
         refusal = front.early(request, head.length)

@@ -20,13 +20,13 @@ log = Logger()
 EVERY_S = 1.0  # between two calls of ``read_line``
 BEAT_S = 5.0  # after so long without a line, send a heartbeat
 LIVES_S = 30.0  # then the reader reconnects
-STALLED_S = 30.0  # a reader that takes nothing for so long is cut off
-MOST = 32  # streams at once, without those of owners
-SHARE = 8  # streams of one account at once
+STALLED_S = 30.0  # a reader that reads nothing for so long is cut off
+MOST = 32  # concurrent streams, not counting those of owners
+SHARE = 8  # concurrent streams of one account
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
-    "Transfer-Encoding": "chunked",  # it has no length
+    "Transfer-Encoding": "chunked",  # the length is unknown
 }
 BEAT = b": still here\n\n"
 
@@ -36,7 +36,7 @@ Look = Callable[[], Awaitable[bytes | None]]
 
 @frozen
 class Reader:
-    """The account that reads a stream; ``check`` raises a refusal once it may no longer."""
+    """The account that reads a stream; ``check`` raises a refusal if access was revoked."""
 
     account: str
     owner: bool
@@ -47,7 +47,7 @@ class Reader:
 class EventStream(Stream):
     """A stream that calls ``read_line`` every ``EVERY_S`` seconds and sends each changed line.
 
-    Before anything is sent, the reader's right is checked.
+    Before each line, the reader's access is checked.
     """
 
     clock: IReactorTime
@@ -117,7 +117,7 @@ class EventStream(Stream):
             if not fresh and self.clock.seconds() - self._wrote < BEAT_S:
                 return
             await self.reader.check()
-        except CancelledError:  # the reader is away
+        except CancelledError:  # the reader has disconnected
             return
         except Refusal:
             self.finish()

@@ -53,16 +53,16 @@ class Gate(Protocol[R]):
         """Return the client's address if a trusted proxy sent it, else ""."""
 
 
-@define(eq=False)  # not frozen: one is made for every request
+@define(eq=False)  # not frozen: one is created for every request
 class FinishedRequest:
     """An answered request, for the observers: request log, counters, health figures."""
 
     request: HttpRequest
     row: Row | None
-    caller: Any  # of the class that the service's gate gives
+    caller: Any  # of the class that the service's gate returns
     status: int
     seconds: float
-    address: str = ""  # the client's, where a proxy that counts has named it
+    address: str = ""  # the client's address, if a trusted proxy sent it
     aborted: bool = False
     answer: Answer | None = field(default=None, repr=False)  # None when aborted
 
@@ -210,7 +210,7 @@ class FrontDoor:
                 raise
 
         chosen = answer_or_report if row.tells and self.on_refusal is not None else answer
-        # most never wait, and need no Deferred
+        # most handlers never wait, and need no Deferred
         return lambda request, context, **parameters: start_coroutine(
             chosen(request, context, **parameters)
         )
@@ -305,7 +305,7 @@ class FrontDoor:
             if isinstance(error, Exception) and not isinstance(error, CancelledError):
                 answer = self._refusal(error, mounted.row, request, answer)
         if mounted.lost_answer and buggify(mounted.lost_answer):
-            answer = Failure(CancelledError())  # the request has been carried out
+            answer = Failure(CancelledError())  # the request has been executed
         done = answer if isinstance(answer, Answer) else None
         self._note(done, mounted.row, request, context, started)
         return answer

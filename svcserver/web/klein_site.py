@@ -50,7 +50,7 @@ def klein_app(
     for method, path in routes:
         name = f"{method} {path}"
         app.route(path, methods=[method], endpoint=name, strict_slashes=False)(respond)
-    unmatched: Any = respond  # Klein's type wants one that returns no coroutine
+    unmatched: Any = respond  # Klein's type requires a function that is not a coroutine
     app.handle_errors(HTTPException)(unmatched)
     return app
 

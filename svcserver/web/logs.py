@@ -39,7 +39,7 @@ _RANK = {LogLevel.debug: 0, LogLevel.info: 1, LogLevel.warn: 2, LogLevel.error: 
 _LOWEST = {word: 5 if level is None else _RANK.get(level, 4) for word, level in _LEVELS.items()}
 _PRIVATE = ("isError", "why", "format", "time", "system")  # of twisted.python.log
 _NOISE = ("Starting factory {factory!r}", "Stopping factory {factory!r}")  # per connection
-_LARGEST = 2**53  # what every JSON parser reads exactly as a number
+_LARGEST = 2**53  # integers that every JSON parser reads exactly
 
 
 def level_word(text: str) -> str:
@@ -62,7 +62,7 @@ class LogLines:
     _flushing: Any = field(default=None, init=False)
     clock: Any = None
     writers: list[LogWriter] = field(factory=list, kw_only=True)  # behind ``out``
-    service: str = field(default="", kw_only=True)  # named in JSON, where lines of several meet
+    service: str = field(default="", kw_only=True)  # named in JSON if several services share a log
 
     def __attrs_post_init__(self) -> None:
         for writer in self.writers:

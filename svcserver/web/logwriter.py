@@ -19,9 +19,9 @@ from typing import Protocol, TextIO
 
 from attrs import define, field, frozen
 
-MOST = 1024 * 1024  # bytes of lines that wait for the reader
-PIECE = 64 * 1024  # bytes that are written at once, about what a pipe holds
-LAST_WORDS_S = 2.0  # how long a process that ends waits in all for its last lines to be read
+MOST = 1024 * 1024  # maximum bytes of lines waiting for the reader
+PIECE = 64 * 1024  # bytes per write, about the capacity of a pipe
+LAST_WORDS_S = 2.0  # how long an ending process waits for its last lines to be read
 
 
 class Out(Protocol):
@@ -54,7 +54,7 @@ class Backlog:
 
     most: int = MOST
     dropped: int = field(default=0, init=False)  # lines, since the start
-    _unsaid: int = field(default=0, init=False)  # of them, those not yet reported in a line
+    _unsaid: int = field(default=0, init=False)  # of these, the ones not yet reported in a line
     _held: int = field(default=0, init=False)
     _waiting: deque[bytes] = field(factory=deque, init=False)
 

@@ -106,7 +106,7 @@ def metrics(
     counters: Counters,
 ) -> IService:
     """Return the METRICS_PORT listener; add it after the service's own listener."""
-    # the library and Twisted's own server, which nothing else of a service needs
+    # imported late: nothing else in a service needs the library and Twisted's server
     from svcserver.web.metrics_page import Figures, MetricsPage, QuietSite
 
     page = MetricsPage(Figures(name, figures, counters))

@@ -26,7 +26,7 @@ OPENMETRICS = "application/openmetrics-text"
 
 @define(eq=False, slots=False)
 class Figures(Collector):
-    """The Prometheus collector of a service's figures and counters."""
+    """The Prometheus collector that exports a service's figures and counters."""
 
     name: str
     figures: Mapping[str, Figure]

@@ -57,7 +57,7 @@ class Credentials:
     schemes: Mapping[str, Schema] = field(factory=dict)  # by name, as OpenAPI wants them
     # by access label the ways to prove it, each by names of ``schemes``; (): with nothing
     taken: Mapping[str, Sequence[tuple[str, ...]]] = field(factory=dict)
-    failures: Mapping[str, Schema] = field(factory=dict)  # a 500 that is no defect, by access label
+    failures: Mapping[str, Schema] = field(factory=dict)  # 500s that are no defect, by access label
 
 
 def document(
@@ -301,7 +301,7 @@ def schema(kind: Any, schemas: dict[str, Schema]) -> Schema:
     """Return a type's JSON schema; an unknown type gets the empty schema, which allows anything."""
     if is_typeddict(kind) or (isinstance(kind, type) and has(kind)):
         if kind.__name__ not in schemas:
-            schemas[kind.__name__] = {}  # first, so that a shape may hold itself
+            schemas[kind.__name__] = {}  # set first, so that a shape may contain itself
             schemas[kind.__name__] = _object(kind, schemas)
         return {"$ref": f"#/components/schemas/{kind.__name__}"}
     if kind in _PLAIN:
@@ -353,7 +353,7 @@ def _made_of(origin: Any, inner: tuple[Any, ...], schemas: dict[str, Schema]) ->
 
 
 def _one_of(values: list[Any]) -> Schema:
-    """Include the type: without it, client generators fall back to ``Any``."""
+    """Return an enum schema with its type: without the type, generators fall back to ``Any``."""
     texts = all(isinstance(value, str) for value in values)
     return {**({"type": "string"} if texts else {}), "enum": values}
 

@@ -63,13 +63,13 @@ class HttpRequest:
     method: str
     path: bytes
     query: bytes = field(repr=False)
-    headers: Any = field(repr=False)  # whatever offers getRawHeaders and hasHeader
+    headers: Any = field(repr=False)  # any object with getRawHeaders and hasHeader
     peer: str
     body: bytes = field(default=b"", repr=False)
     proxy_headers: tuple[bytes, ...] = field(default=PROXY_HEADERS, repr=False)
     refused: str = ""  # why the request was refused, for the counters
     hopeless: bool = False  # its answer may never come: a service that stops does not wait for it
-    attempt: Any = None  # of several, where the service's gate knows of them
+    attempt: Any = None  # one of several, if the service's gate distinguishes them
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:

@@ -26,7 +26,7 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.web.request import HttpRequest
 
 
-@define  # not frozen: one is made for every request
+@define  # not frozen: one is created for every request
 class Answer:
     """A status, a body and extra headers.
 
@@ -34,7 +34,7 @@ class Answer:
     """
 
     status: int = 200
-    body: Json | bytes | None = field(default=None, repr=False)  # that of a log-in holds a token
+    body: Json | bytes | None = field(default=None, repr=False)  # a log-in answer contains a token
     headers: Mapping[str, str] = field(factory=dict)
     content_type: str = "application/json; charset=utf-8"
 
@@ -51,7 +51,7 @@ B = TypeVar("B", default=Any)
 C = TypeVar("C", bound=Caller, default=Any)
 
 
-@define(eq=False)  # not frozen: one is made for every request
+@define(eq=False)  # not frozen: one is created for every request
 class Call(Generic[B, C]):
     """A handler's argument: the caller, the request, and the body in the row's shape."""
 
@@ -97,7 +97,7 @@ class Row:
     headers: Mapping[str, Any] = field(factory=dict, hash=False)
     path_types: Mapping[str, Any] = field(factory=dict, hash=False)
     form: bool = False  # documented: clients may send the body as a form
-    refusals: Mapping[int, Any] = field(factory=dict, hash=False)  # where not as ``refuse``
+    refusals: Mapping[int, Any] = field(factory=dict, hash=False)  # other wordings than ``refuse``
     bad_json: Answer | None = None  # instead of the HTML 400 page
     body_log: bool = False  # a log of bodies captures it
     secret_path: tuple[str, ...] = ()  # path parameters replaced in every log
@@ -134,7 +134,7 @@ def logged_path(path: bytes, row: Row | None = None) -> str:
     """Return a request's path for a log line, without secrets and secret path parameters."""
     if row is None:
         return redact_bytes(path)
-    if path == row.path.encode():  # nothing of it is the caller's
+    if path == row.path.encode():  # none of it comes from the caller
         return row.path
     if not row.secret_path:
         return redact_bytes(path)

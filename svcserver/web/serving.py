@@ -24,9 +24,9 @@ from svcserver.web.site import HttpFactory
 
 log = Logger()
 
-GARBAGE = 10_000  # new dicts, lists and objects before a collection; a request makes dozens
+GARBAGE = 10_000  # new objects before a garbage collection; a request creates dozens
 BACKLOG = 511  # connections that wait to be accepted
-DRAIN_LOOK_S = 0.05  # between two checks whether running requests have finished
+DRAIN_LOOK_S = 0.05  # seconds between two checks for finished requests
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
 HAND_OVER_S = 1.0  # how long it still answers on connections that were kept alive
 NOTICE_S = 0.1  # from the notice to proxies to the end of listening
