@@ -29,7 +29,7 @@ from svcserver.metagame.owner.people.acts import PersonWork
 from svcserver.metagame.owner.people.rules import ListedAccount, SortOrder
 from svcserver.metagame.owner.people.store import SqlPeople
 
-PIECE = 500  # accounts of one query
+PIECE = 500  # accounts per query
 HELD = ((SanctionKind.BAN, "banned"), (SanctionKind.MUTE, "muted"))
 
 

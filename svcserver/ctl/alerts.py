@@ -34,7 +34,7 @@ from svcserver.stack.alerts.rules import Alert, AlertKind
 
 MOST_LINES = 64 * 1024  # bytes of a channel's lines
 SECRET_LINES = {"TOKEN", "SIGNING_SECRET"}
-OPEN_URLS = {MAIL, "matrix"}  # the name of a server: what may be said there takes the TOKEN
+OPEN_URLS = {MAIL, "matrix"}  # forms whose URL is only a server's address; the secret is in TOKEN
 
 
 @click.group()
@@ -157,7 +157,7 @@ def _write(folder: Path, name: str, text: str) -> None:
         fail(f"{name[:40]!r} is not a channel name. Use small letters, digits and -, at most 32.")
     try:
         parse_channel(text)
-        text.encode()  # of words on the command line that are no UTF-8
+        text.encode()  # from arguments on the command line that are not UTF-8
         write_private(path_of(folder, name), text)
     except BadSetting as why:
         fail(str(why))

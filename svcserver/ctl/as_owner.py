@@ -202,16 +202,16 @@ class Act:
     data: Callable[[Reply], Reply] = lambda reply: reply  # for --json
     fixed: Mapping[str, Any] = field(factory=dict)
     helps: Mapping[str, str] = field(factory=dict)
-    options: Mapping[str, str] = field(factory=dict)  # their names, where not the member's
+    options: Mapping[str, str] = field(factory=dict)  # parameter names, if different
     types: Mapping[str, click.ParamType[Any]] = field(factory=dict)
-    more: Sequence[Callable[..., Any]] = ()  # decorators: options that are no member
-    reads: bool = False  # without arguments and options: GET the same route
+    more: Sequence[Callable[..., Any]] = ()  # decorators for further options
+    reads: bool = False  # without arguments and options, send GET to the same route
     find: Mapping[str, Callable[[Owner, str], Reply]] = field(factory=dict)
-    """Members that are an id: look up what the argument names."""
+    """For members that are ids: functions that look up the name in the argument."""
     send: Callable[[Owner, Callable[[], Reply], Arguments], Reply] = lambda _, act, __: act()
-    """Has the act done, and waits before or after it."""
+    """Calls the function that sends the request, and can wait before or after that."""
     offline: Callable[[Host, Arguments], Reply] | None = None
-    """Does the act in the database and makes the route's reply, while no metagame runs."""
+    """Makes the change in the database while no metagame runs, and returns the route's reply."""
 
     def __call__(self, say: Callable[[Reply, Arguments], str | Sequence[str]]) -> click.Command:
         def run(host: Host, out: Out, reason: str, **arguments: Any) -> None:

@@ -20,11 +20,9 @@ from svcserver.ctl.output import fail, warn
 from svcserver.kernel import json
 from svcserver.kernel.disk import sync_folder, sync_tree
 
-NOTE = (
-    ".init.json"  # no backup holds a hidden name, so none of its files lies in the place of these
-)
+NOTE = ".init.json"  # no backup contains hidden names, so none can replace these files
 WORK, PART = ".init-work", ".init-part"
-LAST = "metagame.env"  # by which a folder counts as a host (packaging/image/start)
+LAST = "metagame.env"  # the file that makes a folder a host (packaging/image/start)
 
 
 @frozen
@@ -130,7 +128,7 @@ def locked(folder: Path) -> Iterator[None]:
         fail(f"{folder} is not a folder. Choose another name.")
     try:
         import fcntl
-    except ImportError:  # Windows has no such lock
+    except ImportError:  # Windows cannot lock a file in this way
         yield
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

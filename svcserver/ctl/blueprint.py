@@ -16,7 +16,7 @@ from svcserver.db.engine import sqlite_url
 from svcserver.kernel.secrets import Secret
 
 NET = ipaddress.ip_network("100.64.0.0/10")
-PROBE = "100.100.100.100"  # inside the network; nothing is sent there
+PROBE = "100.100.100.100"  # an address inside the network; nothing is sent to it
 LOOPBACK = "127.0.0.1"
 
 
@@ -43,7 +43,7 @@ def is_private(address: str) -> bool:
 PRIVATE = ("metagame", "deploy", "content")
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - the gateway is the public entry
 CITY_MAP = "/Game/Maps/city/city_persistent"
-LAUNCHER = "launcher"  # the folder that a host hands the launcher out of
+LAUNCHER = "launcher"  # the folder from which a host offers the launcher
 
 
 @frozen
@@ -83,7 +83,7 @@ class Scale:
     workers: int = 1
     database: str = field(default="", repr=False)  # DATABASE_URL; empty: a file in the folder
     live: str = field(default="", repr=False)  # LIVE_URL; empty: memory:
-    live_password: str = field(default="", repr=False)  # where init made it: the engine wants it
+    live_password: str = field(default="", repr=False)  # if init created it: the server requires it
 
 
 @frozen

@@ -43,9 +43,9 @@ from svcserver.stack.alerts.channels import PATTERN, Channel
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
-LAST_BYTES = 512 * 1024  # of the log
+LAST_BYTES = 512 * 1024  # bytes of the log
 SHORTEST = 6  # characters; shorter secrets would match ordinary words
-LINE_OF_A_KEY = 16  # characters; its last line may be short
+LINE_OF_A_KEY = 16  # characters; the last line of a key may be short
 STACK = (*variables(Stack), *variables(BackupSettings))
 _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUNCHER|INVITE")
 
@@ -151,7 +151,7 @@ def secrets_of(host: Host, folder: Path) -> set[str]:
     for path in folder.glob("*key*.pem"):
         try:
             secrets |= lines_of(path.read_bytes())
-        except OSError:  # the doctor's part names the file, and it is not shown
+        except OSError:  # the output of svcctl doctor reports the file
             continue
     for name in (*SHAPES, "stack", *alert_files(folder)):
         if not (folder / f"{name}.env").is_file():
@@ -165,7 +165,7 @@ def secrets_of(host: Host, folder: Path) -> set[str]:
                 secrets |= {text.strip(), *text.split(), *text.split(","), *decoded(text)}
             elif "://" in text and (password := password_of(text)):
                 secrets |= {password, unquote(password)}
-    secrets |= {json.dump_ascii(secret)[1:-1] for secret in secrets}  # as it stands in a JSON text
+    secrets |= {json.dump_ascii(secret)[1:-1] for secret in secrets}  # in the form used in JSON
     return {secret for secret in secrets if len(secret) >= SHORTEST}
 
 

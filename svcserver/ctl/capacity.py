@@ -23,7 +23,7 @@ from svcserver.kernel.processes import PROCESSES, started_at
 
 SAMPLE_S = 2.0
 OUTPUTS_MB = 2 * MAX_OUTPUT / (1 << 20)  # a game server's output file and the one before
-LEAST_CORES = 0.001  # the least cost of a hunt
+LEAST_CORES = 0.001  # the minimum cost of a hunt
 
 
 @frozen
@@ -92,7 +92,7 @@ def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage
         try:
             words = (process / "stat").read_text().rpartition(")")[2].split()
             group, ticks, pages = int(words[2]), int(words[11]) + int(words[12]), int(words[21])
-        except (OSError, ValueError, IndexError):  # it has just ended
+        except (OSError, ValueError, IndexError):  # the process has just ended
             continue
         if group in wanted:
             before = usages.get(group, Usage(0.0, 0.0))
@@ -132,7 +132,7 @@ def capacity(host: Host, out: Out) -> None:
         fail("svcctl capacity needs /proc, so it works only on Linux.")
     settings = host.settings("deploy", Settings)
     stack = host.variables("stack") if (home / "stack.env").is_file() else {}
-    folder = home / stack.get("DATA_DIR", "")  # an absolute DATA_DIR stays what it is
+    folder = home / stack.get("DATA_DIR", "")  # an absolute DATA_DIR is used unchanged
     hunts, worlds = _running(folder)
     measured = hunts or worlds
     begun, before, idle = time.monotonic(), usage(measured), idle_ticks()

@@ -60,7 +60,7 @@ def make(
     renewal = not force and paths[0].exists()
     if renewal:
         paths = next_to(paths[0]), next_to(paths[1])
-    ours = host if folder is None else Host()  # a pair in another folder is not the host's
+    ours = host if folder is None else Host()  # a certificate in another folder is not the host's
     with noted(ours, "make certificate", reason=reason) as trace, told(paths[0].parent):
         if renewal and paths[0].exists():
             fail(f"The next certificate is already prepared ({paths[0]}). Run svcctl cert switch.")

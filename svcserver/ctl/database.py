@@ -27,9 +27,9 @@ from svcserver.db.transaction import transaction as one_transaction
 
 T = TypeVar("T")
 
-# stands in a restored host whose backup had no URL: services refuse to start with it
+# in the settings of a restored host whose backup had no URL; no service starts with it
 UNNAMED = "postgresql://USER:PASSWORD@HOST/NAME"
-WAIT_MS = 30_000  # how long a command waits for the metagame's writer
+WAIT_MS = 30_000  # how long a command waits while the metagame writes
 
 
 def url_of(host: Host) -> URL:

@@ -24,12 +24,12 @@ from svcserver.db.faults import cure_of
 from svcserver.metagame.access.staff_sessions import end_all_sessions
 
 LOCKED_S = 30  # how long a copy waits for another program's lock on one of the files
-MOST_FAULTS = 100  # that are listed of a damaged file
+MOST_FAULTS = 100  # faults that are listed for a damaged file
 NO_SQLITE = "it does not begin as an SQLite database does"
 FOREIGN_CODE = (
     "its database has a view, a virtual table or a trigger that no version of svcserver makes"
 )
-_AUDIT_TRIGGER = re.compile(  # of migration 0009
+_AUDIT_TRIGGER = re.compile(  # created by migration 0009
     r"CREATE TRIGGER audit_log_no_[a-z]+ BEFORE [A-Z]+ ON audit_log "
     r"BEGIN SELECT RAISE\(ABORT, '[a-z ]+'\); END"
 )

@@ -19,7 +19,7 @@ from svcserver.db.engine import (
     make_engine,
 )
 
-ROWS = 200  # in memory at once; a save may have hundreds of kilobytes
+ROWS = 200  # rows in memory at a time; a save can have hundreds of kilobytes
 REVISION = "alembic_version"
 
 

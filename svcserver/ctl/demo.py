@@ -57,7 +57,7 @@ def demo(
     host = find(str(folder.absolute()), None)
     supply(host, out)
     wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)
-    wishes = evolve(wishes, keep=True)  # so that the owner can look at them
+    wishes = evolve(wishes, keep=True)  # so that the owner can look at the accounts
     timings = Timings()
     why = run(host, out, wishes, timings, once=once)
     if why is None and times:
@@ -88,7 +88,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
         ended.append(STOPPED if why is not None and stack.told_to_stop else why)
         if why is None and not once:
             tell(host, out)
-            await stack.gone  # until Ctrl-C, or the stack's own end
+            await stack.gone  # until Ctrl-C or until the stack ends
             if not stack.told_to_stop:
                 ended[0] = PlayFailed("stack", "ended by itself")
 

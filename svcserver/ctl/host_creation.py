@@ -51,7 +51,7 @@ from svcserver.metagame.accounts.store import (
 )
 
 DATABASE = "svc.db"
-LIVE_CONFIG = "live.conf"  # for the engine of LIVE_URL, where init made its password
+LIVE_CONFIG = "live.conf"  # for the server of LIVE_URL, if init created its password
 UNITS = "host"  # the folder with the systemd units
 GAME, MANIFEST = "game", "manifest.json"
 SETTINGS = [f"{name}.env" for name in (*PRIVATE, "stack", "gateway", "allowlist", "relay")]
@@ -73,7 +73,7 @@ class CreatedHost:
 
     plan: Plan
     owner: str
-    my_ip: str  # MY_IP in deploy.env; empty where it could not be found out
+    my_ip: str  # MY_IP in deploy.env; empty if it could not be determined
 
     @property
     def folder(self) -> Path:
@@ -323,13 +323,13 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
     with transaction(engine) as tx:
         accounts = SqlAccounts(tx)
         add_game_server_key(tx, plan.secrets.game_server.reveal())
-        if (owner := accounts.by_key(key)) is not None:  # of an earlier command
+        if (owner := accounts.by_key(key)) is not None:  # created by an earlier command
             if owner.username != name:
                 warn(f"--owner {name} was ignored: the owner is {owner.username} already")
             return owner.username
         rules.check_free(accounts, name)
         accounts.add(Account(new_account_id(), name, is_admin=True), key, time.time())
-        undo.pop_all()  # from here on it may be committed
+        undo.pop_all()  # from here on, the transaction may be committed
     return name
 
 

@@ -24,7 +24,7 @@ from svcserver.kernel.settings import BadSetting
 from svcserver.stack.workers import MOST, check
 
 DATABASE_VARIABLE, LIVE_VARIABLE = "SVC_DATABASE_URL", "SVC_LIVE_URL"
-ENGINE_CONFIG = "/etc/valkey/svcserver.conf"  # Debian's engine cannot read a host's folder
+ENGINE_CONFIG = "/etc/valkey/svcserver.conf"  # Debian's Valkey cannot read a host's folder
 LONGEST_PORT = 5  # digits
 FIRST_NO_PORT = 65_536
 

@@ -14,7 +14,7 @@ from svcserver.kernel.foreign_text import visible
 
 UNITS = "svc-*"
 DEADLINE_S = 20.0
-MOST = 8 << 20  # bytes that are read of what journalctl says, the newest
+MOST = 8 << 20  # bytes read from the end of journalctl's output
 LONGEST = 4_000  # characters of a line
 BY_HAND = f"look at them with journalctl -u '{UNITS}'"
 
@@ -51,7 +51,7 @@ def _lines(rows: list[bytes]) -> Iterator[str]:
         try:
             row: Any = json.parse(raw)
             message, unit = row.get("MESSAGE"), str(row.get("_SYSTEMD_UNIT", ""))
-            if isinstance(message, list):  # bytes that are no text
+            if isinstance(message, list):  # a line that is not text arrives as a list of bytes
                 message = bytes(message).decode("utf-8", "replace")
         except (ValueError, AttributeError, TypeError):
             continue

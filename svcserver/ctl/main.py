@@ -120,7 +120,7 @@ def _imported(module: str) -> ModuleType:
 def main() -> None:
     """Look after a svcserver host."""
     let_nobody_else_write()
-    # a command fails with one line; warnings that libraries log meanwhile are not printed
+    # a failing command prints one line, and no warnings that libraries log
     logging.getLogger().addHandler(_QUIET)
     sys.excepthook = show_defect
 

@@ -106,9 +106,9 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
 
 ROUTE = "DashboardDrain"
 LOOK_S = 2.0
-ACTING = ("stopping", "restarting")  # the stack has been told
-PATIENCE_S = 120.0  # for the stack to come back
-START_S = 60.0  # for a metagame that has just been started, and brings its database up to date
+ACTING = ("stopping", "restarting")  # the stack has received the command
+PATIENCE_S = 120.0  # time for the stack to restart
+START_S = 60.0  # time for a starting metagame to upgrade its database
 TRY_S = 0.5
 WHY = "The reason, shown to players and in the audit log."
 WAIT = click.option(

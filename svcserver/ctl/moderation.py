@@ -39,7 +39,7 @@ from svcserver.metagame.owner.wire import described
 
 T = TypeVar("T")
 W = TypeVar("W")
-MOST_ROWS = 1_000_000  # of one command
+MOST_ROWS = 1_000_000  # maximum for one command
 
 
 def by_staff(

@@ -15,7 +15,7 @@ from svcserver.ctl.output import Failed, HalfDone, warn
 from svcserver.kernel.json import Json
 from svcserver.metagame.accounts.audit import BROKEN_OFF, AuditEntry, Trace, add_row
 
-# as long as a starting metagame waits for a lock
+# the same time as a starting metagame waits for a lock
 WAIT_MS = 5_000
 CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have been done"}
 

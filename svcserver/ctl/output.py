@@ -104,7 +104,7 @@ class Out:
         """Print ``value`` as JSON with ``--json``, else nothing."""
         if self.as_json:
             sys.stdout.write(json.dump_ascii(value) + "\n")
-            sys.stdout.flush()  # a command may go on running, and its reader waits
+            sys.stdout.flush()  # a command may continue to run while its reader waits
 
     def table(self, heads: list[str], rows: list[list[str]]) -> None:
         """Print a table with aligned columns; print nothing with ``--json``."""

@@ -69,7 +69,7 @@ class NewFile:
         try:
             _write(part, value)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            self.is_there = True  # from here on the name is ours
+            self.is_there = True  # from here on, the file is ours
             os.replace(part, self.path)
             sync_folder(self.path.parent)
         except BaseException as why:
@@ -126,7 +126,7 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
     )
 
     def act(tx: Connection, trace: Trace) -> AccountExport:
-        made.drop()  # left by a run that was rolled back
+        made.drop()  # left by a transaction that was rolled back
         data = work.export()(tx, trace)
         made.put(data)
         return data
@@ -160,9 +160,9 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
     know_every_table()
 
     def act(tx: Connection, trace: Trace) -> Removed:
-        copy.drop()  # left by a run that was rolled back
+        copy.drop()  # left by a transaction that was rolled back
         gone = work.delete()(tx, trace)
-        copy.put(gone.export)  # before the commit, so that it cannot be lost
+        copy.put(gone.export)  # written before the commit, so that no data is lost
         return gone
 
     try:

@@ -12,7 +12,7 @@ from sqlalchemy.engine import URL
 
 from svcserver.ctl.output import fail
 
-_STATE = re.compile(r":  [0-9A-Z]{5}: ")  # of psql's own words, whatever the server's language
+_STATE = re.compile(r":  [0-9A-Z]{5}: ")  # the SQLSTATE in a message, in any language
 DUMP_S = 3600  # how long each program may take
 
 
@@ -55,7 +55,7 @@ def pg_dump(url: URL, target: Path, *arguments: str) -> None:
 def connection(url: URL) -> tuple[str, dict[str, str]]:
     """Return a client's argument for the database, and an environment with the password."""
     place = url.translate_connect_args(username="username")
-    place.pop("password", None)  # with ``set`` it would stay, and hidden be passed as three stars
+    place.pop("password", None)  # ``set`` would keep it, and a hidden password is rendered as ***
     plain = URL.create("postgresql", **place, query=url.query).render_as_string()
     environ = {**os.environ, **({"PGPASSWORD": str(url.password)} if url.password else {})}
     return f"--dbname={plain}", environ

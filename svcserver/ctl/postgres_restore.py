@@ -29,7 +29,7 @@ _END_S = 5.0  # time for psql to cancel its statement
 # lines of pg_restore --list
 _OF_A_HOST = re.compile(r"(?m)^\d+; .* TABLE DATA \S+ accounts ")
 _LARGE_OBJECTS = re.compile(r"(?m)^\d+; .* BLOBS? ")
-# objects of the database that only a superuser can make: they stay as they are
+# objects that only a superuser can create: they are not changed
 _OF_THE_DATABASE = re.compile(r"\d+; \d+ \d+ (COMMENT - )?(EXTENSION|PUBLICATION) ")
 # the restoring role owns all tables; grants may name roles that do not exist here
 _OURS = ("--no-owner", "--no-privileges")
@@ -38,13 +38,14 @@ _BUSY = re.compile(r":  (?:40P01|55P03): ")
 _AS_IT_WAS = "the database is as it was"
 _UNSURE = "it may have been restored: look at it with svcctl db check"
 _MAYBE = "failed: it may have been done"
-_BEGIN = "\\o /dev/null\nBEGIN;\n"  # of its output only our own word is wanted
+_BEGIN = "\\o /dev/null\nBEGIN;\n"  # only our own word is needed from its output
 _FED = b"fed\n"
 
-# All that our role has in the schema. pg_restore --clean drops only what its dump names, so what
-# a migration added later would stay, and the next upgrade fail on it. What is of an extension
-# stays. The list is made before anything is dropped: CASCADE takes some of it along, so does a
-# table its own sequences. While it waits for who reads a table, all others wait for it.
+# Drops all objects that our role owns in the schema. pg_restore --clean drops only the objects in
+# its dump: an object that a later migration added would stay, and break the next upgrade. Objects
+# of extensions stay. The list is made before anything is dropped, because CASCADE drops some
+# objects along with others, and a table drops its own sequences. While the statement waits for
+# readers of a table, all other users of the table wait, too.
 _DROP = r"""
 SET client_min_messages = warning;
 SET lock_timeout = '30s';
@@ -147,7 +148,7 @@ def _of_a_host(source: Path) -> str:
     listed = _listed(source)
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is no backup of a host")
-    if _LARGE_OBJECTS.search(listed):  # pg_restore would commit in the middle
+    if _LARGE_OBJECTS.search(listed):  # pg_restore would commit before the end
         fail(f"{source} holds large objects, so it is not a host's backup")
     return listed
 

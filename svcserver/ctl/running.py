@@ -30,8 +30,8 @@ from svcserver.stack import rolling
 
 STACK, METAGAME = "svc-stack", "svc-metagame"
 STOP_S, LOOK_S = 90.0, 0.1
-MOST = 16  # workers of a host
-SHARED_FIRST, SHARED_SIZE = 0x40000002, 510  # SQLite's lock of who has the file open
+MOST = 16  # maximum number of workers of a host
+SHARED_FIRST, SHARED_SIZE = 0x40000002, 510  # the bytes that SQLite locks
 _FLOCK = "hh4xqqi4x"  # struct flock of 64-bit Linux
 READS_LOCKS = sys.platform.startswith("linux") and sys.maxsize > 2**32
 _USERS = (
@@ -128,7 +128,7 @@ def _stop_line(unit: str) -> str:
 
 
 def _systemctl(unit: str) -> None:
-    if os.geteuid() != 0:  # root acts as the owner of the host's folder by now
+    if os.geteuid() != 0:  # root has already switched to the owner of the host's folder
         fail(f"--stop cannot stop {unit} as this user. Stop it first: {_stop_line(unit)}")
     command = ["systemctl", "stop", unit]
     try:

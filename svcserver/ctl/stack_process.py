@@ -64,7 +64,7 @@ class Stack:
             LinesAndEnd(self.heard, self.ended),
             sys.executable,
             [sys.executable, *command],
-            env=environment(os.environ, SCRATCH),  # for its nightly drill
+            env=environment(os.environ, SCRATCH),  # for the stack's nightly restore test
         )
         self.ready.addTimeout(START_S, self.reactor, onTimeoutCancel=_too_slow)
 

@@ -30,7 +30,7 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
         return
     pause = Event()
     with suppress(KeyboardInterrupt):
-        draw(out, *state_and_health)  # a wrong key has failed by now
+        draw(out, *state_and_health)  # a wrong key has already failed above
         while not pause.wait(EVERY_S):
             draw_again(host, key, out)
 

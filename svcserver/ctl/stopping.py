@@ -10,7 +10,7 @@ from typing import Any
 
 SIGNALS = [
     number for number in signal.Signals if number.name in ("SIGTERM", "SIGHUP")
-]  # no HUP on Windows
+]  # Windows has no SIGHUP
 
 
 class EndedBySignal(SystemExit):
@@ -20,7 +20,7 @@ class EndedBySignal(SystemExit):
 STOPPED = (
     KeyboardInterrupt,
     EndedBySignal,
-)  # for commands that know their outcome when they are stopped
+)  # for commands that know their outcome when stopped
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class Service:
     after: tuple[str, ...] = ()
     capability: str = ""
     families: str = "AF_UNIX AF_INET AF_INET6"
-    confined: bool = True  # False if it starts programs of the owner
+    confined: bool = True  # False if the service starts programs of the owner
     end: str = "KillMode=mixed"
 
 
@@ -66,7 +66,7 @@ SERVICES = {
         "starts and watches game servers",
         ("metagame",),
         confined=False,
-        # its game servers run on when it dies or is restarted, and the next one adopts them
+        # game servers continue when the service ends, and its next start adopts them
         end="KillMode=process\nRestartKillSignal=SIGHUP",
     ),
     "content": Service("hands out verified game files", ("metagame",)),

@@ -33,7 +33,7 @@ from svcserver.kernel.foreign_text import shown
 
 FOLDER = "my-host"
 OWNER = "owner"
-UNPRIVILEGED_PORT = 8443  # for the gateway, if we may not bind 443
+UNPRIVILEGED_PORT = 8443  # port of the gateway if this user may not bind port 443
 PUBLIC, PRIVATE = "public", "private"
 
 
@@ -115,7 +115,7 @@ def asked(question: str, check: Callable[[str], object], default: str | None = N
         try:
             check(answer)
         except Failed as why:
-            _, _, rest = why.message.partition(" ")  # after the option, which nobody has named
+            _, _, rest = why.message.partition(" ")  # after the option's name
             raise click.UsageError(shown(rest)) from None
         return answer
 
@@ -242,7 +242,7 @@ def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
         try:
             stack.start()
             ready(await stack.ready)
-            await stack.gone  # until Ctrl-C, or the stack's own end
+            await stack.gone  # until Ctrl-C or until the stack ends
             ended = PlayFailed("stack", "ended by itself")
         except PlayFailed as why:
             ended = why

@@ -31,14 +31,14 @@ DATABASE = "database"
 FILES = "files/"
 CHUNK = 1 << 20
 MAX_CONTENTS = 4 << 20  # bytes of backup.json
-LEVEL = 6  # of gzip
+LEVEL = 6  # the first bytes of a gzip file
 RATIO = 1032  # the best ratio of DEFLATE
-PIECE = 64 * 1024  # bytes read of the file at a time
+PIECE = 64 * 1024  # bytes read from the file at a time
 MAX_HEADER = 16 * 1024  # bytes of an extended header: a long name, a large size
 LARGEST = 16 << 20  # bytes of a small file
-LARGEST_ENV = 1 << 20  # of settings, which are rewritten in memory
+LARGEST_ENV = 1 << 20  # bytes of an env file, which is rewritten in memory
 MOST_FILES = 2000
-DEEPEST, LONGEST = 32, 4096  # folders above a file; bytes of its path
+DEEPEST, LONGEST = 32, 4096  # maximum number of folders above a file; maximum bytes of a path
 KINDS = ("sqlite", "postgresql")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _RECORD = re.compile(rb"([1-9][0-9]{0,4}) (path|size)=")
@@ -63,8 +63,8 @@ class Contents:
     version: str
     made: float
     kind: str  # sqlite, or postgresql for a dump
-    folder: str  # where the host's settings were
-    data: str  # where its components ran
+    folder: str  # the folder of the host's settings
+    data: str  # the folder where the host's components ran
     secrets: bool
     counted: DatabaseCounts
     files: Mapping[str, str]  # the name of each entry, and its SHA-256
@@ -211,7 +211,7 @@ class ArchiveReader:
     def __init__(self, file: BinaryIO) -> None:
         self._stream = io.BufferedReader(_Inflated(file), CHUNK)
         self._most = RATIO * os.fstat(file.fileno()).st_size
-        self._left = 0  # bytes of the current entry that were not read, and its padding
+        self._left = 0  # unread bytes of the current entry, with its padding
 
     def entries(self) -> Iterator[tuple[str, int]]:
         """Yield each entry's name and size; ``pieces`` reads its bytes. Raises DamagedBackup."""

@@ -36,7 +36,7 @@ from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 from svcserver.stack.workers import WORKER_FILE
 
-TRIES, PAUSE_S = 20, 0.05  # readers hold the lock only for an instant
+TRIES, PAUSE_S = 20, 0.05  # readers hold the lock only briefly
 
 
 class BackupRunning(Exception):
@@ -244,7 +244,7 @@ def thinned(state: Backups, wanted: Wanted) -> Backups:
     rule = BackupRetention(settings.days, settings.weeks, settings.months)
     made_at = {path: _made(path) for path in wanted.target.iterdir() if NAME.match(path.name)}
     dates = rule.kept(list(made_at.values()))
-    # keep the newest proven one, even if newer ones exist
+    # keep the newest tested backup, even if newer ones exist
     proven = next((entry.file for entry in state.kept if entry.proven is not None), None)
     gone = {path for path, made in made_at.items() if made not in dates and str(path) != proven}
     for path in gone:
@@ -362,7 +362,7 @@ def restore(
         fail("--stop applies only to this host's database. Leave out --into.")
     _there(file)
     folder = whole_path(into)
-    target = Host(folder)  # the default host may be gone
+    target = Host(folder)  # the default host may no longer exist
     with (
         as_owner_of(folder),
         noted(target, "restore", file.name, reason=reason),

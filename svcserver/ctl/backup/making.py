@@ -37,8 +37,8 @@ from svcserver.stack.backups import BackupSettings
 
 NAME = re.compile(r"svc-backup-(\d{8}-\d{6})\.tar\.gz(?:\.age)?\Z")
 STAMP = "%Y%m%d-%H%M%S"
-ROOM = 3  # times the database's size must be free on the disk of the backups
-# not settings: made anew, too large, or (live state) able to sign staff in
+ROOM = 3  # free space on the backup disk, as a multiple of the database's size
+# left out: created anew, too large, or (live state) able to sign staff in
 LEFT_OUT = re.compile(
     r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|(.*\.)?before-restore-.*|"
     r".*\.log(\.\d+)?(\.gz)?|.*\.new|"
@@ -56,8 +56,8 @@ class Wanted:
     """The host to back up, and the settings for its backups."""
 
     host: Host
-    folder: Path  # of the host's settings
-    data: Path  # where the components run, which may be the same
+    folder: Path  # the folder of the host's settings
+    data: Path  # the folder where the components run, which may be the same
     target: Path  # the folder of the backups
     settings: BackupSettings
 

@@ -35,7 +35,7 @@ from svcserver.stack.alerts.channels import PATTERN
 from svcserver.stack.components import environment
 
 LOCALHOST = "127.0.0.1"
-# settings that name an address, access or a file
+# settings with an address, access rights or a file
 PLACE = re.compile(r"PORT|HOST|BIND|URL|LOG|ALLOW|SECRET|CERT|GATEWAY_KEY|CONNECTIONS")
 A_PATH = re.compile(r"_(DIR|FILE|PATH)\Z")
 # settings of the game itself, which come from the backup
@@ -63,7 +63,7 @@ class Restored(ThrowAway):
 def set_apart(folder: Path, plain: Path) -> None:
     """Give the host in ``folder`` the ports and addresses of the host in ``plain``."""
     for path in [*folder.glob(PATTERN), folder / "stack.env"]:
-        path.unlink(missing_ok=True)  # a drill sends no alerts and has one worker
+        path.unlink(missing_ok=True)  # a restore test sends no alerts and has one worker
     ours, lent = _read(folder / "metagame.env"), _read(plain / "metagame.env")
     game = {name: text for name, text in lent.items() if not THE_GAMES.fullmatch(name)}
     metagame = {"CITY_MAP": lent["CITY_MAP"], **_rules(ours, folder), **game}
@@ -120,7 +120,7 @@ def _write(path: Path, values: Mapping[str, str]) -> None:
 
 EVENING_S = 600.0
 PLAYERS = 2
-NEEDED_MB = 700  # memory of a second host
+NEEDED_MB = 700  # the memory that a second host needs
 
 
 @frozen

@@ -75,9 +75,9 @@ def same(contents: Contents, url: URL) -> None:
 
 
 LOCALHOST = "127.0.0.1"
-DUMP = "restored.dump"  # of a PostgreSQL, in a restored folder
-MOST_TOLD = 10  # files that are named
-HOST = "host"  # in the folder of work, until it is whole
+DUMP = "restored.dump"  # PostgreSQL's dump in a restored folder
+MOST_TOLD = 10  # maximum number of files that are listed
+HOST = "host"  # in the work folder, until the host is complete
 
 
 def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = False) -> None:
@@ -110,10 +110,10 @@ def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = F
 class RestoreOutcome:
     """The result of a restore into a folder, for the command's output."""
 
-    kind: str  # of its database
+    kind: str  # of database: sqlite or postgresql
     made_anew: tuple[str, ...]
-    missing: tuple[str, ...]  # settings of which the backup has no value
-    left_out: tuple[str, ...]  # files that the backup left out, and nothing else made
+    missing: tuple[str, ...]  # settings for which the backup has no value
+    left_out: tuple[str, ...]  # files that the backup left out and nothing else created
 
 
 def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
@@ -130,7 +130,7 @@ def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
         with ExitStack() as undo:
             undo.callback(begun.clear, folder, note=is_first)
             done = _made(source, lock, folder)
-            undo.pop_all()  # from here on files may be in place
+            undo.pop_all()  # from here on, files may be in place
         begun.place(folder / begun.WORK / HOST, folder)
         begun.clear(folder)
     _tell(done, source, folder, out)
@@ -254,7 +254,7 @@ def _sound_backup(source: Path) -> Iterator[None]:
         fail(f"{source}: {why}; nothing was changed")
     except UnicodeDecodeError:
         fail(f"{source}: its settings are not UTF-8 text; nothing was changed")
-    except (BadSetting, ValueError) as why:  # settings that we have not written
+    except (BadSetting, ValueError) as why:  # settings that this program did not write
         fail(f"{source}: its settings cannot be read ({str(why)[:200]!r}); nothing was changed")
 
 
@@ -286,12 +286,12 @@ def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
     """Restore all files, with the paths of the new folder in the settings."""
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
-        # bytes that are not UTF-8 stay as they are
+        # bytes that are not UTF-8 are not changed
         text = path.read_text("utf-8-sig", "surrogateescape")
         path.write_text(_moved(contents, text, folder), "utf-8", "surrogateescape")
     components = [name for name in SERVICES if (at / f"{name}.env").is_file()]
-    write_units(at, folder, folder, components)  # those of the backup name the old folder
-    if (at / LAUNCHER / OWNERS_NOTE).is_file():  # and so does this
+    write_units(at, folder, folder, components)  # the units in the backup refer to the old folder
+    if (at / LAUNCHER / OWNERS_NOTE).is_file():  # and so does this file
         write_launcher_note(at / LAUNCHER, folder)
     _place_database(contents, parts, at, folder)
 

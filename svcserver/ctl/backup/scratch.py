@@ -23,7 +23,7 @@ from svcserver.kernel import backups
 from svcserver.kernel.secrets import hex_token
 
 PREFIX = "svc-drill-"
-DATABASE = "database"  # holds the name of the database and its server, while there is one
+DATABASE = "database"  # contains the name of the database and its server, if there is one
 _NAME = re.compile(r"svc_drill_[0-9a-f]{8}")
 
 
@@ -38,7 +38,7 @@ def scratch(live: URL) -> Iterator[Path]:
     with backups.running(made):
         folder = made.rename(
             made.with_name(made.name[1:])
-        )  # it gets its real name only once it is locked
+        )  # the folder gets its real name when it is locked
         try:
             yield folder
         finally:
@@ -51,7 +51,7 @@ def remove_left_over(live: URL) -> None:
     Folders of other users and of running tests are not touched.
     """
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):  # it has just ended, or cannot be removed: the next one tries
+        with suppress(OSError):  # it has just ended, or cannot be removed: the next test retries
             if _is_ours(folder):
                 with backups.running(folder) as left:
                     if left and _dropped(folder, live):
@@ -81,12 +81,12 @@ def _dropped(folder: Path, live: URL) -> bool:
         return True
     name, _, server = (folder / DATABASE).read_text(encoding="utf-8").partition(" ")
     if not _NAME.fullmatch(name):
-        return not name  # killed before it had written the name: then there is no database
+        return not name  # killed before the name was written, so there is no database
     if live.get_backend_name() != "postgresql" or server != _server(live):
         return False
     try:
         on_server(live, f'DROP DATABASE IF EXISTS "{name}"')
-    except DamagedBackup:  # it is still open, or the server is down
+    except DamagedBackup:  # the database is still open, or the server is down
         return False
     return True
 

@@ -17,9 +17,9 @@ from svcserver.kernel.secrets import Secret
 HEAD = b"age-encryption.org/v1"
 SCRYPT = b"\n-> scrypt "  # the stanza of a passphrase
 END_OF_HEAD = b"\n--- "
-MOST_HEAD = 64 * 1024  # bytes of the header, all of which the library takes into memory
+MOST_HEAD = 64 * 1024  # bytes of the header, which the library reads into memory
 SUFFIX = ".age"
-TOO_SLOW = "Excessive work"  # how the library begins that refusal
+TOO_SLOW = "Excessive work"  # the beginning of the library's error message
 TRIES = 10
 MOST = 2 << 30  # bytes that a passphrase may encrypt
 

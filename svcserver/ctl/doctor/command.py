@@ -15,7 +15,7 @@ from svcserver.ctl.output import Out, fail
 from svcserver.ctl.play.story import counted
 
 CHECKS: tuple[Check, ...] = (
-    reading.settings,  # fills the Case for the others
+    reading.settings,  # fills the Case for the other checks
     matching.secrets,
     matching.figures,
     matching.signing_keys,

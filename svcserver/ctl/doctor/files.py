@@ -27,8 +27,8 @@ from svcserver.edge.joining import LAUNCHER_FILE, launcher_checksum
 from svcserver.edge.tls import server_context
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-USUAL_PROGRAM = "game.exe"  # what launchers start where an owner has named nothing
-SOME_FILES = 1_000  # of a manifest that are checked; svcctl content verify checks all
+USUAL_PROGRAM = "game.exe"  # the program that launchers start by default
+SOME_FILES = 1_000  # manifest entries to check; svcctl content verify checks all
 
 
 def certificate(case: Case) -> Iterator[Finding]:

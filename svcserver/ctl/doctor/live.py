@@ -8,10 +8,10 @@ from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.doctor.machine import EngineFacts, EngineRefused
 
 ENGINE = "live state"
-OLDEST = (6, 2)  # GETEX
+OLDEST = (6, 2)  # the first version with GETEX
 SAFE_EVICTION = ("noeviction", "volatile-ttl")
-NEWS_BUFFER = 8 << 20  # bytes that a worker may be behind with news
-SLIP_S = 2.0  # between the engine's clock and ours
+NEWS_BUFFER = 8 << 20  # bytes of messages that a worker may be behind
+SLIP_S = 2.0  # allowed difference between the server's clock and ours
 
 
 def live_state(case: Case) -> Iterator[Finding]:

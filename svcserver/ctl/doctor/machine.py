@@ -26,7 +26,7 @@ from svcserver.kernel.processes import PROCESSES
 from svcserver.relay.checking import presented
 from svcserver.relay.relaying import Target
 
-MOST_BYTES = 1 << 20  # of a reply
+MOST_BYTES = 1 << 20  # limit for a reply
 
 
 class EngineRefused(Exception):
@@ -42,10 +42,10 @@ class EngineFacts:
     """
 
     info: Mapping[str, str]
-    seconds: float  # epoch
+    seconds: float  # epoch seconds
     save: str | None = None
     buffers: str | None = None
-    is_open: bool = False  # it answers without a password
+    is_open: bool = False  # the server replies without a password
 
 
 def ask(address: Address, patience_s: float) -> EngineFacts:
@@ -294,7 +294,7 @@ def _covers(address: str, host: str) -> bool:
 def _has(process: Path, sockets: Container[str]) -> bool:
     try:
         return any(os.readlink(link) in sockets for link in (process / "fd").iterdir())
-    except OSError:  # it has ended, or belongs to another user
+    except OSError:  # the process has ended, or belongs to another user
         return False
 
 

@@ -144,7 +144,7 @@ class Pointer:
     host: str
     port: int
     target: str
-    right: int | None  # the target's port; None: it is not on this host
+    right: int | None  # the target's port; None if the target is not on this host
 
 
 def upstreams(case: Case) -> Iterator[Finding]:
@@ -177,7 +177,7 @@ def _pointers(case: Case) -> Iterator[Pointer]:
             ("GATEWAY_CONTENT_URL", case.gateway.content, "content", content),
             ("GATEWAY_WS_URL", case.gateway.chat, "chat", chat),
         ):
-            if len(these) == 1:  # of several workers each has its own port
+            if len(these) == 1:  # each of several workers has its own port
                 yield Pointer("gateway", variable, these[0].host, these[0].port, name, right)
     if case.gateway_allowlist is not None and case.allowlist is not None:
         to = case.gateway_allowlist.url
@@ -246,7 +246,7 @@ def _ways_in(case: Case) -> Iterator[Finding]:
     if not addresses:
         what = f"{public}, which players connect to, has no IPv4 address"
         yield Finding.note("relay", what, "correct its DNS entry, or SVC_RELAY_HOST in relay.env")
-    elif all(map(_here, addresses)):  # as Debian's /etc/hosts has a machine's own name
+    elif all(map(_here, addresses)):  # Debian's /etc/hosts maps a machine's own name to 127.0.1.1
         return
     elif case.deploy is not None and case.deploy.my_ip and case.deploy.my_ip not in addresses:
         what = f"MY_IP is {case.deploy.my_ip}, but {public} is {min(addresses)}"

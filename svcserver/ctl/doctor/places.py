@@ -19,8 +19,8 @@ from svcserver.kernel.descriptors import ENOUGH
 
 MB = 1024 * 1024
 LEAST_DISK = 512 * MB
-LOW_DISK = 0.05  # of the disk's size
-FILES_A_PLAYER = 2  # the gateway's two sides of a connection
+LOW_DISK = 0.05  # share of the disk's size
+FILES_A_PLAYER = 2  # the gateway has two sockets for each connection
 OWN_FILES = 128
 
 
@@ -93,7 +93,7 @@ def _ended(holder: PortHolder | None, port: int, kind: str) -> str:
 def _game_ports(case: Case) -> Iterator[Finding]:
     deploy = case.deploy
     if deploy is None or not deploy.has_ports or case.machine.port("127.0.0.1", deploy.port).taken:
-        return  # its own game servers hold them
+        return  # the ports are used by the host's own game servers
     for port in range(deploy.first_port, deploy.last_port + 1):
         if not case.machine.port("0.0.0.0", port, udp=True).taken:  # noqa: S104 - for games
             continue

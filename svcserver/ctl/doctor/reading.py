@@ -39,7 +39,7 @@ SHAPES: dict[str, tuple[type, ...]] = {
     "relay": (Relay,),
 }
 REGISTRATION = ("NONE", "INVITECODE", "OPEN")
-ALIKE = 0.8  # similarity to a known name (0 to 1) from which on a name is a typing error
+ALIKE = 0.8  # minimum similarity to a known name (0 to 1) for a typing error
 
 
 def settings(case: Case) -> Iterator[Finding]:

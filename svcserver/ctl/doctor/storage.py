@@ -29,14 +29,14 @@ from svcserver.stack.alerts.channels import UNSIGNED, read_channels
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
-OWNERS_CONNECTIONS = 2  # for a command and a backup
+OWNERS_CONNECTIONS = 2  # connections for a command and a backup
 _ASKED = (
     "SELECT current_setting('max_connections')",
     "SELECT current_setting('superuser_reserved_connections')",
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE backend_type = 'client backend' AND datname <> current_database()",
 )
-ALLOWED_SLIP_S = 300  # how far a clock may be behind the newest file
+ALLOWED_SLIP_S = 300  # how far the clock may be behind the time of the newest file
 
 
 def storage(case: Case) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         what = f"its revision is {revision}, this version wants {revisions.known()[-1]}"
         yield Finding("database", what, cure)
         return
-    with suppress(BadSetting):  # ``workers`` says it
+    with suppress(BadSetting):  # ``workers`` reports this
         yield from _engine(case, tx, workers_of(case))
     yield from _accounts(case, SqlAccounts(tx))
     yield from _old_keys(case, tx)
@@ -197,7 +197,7 @@ def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
     try:
         until = expired_at(tx, case.metagame.signing_public_key)
     except BadKey:
-        return  # matching.signing_keys says so
+        return  # matching.signing_keys reports this
     if until is None:
         what = "it still signs with the old key of svcctl keys rotate"
         yield Finding.note("metagame", what, "restart it")

@@ -164,7 +164,7 @@ class Chain:
         try:
             reply = await deploy.ask("POST", MATCH, request, want=())
         except PlayFailed:
-            return  # slow is not refused; the players' own requests will show it
+            return  # a slow reply is no refusal; the players' requests will show the fault
         if reply.status == 503:
             raise PlayFailed(
                 "deploy",

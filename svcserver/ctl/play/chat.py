@@ -54,7 +54,7 @@ class Chat:
 
     reactor: Any
     timings: Timings
-    tag: str  # in every line of this session: others may chat too
+    tag: str  # part of every line of this session, because others may chat too
     clients: dict[str, ChatClient] = field(factory=dict)  # by account
     lines_sent: int = 0
     whispers: int = 0

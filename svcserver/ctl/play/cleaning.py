@@ -18,7 +18,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.people.store import remove
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
-AT_ONCE = 50  # accounts in a transaction: players of the host write between two
+AT_ONCE = 50  # accounts per transaction: players can write in between
 
 
 def clean(host: Host, players: Sequence[Player]) -> int:

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred, FirstError, gatherResults
 
 from svcserver.ctl.play.story import PlayFailed
 
-WIDE = 256  # at the same time, at most
+WIDE = 256  # maximum number of concurrent coroutines
 
 
 async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> list[Any]:

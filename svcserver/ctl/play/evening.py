@@ -25,12 +25,12 @@ from svcserver.kernel.secrets import hex_token
 from svcserver.players.requests import HUNTS, NAMES
 from svcserver.relay.relaying import PortBusy, RelayService
 
-SAVES = 3  # a player at least
+SAVES = 3  # minimum per player
 MAX_PLAYERS = 1000
-SHOWN = 8  # of a list, in a line for a person
-AT_ONCE = 32  # players who do the same thing at the same moment
+SHOWN = 8  # entries of a list in one line
+AT_ONCE = 32  # players who do the same thing concurrently
 TRIES = 100  # ports that are tried for a relay
-DOWNLOADS = 8  # at the same moment
+DOWNLOADS = 8  # done concurrently
 
 
 @frozen
@@ -42,10 +42,10 @@ class Wishes:
     url: str | None = None
     relay_port: int = 61010
     invite: str | None = None
-    hunt_s: float = 0.0  # the least length of a hunt; players' actions are spread over it
-    whole: bool = False  # every part of a session must be switched on
-    keep: bool = False  # leave the players' accounts there
-    stand_in: bool = True  # the game servers are our simulator; the real ones answer only the game
+    hunt_s: float = 0.0  # the minimum length of a hunt; players' actions are spread over it
+    whole: bool = False  # every part of a session must be enabled
+    keep: bool = False  # keep the players' accounts
+    stand_in: bool = True  # simulated game servers; real ones reply only to the game
 
 
 @define(eq=False)
@@ -63,7 +63,7 @@ class Evening:
     chat: Chat | None = None
     tag: str = field(factory=lambda: hex_token(4))
     street: int = field(factory=lambda: 1 + randbelow(250))
-    _direct: Wire | None = None  # to the metagame itself, as game servers connect
+    _direct: Wire | None = None  # a direct connection to the metagame, as game servers have
 
     async def live(self) -> None:
         try:
@@ -75,7 +75,7 @@ class Evening:
             await self._play()
         except PlayFailed:
             if self.chain is not None and self.players:
-                await self.chain.look(self.reactor)  # a broken link explains more than its effect
+                await self.chain.look(self.reactor)  # the faulty component explains more
             raise
         finally:
             await self._leave()
@@ -312,7 +312,7 @@ class Evening:
 
     async def _leave(self) -> None:
         for player in self.players:
-            if player.hunting and self.wishes.stand_in:  # a fault broke it off: let the server end
+            if player.hunting and self.wishes.stand_in:  # after a fault: let the server end
                 words = named(datagram.HELLO, player), named(datagram.GOODBYE, player)
                 await datagram.tell(self.reactor, *self._way_to(player), *words)
         if self.chat is not None:

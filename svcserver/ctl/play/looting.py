@@ -23,9 +23,9 @@ from svcserver.players import requests
 KEY_HEADER = GAME_SERVER_KEY.decode()
 MATERIAL = "MAT_SCALE_FLAME"
 WEAPON = "WP_EB_TRAINING"
-SPENT = 5  # of CURRENCY a hunt, on a repair
+SPENT = 5  # CURRENCY spent per hunt, on a repair
 OBJECTIVE = "MasteryObjective_Sword_Craft"
-GRANT = 100  # experience a hunt, about
+GRANT = 100  # experience per hunt, approximately
 
 
 @define(eq=False)

@@ -30,12 +30,12 @@ class PartyEvening:
     server: HuntServer | None = None
     progress: bool = False  # the host keeps real progression
     first: str = HUNTS[0]
-    length_s: float = 0.0  # of a hunt at least
+    length_s: float = 0.0  # minimum of a hunt
 
     async def live(self, hunts: int) -> list[ServerAddress]:
         """Run the party's session; return the game servers the party was sent to."""
         leader, *others = self.members
-        await self._some_time(1.0)  # parties do not meet at the same second
+        await self._some_time(1.0)  # parties do not form in the same second
         party = await together.party_up(leader, others)
         room = f"Party-{party}"
         if self.chat is not None:

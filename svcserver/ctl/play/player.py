@@ -20,7 +20,7 @@ PERSISTENT = "persistent"
 SAVE_BYTES = 40_000  # the size of a character after many sessions
 MATCH = "matchmaking, from join to address"
 POLL_S = 1.0  # the game polls every 10 s; a session is shorter
-MATCH_S = 120.0  # on a full host players wait
+MATCH_S = 120.0  # on a full host, players wait
 
 
 @frozen
@@ -53,7 +53,7 @@ class Earned:
     character_slots: int = 1
     active_slot: int = 0
     hunt_pass: str | None = None
-    transactions: int = 0  # that changed something
+    transactions: int = 0  # requests that changed something
 
     def add(self, stacks: Mapping[str, int], items: Mapping[str, Item]) -> None:
         """Record an acknowledged transaction, whose result the host must hold from now on."""
@@ -75,7 +75,7 @@ class Relations:
 
     friends: set[str] = field(factory=set)
     guild: str | None = None
-    fellows: set[str] = field(factory=set)  # the guild's members, oneself among them
+    fellows: set[str] = field(factory=set)  # the guild's members, including the player
     links: dict[str, str] = field(factory=dict)  # account to link id
 
 
@@ -96,8 +96,8 @@ class Player:
     data: str = field(default="{}", repr=False)  # as last acknowledged
     saves: int = 0  # acknowledged
     place: ServerAddress | None = None
-    hunting: bool = False  # there, and has not said goodbye
-    asked_at: float = 0.0  # for a game server
+    hunting: bool = False  # connected to a game server, and has not left
+    asked_at: float = 0.0  # time of the request for a game server
     earned: Earned = field(factory=Earned, repr=False)
     relations: Relations = field(factory=Relations, repr=False)
 

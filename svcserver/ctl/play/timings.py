@@ -8,7 +8,7 @@ import re
 from attrs import define, field, frozen
 
 MAX_KINDS = 200
-MAX_KEPT = 500_000  # of each kind
+MAX_KEPT = 500_000  # durations of each kind
 _ID = re.compile(r"UID-.*|[0-9a-fA-F-]{16,}|[0-9]+|persistent")
 _FREE = {"/content/v1/files/": "FILE", "/token/platinum/": "OFFER"}
 

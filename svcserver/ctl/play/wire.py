@@ -19,7 +19,7 @@ from svcserver.players.http import body_of
 
 ANSWER_S = 30.0
 MAX_ANSWER = 16 * 1024 * 1024  # bytes
-IDLE_S = 20.0  # for a kept-alive connection; shorter than the other side's timeout
+IDLE_S = 20.0  # idle time of a keep-alive connection; shorter than the other side's timeout
 CONNECTIONS = 8  # kept alive for the next request
 _FROM_THE_EDGE = {
     "upstream_unreachable": ("gateway", "the relay cannot reach it"),
