@@ -146,7 +146,7 @@ class Entries:
         return not known
 
     def withdraw(self, network: str) -> list[str]:
-        """Remove and return the addresses in a network; ``home`` gives the network's form."""
+        """Remove and return the addresses in ``network``, which is a result of ``home``."""
         gone = [ip for ip in self._until if network_of(ip) == network]
         for ip in gone:
             del self._until[ip]

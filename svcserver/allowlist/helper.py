@@ -30,7 +30,7 @@ LOOK_S = 5.0  # between checks of the rule, which a reload of the host's firewal
 
 @define(eq=False)
 class Helper:
-    """The object that opens the ports for reported addresses; ``wall_clock``: epoch seconds."""
+    """The helper that opens ports for reported addresses; ``wall_clock`` gives epoch seconds."""
 
     clock: IReactorTime
     wall_clock: Callable[[], float]

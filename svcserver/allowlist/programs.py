@@ -76,7 +76,7 @@ def _must_succeed(output: Output, program: str) -> Output:
 
 
 class _Run(ProcessProtocol):
-    """A running program, whose output is collected, and which is killed after ``TIMEOUT_S``."""
+    """A running program; its output is collected, and it is killed after ``TIMEOUT_S``."""
 
     def __init__(self, program: str, script: str, clock: Any, done: Deferred[Output]) -> None:
         self._program, self._script = program, script

@@ -1,7 +1,7 @@
 """The three routes of the allowlist helper.
 
-The checks run in this order: loopback 403, path 404, secret 401, method 405, size 413, JSON 400.
-This is not the front door's order. Spec: 2 §4 Allowlist helper.
+The checks run in this order, which differs from that of ``web.front``: loopback 403, path 404,
+secret 401, method 405, size 413, JSON 400. Spec: 2 §4 Allowlist helper.
 """
 
 from __future__ import annotations

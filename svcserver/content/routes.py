@@ -151,7 +151,7 @@ class Totals:
 
 @define(eq=False)
 class ContentHandler:
-    """The handler that decides the answers; ``service.Sender`` sends the files."""
+    """The handler that decides the answers to requests; ``service.Sender`` sends the files."""
 
     game_files: GameFiles
     keys: KeyCheck

@@ -25,7 +25,7 @@ class OwnerActions:
     supervisor: Supervisor
 
     async def act(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start a kind, or restart or stop a server; return the started server's id, or None."""
+        """Start a kind of server, or restart or stop a server; return a started server's id."""
         match act:
             case "start":
                 return (await self.start(kind)).id

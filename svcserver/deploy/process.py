@@ -319,7 +319,7 @@ class GameProcess(ProcessProtocol):
         )
 
     def reap(self) -> None:
-        """Let the reactor reap a dead child now."""
+        """Make the reactor reap a dead child now."""
         if not self.over and self._next is None:
             reapAllProcesses()
 

@@ -51,7 +51,7 @@ def match_of(sent: str | None) -> str:
 @spelled(pascal_case)
 @frozen
 class OwnerActionBody:
-    """A request to start a kind (city, dojo), or to stop or restart one game server."""
+    """A request to start the city or dojo, or to stop or restart one game server."""
 
     act: Annotated[str, text(1, 16)]
     id: Annotated[str, text(0, 64)] = ""

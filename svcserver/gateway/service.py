@@ -134,7 +134,7 @@ def figures(policy: Gateway) -> dict[str, Figure]:
 def sharing(
     settings: Settings, policy: Gateway, reactor: Any
 ) -> tuple[tuple[IService, ...], dict[str, Figure]]:
-    """Return the services that let gateways share limits, if LIVE_URL names an engine."""
+    """Return the services that let several gateways share limits; none without LIVE_URL."""
     if settings.live_url.in_memory:
         return (), {}
     from svcserver.gateway.sharing import Sharing  # most hosts have one gateway

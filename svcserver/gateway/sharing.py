@@ -1,8 +1,9 @@
-"""Limits shared by several gateways: each publishes on the board which tokens it gave out.
+"""Limits shared by several gateways: each publishes the number of tokens that it gave out.
 
-No request waits for the board. A gateway decides with the counts it has, and later subtracts the
-tokens that other gateways gave out: a client of two gateways gets more at first, and less
-afterwards. While the engine is down, each gateway counts alone.
+The messages go through the live engine (LIVE_URL); no request waits for them. A gateway decides
+with the counts that it has, and later subtracts the tokens that other gateways gave out. A client
+of two gateways therefore gets more tokens at first, and fewer afterwards. While the engine is down,
+each gateway counts alone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Spent:
 
 @define(eq=False, slots=False)
 class Sharing(Service):
-    """The exchange of token counts: publishes our own, and subtracts those of other gateways."""
+    """The exchange of token counts: publishes our counts, subtracts those of other gateways."""
 
     clock: Any
     board: Board

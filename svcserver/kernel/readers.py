@@ -131,7 +131,7 @@ def _chosen(kind: Any) -> Read:
 
 
 def _either(kind: Any) -> Read:
-    """Return a reader of the first alternative that fits; null must be an alternative itself."""
+    """Return a reader that uses the first alternative that fits; null must be allowed."""
     inner = [_hook(option) for option in get_args(kind) if option is not NoneType]
     takes_null = len(inner) < len(get_args(kind))
     only = inner[0] if len(inner) == 1 else None
@@ -202,7 +202,7 @@ def _object(shape: type[Any]) -> Read:
 
 
 def _plain_of_optional(kind: Any) -> Read | None:
-    """Return the reader of the only alternative besides null, or None."""
+    """Return the reader of the only non-null alternative, or None."""
     alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
     plain = [option for option in alternatives if option is not NoneType]
     if len(plain) != 1 or len(alternatives) != 2 or get_origin(plain[0]) is Late:

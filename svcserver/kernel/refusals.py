@@ -1,7 +1,7 @@
 """The exceptions that a rule raises to refuse a request, one for each HTTP status.
 
-Only the front door (``web.front``) turns them into an answer. The row's ``refuse`` function decides
-the body (``metagame/replies.py`` has the shared functions; their shapes are in
+Only ``web.front`` turns them into an answer. The route's ``refuse`` function decides the body
+(``metagame/replies.py`` has the shared functions; their shapes are in
 ``metagame/refusal_wire.py``). ``web/refusals.py`` records each function's shape for OpenAPI.
 """
 

@@ -49,7 +49,10 @@ BAD_REQUEST = "bad_request"
 
 
 class Unfit(Malformed):
-    """A value is not ``wanted``; an outer reader, which knows its name, words the refusal."""
+    """A value does not fit its type; ``wanted`` describes a value that fits.
+
+    An outer reader, which knows the member's name, creates the message of the refusal.
+    """
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"the body must be {wanted}", code=BAD_REQUEST)
@@ -128,16 +131,16 @@ class Mark:
     """An argument of ``Annotated`` that changes how a value is read and documented."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """Return the reader of ``kind`` with this mark; ``read`` is the reader without the mark."""
+        """Return the reader of ``kind`` with this argument; ``read`` is the reader without it."""
         return read
 
     def schema(self, plain: Schema) -> Schema:
-        """Return the JSON schema with this mark; ``plain`` is the schema without the mark."""
+        """Return the JSON schema with this argument; ``plain`` is the schema without it."""
         return plain
 
 
 class Documented(Mark):
-    """A mark that adds ``more`` to the schema, for a rule that is checked elsewhere."""
+    """An annotation that adds ``more`` to the schema, for a rule that is checked elsewhere."""
 
     def __init__(self, more: Schema) -> None:
         self.more = more
@@ -147,7 +150,7 @@ class Documented(Mark):
 
 
 class Shown(Mark):
-    """A mark that documents a value as ``documented``, which client generators understand."""
+    """An annotation that sets a schema that client generators understand."""
 
     def __init__(self, documented: Schema) -> None:
         self.documented = documented
@@ -157,7 +160,7 @@ class Shown(Mark):
 
 
 class As(Mark):
-    """A mark with its own reader ``read``, which raises Unfit, and its own schema."""
+    """An annotation with its own reader ``read``, which raises Unfit, and its own schema."""
 
     def __init__(self, read: Read, documented: Schema) -> None:
         self.read, self.documented = read, documented
@@ -252,7 +255,7 @@ TextWithNul = Annotated[str, As(_any_text, {"type": "string"})]
 
 
 class LenientMark(Mark):
-    """The mark of a ``Lenient`` value."""
+    """The annotation of a ``Lenient`` value, which is ignored if it does not fit."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         return self.otherwise(read, None)
@@ -273,7 +276,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """A mark that replaces an unfit value with ``value``, which a rule then refuses."""
+    """An annotation that replaces an unfit value with ``value``, which a rule then refuses."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -283,7 +286,7 @@ class Or(Mark):
 
 
 class SkippingMark(Mark):
-    """The mark of a ``Skipping`` list."""
+    """The annotation of a ``Skipping`` list, whose unfit entries are left out."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         read_entry = hook(get_args(kind)[0])
@@ -303,7 +306,7 @@ class SkippingMark(Mark):
 
 
 class First(Mark):
-    """A mark that keeps only the first ``count`` entries of a list."""
+    """An annotation that keeps only the first ``count`` entries of a list."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -313,7 +316,7 @@ class First(Mark):
 
 
 class AtMost(Mark):
-    """A mark that rejects a list of more than ``count`` entries."""
+    """An annotation that rejects a list of more than ``count`` entries."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -331,7 +334,7 @@ class AtMost(Mark):
 
 
 class OrEmptyMark(Mark):
-    """The mark of an ``OrEmpty`` value."""
+    """The annotation of an ``OrEmpty`` body: anything but an object counts as ``{}``."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         def read_object(value: Json, kind: Any = None) -> Any:
@@ -341,11 +344,11 @@ class OrEmptyMark(Mark):
 
 
 class ItselfMark(Mark):
-    """The mark of the member that contains the object itself."""
+    """The annotation of a member whose value is the JSON object itself."""
 
 
 class Opaque(Mark):
-    """A mark for a part of a shape that may be any JSON; ``why`` gives the reason."""
+    """An annotation for a part of a shape that may be any JSON; ``why`` gives the reason."""
 
     def __init__(self, why: str) -> None:
         self.why = why

@@ -121,10 +121,10 @@ class SentToHunt:
 
 @frozen
 class Announced:
-    """The server's line ``text`` must be shown in every chat room.
+    """The line ``text`` from the server must be shown in every chat room.
 
-    ``made_at`` (epoch milliseconds) identifies the announcement. Its later lines have a smaller
-    ``mark``. With both, several processes send each line only once.
+    ``made_at`` (epoch milliseconds) identifies the announcement. Later lines of one announcement
+    have a smaller ``mark``. With both fields, several processes send each line only once.
     """
 
     text: str

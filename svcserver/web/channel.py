@@ -321,11 +321,11 @@ class Channel(Connection):
 
 @define
 class UnreadAnswers:
-    """Connections with an unread answer, longest waiting first; beyond ``most`` bytes they are cut.
+    """Connections with an unread answer, longest waiting first; above ``most`` bytes, some are cut.
 
     An answer is written in pieces. When a client reads a piece, its connection moves to the end, so
     that clients that read nothing are cut first. Connections with more than ``FAIR`` bytes are cut
-    before all connections with less. A connection is never cut because of its own new bytes.
+    before all connections with less. A new answer never causes the cut of its own connection.
     """
 
     most: int = MAX_UNREAD

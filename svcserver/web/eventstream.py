@@ -141,16 +141,16 @@ class EventStream(Stream):
 
 @define(eq=False)
 class EventStreams:
-    """All event streams of a service, at most ``MOST``.
+    """All open event streams of a service.
 
-    An account has at most ``SHARE``, and everybody but owners at most ``MOST`` together.
+    An account may have ``SHARE`` streams. All accounts except owners' may have ``MOST`` together.
     """
 
     clock: IReactorTime
     _open: set[EventStream] = field(factory=set, init=False)
 
     def answer(self, read_line: Look, reader: Reader) -> Answer:
-        """Return an answer that streams ``read_line``; raises Unavailable beyond ``MOST``."""
+        """Return an answer that streams ``read_line``; raises Unavailable above the limits."""
         readers = [stream.reader for stream in self._open]
         own = sum(known.account == reader.account for known in readers)
         if own >= SHARE:

@@ -1,4 +1,4 @@
-"""The front door: a service's routes, and the only place where an exception becomes a status.
+"""The router of a service (``FrontDoor``), the only place where an exception becomes a status.
 
 Checks run in this order: route and feature switch, 404 from the gate, declared size, credential,
 JSON syntax, shape, rule.
@@ -115,7 +115,7 @@ class Mounted:
 
     @classmethod
     def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the mounted row; a GET gets no lost-answer fault, which would test nothing."""
+        """Return the mounted row; only a row that is not a GET gets a simulated lost answer."""
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost_answer)
@@ -127,7 +127,7 @@ class Mounted:
 
 @define
 class FrontDoor:
-    """All rows of a service, behind the gate.
+    """The router of a service: all its routes (rows), behind its access control (gate).
 
     ``answer`` finds a row in our own route table, for our own channel. ``resource`` uses a Klein
     app, for a ``twisted.web`` site. Both run the same endpoints.

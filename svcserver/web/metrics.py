@@ -43,7 +43,7 @@ class CountingRequests:
 
 @define
 class CountingHandler:
-    """A handler that counts the answers of a service without a front door; 429s as ``limit``.
+    """A handler that counts a service's answers without a ``FrontDoor``; 429s as ``limit``.
 
     ``paths`` are the service's routes, or prefixes of them. They are the names under which
     durations are recorded, each measured until the answer's head.

@@ -168,7 +168,7 @@ def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> 
 
 
 def _needed(shape: Schema, schemas: Mapping[str, Schema]) -> bool:
-    """True if a body is required: an empty body counts as ``{}``, which does not fit the shape."""
+    """True if a body is required, because ``{}``, the meaning of an empty body, does not fit."""
     if "$ref" in shape:
         shape = schemas[shape["$ref"].rpartition("/")[2]]
     if "anyOf" in shape:
@@ -424,7 +424,7 @@ def templates(rows: Iterable[Row]) -> dict[str, str]:
 
 
 def _rename(parameters: list[Schema], path: str) -> None:
-    """Rename the leading path parameters as in ``path``; describe each one whose name changes."""
+    """Give the path parameters the names in ``path``; describe each renamed parameter."""
     for parameter, name in zip(parameters, re.findall(r"{(\w+)}", path), strict=False):
         if parameter["name"] != name:
             parameter |= {

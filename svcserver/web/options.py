@@ -41,7 +41,7 @@ def start_as_owner(
 
 
 class ServiceOptions(usage.Options):
-    """The settings from the environment and an env file; a bad one ends the start."""
+    """The command line and settings of a service; a bad setting stops it with one line."""
 
     name: ClassVar[str]
     shape: ClassVar[type[Any]]  # the class of the settings

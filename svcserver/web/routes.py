@@ -149,10 +149,10 @@ R = TypeVar("R", bound=Row, default=Row)
 
 
 class Routes(Generic[R]):
-    """The rows of one feature, and the marks that all these rows share.
+    """The rows of one feature, and the options that all these rows share.
 
-    The wording of refusals is required; often the rows also share the feature switch and the access
-    label. A row may override each mark.
+    The ``refuse`` function is required; often the rows also share the feature switch and the access
+    label. A row may override each option.
     """
 
     make: ClassVar[type[Row]] = Row
@@ -162,7 +162,7 @@ class Routes(Generic[R]):
         self.rows: list[R] = []
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[H], H]:
-        """Register the decorated method; ``marks`` are further fields of the row."""
+        """Register the decorated method as the handler of a row; ``marks`` are more row fields."""
         make: Any = self.make
 
         def note(handler: H) -> H:
@@ -194,7 +194,7 @@ class Redirect:
 
 
 class Feature(Protocol):
-    """An object with rows, whose handlers are the object's methods."""
+    """An object that has routes (rows) and the methods that handle them."""
 
     @property
     def routes(self) -> Routes[Any]: ...

@@ -23,7 +23,7 @@ log = Logger()
 
 
 class HttpHandler(Protocol):
-    """The object that answers a channel's requests: the front door or a simpler handler."""
+    """The object that answers a channel's requests: a ``FrontDoor`` or a simpler handler."""
 
     @property
     def max_json(self) -> int:
