@@ -21,7 +21,7 @@ LONGEST_REST = 64 * 1024  # bytes of the JSON before the files, and after them
 _FILES = re.compile(rb'"files"\s*:\s*\[')
 _NO_FILES = re.compile(rb"\s*(\])")
 _ENTRY = re.compile(  # an object without nested objects or lists, and what follows it
-    rb'\s*(\{(?>[^"{}\[\]]+|"(?>[^"\\]+|\\.)*")*+\})\s*([,\]])', re.DOTALL
+    rb'\s*(\{(?:[^"{}\[\]]|"(?:[^"\\]|\\.)*")*\})\s*([,\]])', re.DOTALL
 )
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 

@@ -50,7 +50,7 @@ def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Pa
             tab.press(re.compile("^Download"))
             expect(tab.page.locator(".bar p")).to_contain_text("a second")
             line.cut()
-            tab.reads("The connection was cut. It goes on by itself in")
+            tab.reads("The connection broke. The download continues in")
             tab.picture("8-cut")
             line.rest_s = 0.0
             line.mend()
