@@ -1,4 +1,4 @@
-"""Alerts on the dashboard: shapes, acts and routes. Direct callers only."""
+"""Alerts on the dashboard: data shapes, operations and routes. For direct callers only."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class TrialWish:
 
 
 class AskedReply(TypedDict):
-    """The test was requested; its result is shown with the channel."""
+    """The reply to a requested test alert; the channel list shows the result later."""
 
     asked: bool
 
 
 class ToldReply(TypedDict):
-    """The last alert sent through a channel; ``why`` is the delivery error, null on success."""
+    """The last alert sent through a channel; ``why`` is the delivery error, or null on success."""
 
     at: Moment
     title: str
@@ -48,7 +48,7 @@ class ToldReply(TypedDict):
 
 
 class ChannelReply(TypedDict):
-    """An alert channel; ``about`` empty means everything, ``quiet`` is like 23:00-07:00 or null."""
+    """An alert channel; empty ``about`` means all alerts, ``quiet`` is like 23:00-07:00 or null."""
 
     name: str
     form: str
@@ -101,14 +101,14 @@ NOBODY = "no service sends alerts here: start svc-stack or svc-watch, or use svc
 
 @define(eq=False)
 class AlertActs:
-    """The owner's access to alerts; ``folder`` is the host's folder, which the services share."""
+    """The owner's access to alerts; ``folder`` is the host's folder, which all services share."""
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)
 
     def channels(self) -> AlertChannels | None:
-        """Return the alert channels; None if nothing sends alerts."""
+        """Return the alert channels, or None if no service sends alerts."""
         return alert_channels.read(self.folder, self.wall_clock())
 
     async def test(self, by: str, name: str, reason: str = "") -> None:
@@ -132,14 +132,14 @@ class AlertActs:
 
 @frozen
 class AlertRoutes:
-    """List the alert channels and test one."""
+    """The routes that list the alert channels and test a channel."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: AlertActs
 
     @routes.row("GET", "/svc/api/DashboardAlerts", role=Role.HELPER, reply=AlertsReply, quiet=True)
     async def channels(self, call: Call) -> Answer:
-        """List the alert channels, without addresses, and the result of each one's last alert."""
+        """List the alert channels without addresses, each with the result of its last alert."""
         return Answer(200, show(self.acts.channels()), NO_STORE)
 
     @routes.row(

@@ -1,8 +1,8 @@
 """The body log (LOG_BODIES) of requests and replies, for studying the game's protocol.
 
-An observer of the front door. One JSON object a line for the rows marked ``body_log``, at
-most BODY_LOG_PER_PATH of a row in a run, without tokens and account keys. Spec: 1 §4
-convention 6.
+An observer of the metagame's HTTP server. It writes one JSON object per line for routes marked
+``body_log``, at most BODY_LOG_PER_PATH per route and run, without tokens and account keys.
+Spec: 1 §4 convention 6.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _SENSITIVE = re.compile(r"token|jwt|uuk|secret|password|credential|apikey|api_ke
 
 @define
 class BodyLog:
-    """A file of requests and replies; on a write error it warns and switches itself off.
+    """A file of requests and replies; after a write error it logs a warning and stops writing.
 
-    ``per_path`` is the number of records a row may have, 0 for any.
+    ``per_path`` is the maximum number of records for each route; 0 means no maximum.
     """
 
     path: Path
@@ -50,11 +50,11 @@ class BodyLog:
 
     @classmethod
     def of(cls, settings: Settings, wall_clock: Callable[[], float]) -> BodyLog:
-        """Return the log that BODY_LOG_FILE and BODY_LOG_PER_PATH describe."""
+        """Return the body log configured by BODY_LOG_FILE and BODY_LOG_PER_PATH."""
         return cls(Path(settings.body_log_file), settings.body_log_per_path, wall_clock)
 
     def check(self) -> BodyLog:
-        """Check at the start that the file can be written."""
+        """Check at startup that the file is writable."""
         self._append(b"")
         return self
 
@@ -96,7 +96,7 @@ class BodyLog:
 
 
 def shown(body: Any) -> str:
-    """Return a body as text, without secrets and cut to ``MAX_BODY``."""
+    """Return a body as text, truncated to ``MAX_BODY`` and with secrets removed."""
     return redact(_NAMED.sub(_unless_sensitive, _text(body)))[:MAX_BODY]
 
 
@@ -107,7 +107,7 @@ def _unless_sensitive(match: re.Match[str]) -> str:
 
 
 def _spelled_out(string: str) -> str:
-    """A JSON string without escapes, which could hide a name or a secret."""
+    """Return a JSON string without escapes, because escapes could hide a name or a secret."""
     if "\\" in string:
         with suppress(json.BadJson, TypeError, ValueError):
             return json.dump(json.read(f"[{string}]")).decode()[1:-1]

@@ -1,4 +1,4 @@
-"""The running version: as set by the owner, else the package's."""
+"""The running version: the one that the owner set, or else the package's version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcserver.metagame.settings import Settings
 
 @frozen
 class Build:
-    """The version data of the banner and the server status."""
+    """The version data in the status banner and the server status."""
 
     version: str
     commit: str
@@ -20,7 +20,7 @@ class Build:
 
     @classmethod
     def of(cls, settings: Settings) -> Build:
-        """Return the version of SERVER_VERSION, GIT_COMMIT and SOURCE_URL, else of the package."""
+        """Return the data from SERVER_VERSION, GIT_COMMIT and SOURCE_URL, or else the package's."""
         return cls(
             settings.server_version or _package_version(),
             settings.git_commit or "unknown",

@@ -1,4 +1,4 @@
-"""The features behind the dashboard, and the services that measure and watch for it."""
+"""The features behind the dashboard, and the services that measure and monitor the host for it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from svcserver.web.routes import Feature
 
 @define(kw_only=True, eq=False)
 class Desk:
-    """The parts of the dashboard's pages, both shared and their own."""
+    """The objects behind the dashboard's pages, both shared with other features and its own."""
 
     parts: Parts
     players: OnlinePlayers
@@ -94,7 +94,7 @@ class Desk:
         self.figures = Figures(parts.ledger, clock)
 
     def features(self, admit: Admit) -> Iterator[Feature]:
-        """Yield the dashboard's features: pages, streams and acts of staff; raises BadData."""
+        """Yield the dashboard's features: pages, streams and staff operations; raises BadData."""
         reports, limit = self.reports(), ReadLimit(self.parts.board, DASHBOARD_READS)
         yield ServerStatusRoutes(reports)
         yield OnlineListRoutes(self.players)
@@ -116,7 +116,7 @@ class Desk:
         yield AnnouncementRoutes(self.announcements)
 
     def pages(self, acts: DashboardActs, reports: StatusReports) -> LivePages:
-        """Return the live pages, with what other features show on them."""
+        """Return the live pages, including the data of other features that they show."""
 
         async def status() -> ServerStatusReply:
             return show_status(await reports.full())
@@ -158,13 +158,13 @@ class Desk:
         )
 
     def _granted(self) -> set[str]:
-        """Return the entitlements that every account has or that the store sells."""
+        """Return the entitlements that every account gets or that the store sells."""
         offers = load_catalogue(repeatable=True).offers.values()
         sold = {name for offer in offers for name in offer.entitlements}
         return {*self.parts.settings.entitlements_default, *sold}
 
     def watches(self, reactor: Any) -> Iterator[IService]:
-        """Yield the services that watch players."""
+        """Yield the services that monitor players."""
         titles, city, players = Titles.load(), self.parts.settings.city_map, self.players
         spots = Spots(players.looked, self.parts.directory, titles.matchmaker_hunts, city)
         yield feed_watch(reactor, Feed(self.parts.board), spots)
@@ -177,7 +177,7 @@ class Desk:
             yield seen_players_watch(seen_players, reactor)
 
     def measuring(self, reactor: Any) -> Iterator[IService]:
-        """Yield the listener of METRICS_PORT and, with BACKEND_HEALTH=1, the measuring services."""
+        """Yield the METRICS_PORT listener and, if BACKEND_HEALTH=1, the measuring services."""
         port, on, online = (
             self.parts.settings.metrics_port,
             self.parts.settings.backend_health,
@@ -193,7 +193,7 @@ class Desk:
             )
 
     def writers(self, reactor: Any) -> Iterator[IService]:
-        """Yield the services that use the database until they stop, so they stop before it."""
+        """Yield the services that use the database until they stop; the database stops later."""
         yield announcement_watch(self.announcements, reactor)
         yield tries_watch(self.parts.tries, reactor)
         if self.parts.settings.backend_health:

@@ -1,4 +1,4 @@
-"""Announcements: shapes, acts, table and routes."""
+"""Announcements: data shapes, operations, table and routes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Duration = Annotated[str, text(0, 16)]
 @spelled(pascal_case)
 @frozen
 class AnnouncementWish:
-    """A text (empty ends the announcement) and durations such as ``10m``."""
+    """The text to announce (an empty text ends the announcement) and durations such as ``10m``."""
 
     text: Annotated[str, text(0, MAX_TEXT)] = ""
     for_: Duration = ""
@@ -42,7 +42,7 @@ class AnnouncementWish:
 
 
 class AnnouncementEntry(TypedDict):
-    """An announcement: its text, author, end, and the time of a planned restart."""
+    """An announcement: text, author, end time, and the time of a planned restart."""
 
     text: str
     by: str
@@ -52,13 +52,13 @@ class AnnouncementEntry(TypedDict):
 
 
 class AnnouncementReply(TypedDict):
-    """The current announcement; null if there is none."""
+    """The current announcement, or null without one."""
 
     announcement: AnnouncementEntry | None
 
 
 def described(announcement: Announcement | None) -> AnnouncementEntry | None:
-    """Return an announcement as the audit log and replies show it."""
+    """Return an announcement in the form that the audit log and replies use."""
     if announcement is None:
         return None
     return {
@@ -83,7 +83,7 @@ EVERY_S = 1.0
 
 @define(eq=False)
 class Announcements:
-    """The current announcement; ``line_due`` is sent for each line that the chat shows."""
+    """The current announcement; calls ``line_due`` with each chat line to show."""
 
     audit: Audit
     line_due: Signal[Announced]
@@ -91,7 +91,7 @@ class Announcements:
     _mark: int | None = field(default=None, init=False)
 
     def current(self) -> Announcement | None:
-        """Return the announcement to show now; None if there is none."""
+        """Return the announcement to show now, or None without one."""
         announcement = self._current
         return (
             announcement
@@ -102,7 +102,7 @@ class Announcements:
     async def make(
         self, by: str, request: AnnouncementRequest | None, reason: str
     ) -> Announcement | None:
-        """Publish an announcement; None ends the current one."""
+        """Publish an announcement, or end the current one if the request is None."""
         entry = AuditEntry(by, "announce" if request is not None else "announce end", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Announcement | None:
@@ -118,7 +118,7 @@ class Announcements:
         return made
 
     def refresh(self) -> Deferred[None]:
-        """Read the stored announcement and send the line that is due."""
+        """Read the stored announcement and send the chat line that is due, if any."""
         wall_clock = self.audit.wall_clock
         read = self.audit.ledger.read(lambda tx: SqlAnnouncement(tx).get(wall_clock()))
         return read.addCallback(self._take)
@@ -153,12 +153,12 @@ _KEPT = OneRow(ANNOUNCEMENTS)
 
 @frozen
 class SqlAnnouncement:
-    """The announcement in an open transaction."""
+    """The announcement table, within one open transaction."""
 
     tx: Connection
 
     def get(self, now: float) -> Announcement | None:
-        """Return the announcement shown at ``now`` (epoch seconds); None if there is none."""
+        """Return the announcement to show at ``now`` (epoch seconds), or None without one."""
         row = _KEPT.get(self.tx)
         if row is None:
             return None
@@ -166,13 +166,13 @@ class SqlAnnouncement:
         return announcement if announcement.holds(now) else None
 
     def put(self, announcement: Announcement | None) -> None:
-        """Replace the announcement; None ends it."""
+        """Replace the stored announcement, or delete it if the new one is None."""
         _KEPT.put(self.tx, None if announcement is None else asdict(announcement))
 
 
 @frozen
 class AnnouncementRoutes:
-    """Read, make and end the announcement."""
+    """The routes that read, publish and end the announcement."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     announcements: Announcements

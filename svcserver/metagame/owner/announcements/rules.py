@@ -1,4 +1,4 @@
-"""The limits of announcements, the wording of the restart countdown, and its times."""
+"""The rules of announcements: limits, and the texts and times of the restart countdown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AnnouncementRequest:
 
 @frozen
 class Announcement:
-    """An announcement; times in epoch milliseconds, and ``made_at`` identifies it."""
+    """An announcement; times are in epoch milliseconds, and ``made_at`` serves as its id."""
 
     text: str
     made_by: str
@@ -54,18 +54,18 @@ class Announcement:
     restart_at: int | None = None
 
     def holds(self, now: float) -> bool:
-        """Return whether it is still shown at ``now`` (epoch seconds)."""
+        """Return whether the announcement is still shown at ``now`` (epoch seconds)."""
         return now * 1000 < self.ends_at
 
     def left_s(self, now: float) -> int | None:
-        """Return the seconds until the restart, rounded up; None without one or once it is due."""
+        """Return the seconds until the restart, rounded up, or None without a future restart."""
         if self.restart_at is None or self.restart_at <= now * 1000:
             return None
         return math.ceil(self.restart_at / 1000 - now)
 
 
 def announcement_request(text: str, shown: str, restart_in: str) -> AnnouncementRequest:
-    """Return a request read from its texts; raises Malformed."""
+    """Return the request parsed from the text and its durations; raises Malformed."""
     plain = " ".join(text.split())
     if not 1 <= len(plain) <= MAX_TEXT or not is_plain(plain):
         raise Malformed(
@@ -78,14 +78,14 @@ def announcement_request(text: str, shown: str, restart_in: str) -> Announcement
 
 
 def announced(request: AnnouncementRequest, by: str, at: float) -> Announcement:
-    """Return the announcement made at ``at`` (epoch seconds)."""
+    """Return the announcement published at ``at`` (epoch seconds)."""
     now = round(at * 1000)
     restart_at = None if request.restart_s is None else now + request.restart_s * 1000
     return Announcement(request.text, by, now, now + request.shown_s * 1000, restart_at)
 
 
 def in_language(announcement: Announcement, language: str, now: float) -> str:
-    """Return the announcement with its countdown, for the banner."""
+    """Return the announcement's text with the restart countdown, for the banner."""
     left = announcement.left_s(now)
     if left is None:
         return announcement.text
@@ -95,7 +95,7 @@ def in_language(announcement: Announcement, language: str, now: float) -> str:
 def due(
     announcement: Announcement, last_mark: int | None, now: float
 ) -> tuple[str | None, int | None]:
-    """Return the chat line due now, if any, and its mark; ``last_mark`` is None for a new one."""
+    """Return the chat line due now (if any) and its mark; ``last_mark`` None means none sent."""
     left = announcement.left_s(now)
     if last_mark is None:
         return in_language(announcement, "en", now), min(

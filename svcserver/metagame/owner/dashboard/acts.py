@@ -1,4 +1,4 @@
-"""Reads for the dashboard, one transaction each. Spec: 2 §4 Management API."""
+"""Database reads for the dashboard, one transaction each. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Saved = Callable[[Connection, CharacterId, int], bytes | None]
 
 @frozen
 class DashboardActs:
-    """Reads across features that only the dashboard needs."""
+    """Database reads that combine several features and serve only the dashboard."""
 
     ledger: Ledger
     granted: Callable[[], Collection[str]]  # default and sold entitlements
 
     async def entitlements(self) -> list[str]:
-        """Return the entitlements that this host knows: default, sold or held."""
+        """Return the names of entitlements that are granted by default, sold, or held."""
         return sorted({*self.granted(), *await self.ledger.read(known_entitlements)})
 
     async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
-        """Return the names of the guilds that own these rooms, by guild id."""
+        """Return the names of the guilds that own these chat rooms, by guild id."""
         ids = [room.id for room in rooms if room.kind == "Guild"]
 
         def work(tx: Connection) -> dict[str, str]:
@@ -56,7 +56,7 @@ class DashboardActs:
         return await self._diff(_saved_loadouts, character_id, old, new)
 
     async def check_invite(self, code: str) -> None:
-        """Raise Missing if there is no such invite code."""
+        """Raise Missing if the invite code does not exist."""
         if await self.ledger.read(lambda tx: SqlAccounts(tx).invite(code)) is None:
             raise Missing("there is no such invite code", code="not_found")
 
@@ -93,5 +93,5 @@ _ENTITLEMENTS = (
 
 
 def known_entitlements(tx: Connection) -> list[str]:
-    """Return the names of entitlements that accounts have had, sorted."""
+    """Return the names of all entitlements that any account ever had, sorted."""
     return list(tx.execute(_ENTITLEMENTS, {"count": MOST_NAMES}).scalars())

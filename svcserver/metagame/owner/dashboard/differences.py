@@ -23,7 +23,7 @@ _NOTHING = object()
 
 @frozen
 class ValueChange:
-    """A changed value; ``before`` is None if it was added, ``after`` if it was removed."""
+    """A changed value; ``before`` is None for an added value, ``after`` for a removed one."""
 
     path: str
     before: str | None
@@ -32,14 +32,14 @@ class ValueChange:
 
 @frozen
 class Diff:
-    """The listed changes; ``more`` counts the unlisted ones."""
+    """The listed changes; ``more`` is the number of changes that are not listed."""
 
     changes: Sequence[ValueChange]
     more: int
 
 
 def difference(before: bytes, after: bytes) -> Diff:
-    """Return every leaf that differs between two JSON texts, in the order of the newer one."""
+    """Return each leaf that differs between two JSON texts, in the order of the newer text."""
     changes: list[ValueChange] = []
     more = 0
     for change in _walk("", _opened(before), _opened(after), 0):
@@ -86,7 +86,7 @@ def _opened(literal: bytes) -> Any:
 
 
 def _inside(value: Any) -> Any:
-    """Return the parsed value of a string that holds JSON, unless too deep, else the value."""
+    """Return parsed JSON from inside a string; any other or too deeply nested value unchanged."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             parsed = json.parse(value)

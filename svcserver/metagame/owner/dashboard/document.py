@@ -1,4 +1,4 @@
-"""The OpenAPI document of the game, for admins of this server and for ``svcctl``."""
+"""The OpenAPI document of the game's routes, for admins of this server and for ``svcctl``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ stored for it, and some routes answer 404. "Real progression" means all other ac
 
 
 def describe(rows: Iterable[web.Row], version: str) -> dict[str, Any]:
-    """Return the OpenAPI document of these rows, with access notes and recorded examples."""
+    """Return the OpenAPI document of these routes, with access notes and recorded examples."""
     rows = list(rows)
     examples = read(str(__package__), EXAMPLES)
     result = document(rows, TITLE, version, CREDENTIALS, examples, ABOUT)

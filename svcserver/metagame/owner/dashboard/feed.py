@@ -1,7 +1,7 @@
-"""The activity feed: arrivals, hunts and departures, derived from where players are.
+"""The activity feed: arrivals, hunts and departures, derived from the players' places.
 
-The feed and the last snapshot of players are on the board, so that each change is recorded once,
-whichever worker sees it, and every worker shows the whole feed.
+The feed and the last snapshot of players are on the board. Therefore each change is recorded
+once, whichever worker detects it, and every worker shows the whole feed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ACTS = {
 
 @frozen
 class Spot:
-    """A player's place; ``hunt`` is equal for players who hunt together, empty if unknown."""
+    """A player's place; players in the same hunt have the same ``hunt``, empty if unknown."""
 
     where: Place
     hunt: str = ""
@@ -45,7 +45,7 @@ class Spot:
 
 @frozen
 class FeedLine:
-    """An event: the players ``who``, the first of ``count``, did ``what`` at ``at`` (epoch s)."""
+    """An event: ``count`` players did ``what`` at ``at`` (epoch s); ``who`` lists the first ones."""
 
     number: int
     at: float
@@ -56,7 +56,7 @@ class FeedLine:
 
 @frozen
 class Snapshot:
-    """The place of everybody online by user name; ``at`` in epoch seconds of the board's clock."""
+    """The place of each online player by user name; ``at`` is the board's time in epoch seconds."""
 
     at: float
     spots: tuple[tuple[str, Spot], ...]
@@ -68,7 +68,7 @@ LINES = Kind("evening", tuple[FeedLine, ...], lives_s=KEPT_S, sealed=False)
 
 
 def changes(before: Mapping[str, Spot], after: Mapping[str, Spot]) -> list[tuple[list[str], str]]:
-    """Return the names and the action of each event between two snapshots."""
+    """Return each event between two snapshots as its players' names and its action."""
     done: dict[tuple[str, str], list[str]] = {}
     for name, spot in after.items():
         what = _act(before.get(name), spot)
@@ -96,7 +96,7 @@ class Feed:
     board: Board
 
     def take(self, at: float, spots: Mapping[str, Spot]) -> Deferred[None]:
-        """Record the events since the last snapshot of any worker; an older snapshot is ignored."""
+        """Record the events since the previous snapshot of any worker; ignore an older snapshot."""
         look = Snapshot(at, tuple(sorted(spots.items())))
 
         def work(transaction: BoardTransaction) -> None:
@@ -110,7 +110,7 @@ class Feed:
         return self.board.transact(work, near=[(LOOK, ONLY), (LINES, ONLY)])
 
     def newest(self) -> Deferred[list[FeedLine]]:
-        """Return all lines, the newest first."""
+        """Return all events, newest first."""
 
         def work(transaction: BoardTransaction) -> list[FeedLine]:
             lines = transaction.get(LINES, ONLY) or ()
@@ -134,7 +134,7 @@ def _record(
 
 @frozen
 class Spots:
-    """A reader of everybody's place that does not ask the deploy server."""
+    """A reader of all players' places that needs no request to the deploy server."""
 
     online: Callable[[], Awaitable[tuple[float, list[tuple[Beat, Sent | None]]]]]
     directory: Directory
@@ -142,7 +142,7 @@ class Spots:
     city_map: str
 
     async def snapshot(self) -> tuple[float, dict[str, Spot]]:
-        """Return the time and the place of everybody online, by user name."""
+        """Return the current time and the place of each online player by user name."""
         at, players = await self.online()
         names = await self.directory.names(beat.account_id for beat, _ in players)
         spots = {}

@@ -1,4 +1,4 @@
-"""Health over time: a sample every few seconds, kept for an hour."""
+"""Health over time: samples taken every few seconds and kept for an hour."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT = 720  # samples: an hour
 
 @frozen
 class HealthSample:
-    """The counts of the ``seconds`` before ``at``; event-loop delays are of the last minute."""
+    """Counts for the ``seconds`` before ``at``; event-loop delays cover the last minute."""
 
     at: float
     seconds: float
@@ -33,7 +33,7 @@ class HealthSample:
 
 @define
 class History:
-    """The last ``KEPT`` samples of health, oldest first."""
+    """The last ``KEPT`` health samples, oldest first."""
 
     taken: Signal[HealthSample] = field(factory=Signal, init=False)
     samples: deque[HealthSample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
@@ -58,7 +58,7 @@ class History:
 def health_watch(
     clock: Any, history: History, health: Health, online: Online, wall_clock: Callable[[], float]
 ) -> Every:
-    """Return the service that takes a sample every ``EVERY_S`` and when it stops."""
+    """Return the service that takes a sample every ``EVERY_S`` and when the service stops."""
 
     def take(players: int) -> None:
         history.take(health, wall_clock(), rss_mb=memory_mb()["rss"], players=players)

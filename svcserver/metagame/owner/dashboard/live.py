@@ -22,7 +22,7 @@ from svcserver.web.eventstream import Look
 class LivePages:
     """The source of each live page; ``figures`` is None if health is not measured.
 
-    ``mark`` returns the reader of a list's mark; None if the page has no mark.
+    ``mark`` returns a function that reads the page's list mark, or None for a page without one.
     """
 
     state: DashboardState

@@ -1,4 +1,4 @@
-"""The dashboard's page with its files, its reads and streams, and the OpenAPI document."""
+"""The dashboard's page and files, its data routes and streams, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ HEADERS = {
 
 @lru_cache(maxsize=1)
 def read_files() -> Mapping[str, Answer]:
-    """Return the replies with the page's files, by name; cached, as tests start many services."""
+    """Return the page's files as replies by name; cached, because tests start many services."""
     replies = {}
     for file in files(__package__).joinpath("static").iterdir():
         kind = KINDS.get("." + file.name.rpartition(".")[2])
@@ -98,7 +98,7 @@ class DashboardPageRoutes:
 
     @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, reply=Page)
     async def page(self, call: Call) -> Answer:
-        """The dashboard, for a browser on this machine."""
+        """Return the dashboard to a browser on this machine."""
         return self.files[PAGE]
 
     @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT, reply=FILE)
@@ -115,7 +115,7 @@ VERSIONS = {"CharacterId": Needed(str), "From": Needed(int), "To": Needed(int)}
 
 @frozen
 class DashboardRoutes:
-    """The dashboard's single requests; its streams are in live.py."""
+    """The dashboard's ordinary routes; ``LiveRoutes`` streams its live data."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     state: DashboardState
@@ -259,7 +259,7 @@ def _check_stream(call: Call) -> None:
 
 @frozen
 class ApiDocumentRoutes:
-    """The OpenAPI document; ``rows`` returns all mounted rows, this one included."""
+    """The OpenAPI document; ``rows`` returns all mounted routes, this one included."""
 
     routes: ClassVar[Routes] = Routes(bare)
     rows: Callable[[], Sequence[Row]]

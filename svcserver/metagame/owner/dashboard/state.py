@@ -1,4 +1,4 @@
-"""Data for the dashboard that no feature owns; ``composition.py`` and ``service.py`` fill it."""
+"""Dashboard data that belongs to no feature; ``composition.py`` and ``service.py`` fill it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LONGEST = 2_000  # characters of a line
 
 @define
 class LogTail:
-    """The last lines of the log, numbered from 1 since the start; lines are passed on to ``out``.
+    """The last log lines, numbered from 1 since the start; each line is also written to ``out``.
 
-    Secrets never reach the log. Anything that looks like one is replaced here again, because
-    these lines leave the machine.
+    Secrets never reach the log. Text that resembles a secret is nevertheless replaced here,
+    because these lines leave the machine.
     """
 
     out: Out | None = None
@@ -82,7 +82,7 @@ class DashboardState:
     folder: Path | None = None
 
     def attach(self, lines: LogLines, env_file: str | None) -> None:
-        """Remember the folder of the env file, if any, and the last lines of the log."""
+        """Store the env file's folder, if any, and the last log lines."""
         self.folder = Path(env_file).parent if env_file else None
         self.log.out = lines.out
         lines.out = self.log  # it passes them on

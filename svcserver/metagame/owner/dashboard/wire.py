@@ -18,7 +18,7 @@ TITLED = 3  # occupants that a room's title names
 
 
 class SampleReply(TypedDict):
-    """A health sample; counts since the previous one, event-loop delays of the last minute."""
+    """A health sample: counts since the previous sample, event-loop delays of the last minute."""
 
     at: float
     seconds: float
@@ -44,7 +44,7 @@ class HealthOverTime(TypedDict):
 
 
 class RoomReply(TypedDict):
-    """An occupied chat room; ``id`` is its party's or guild's, else empty."""
+    """An occupied chat room; ``id`` is the id of the room's party or guild, or else empty."""
 
     room: str
     title: str
@@ -65,13 +65,13 @@ class ChatReply(TypedDict):
 
 
 class EntitlementNames(TypedDict):
-    """The names of entitlements that this host knows."""
+    """The names of the entitlements known to this host."""
 
     names: list[str]
 
 
 class ChangeReply(TypedDict):
-    """A changed value; ``before`` is null if it was added, ``after`` if it was removed."""
+    """A changed value; ``before`` is null for an added value, ``after`` for a removed one."""
 
     path: str
     before: str | None
@@ -79,7 +79,7 @@ class ChangeReply(TypedDict):
 
 
 class SaveDiffReply(TypedDict):
-    """The differences between two saves; ``tooLarge`` means that they were not compared."""
+    """The differences between two saves; ``tooLarge`` means that they were too large to compare."""
 
     tooLarge: bool
     changes: list[ChangeReply]
@@ -87,9 +87,9 @@ class SaveDiffReply(TypedDict):
 
 
 class JoinString(TypedDict):
-    """``join`` and its QR code (rows of 0 and 1, 1 is dark), or ``why`` there is none.
+    """``join`` and its QR code (rows of 0 and 1; 1 is dark), or ``why`` both are missing.
 
-    ``letter`` holds three sentences that the owner sends with it.
+    ``letter`` holds three sentences that the owner sends along with the join string.
     """
 
     join: str | None
@@ -100,7 +100,7 @@ class JoinString(TypedDict):
 
 @frozen
 class JoinWish:
-    """The invite code to make a join string of."""
+    """The invite code from which to make a join string."""
 
     Code: str
 
@@ -130,7 +130,7 @@ def _sample(sample: HealthSample) -> SampleReply:
 
 
 def show_chat(figures: ChatFigures | None, guilds: Mapping[str, str]) -> ChatReply:
-    """Return the chat's state; ``figures`` is None without chat, ``guilds`` are names by id."""
+    """Return the chat's state; ``figures`` is None without chat, ``guilds`` maps ids to names."""
     if figures is None:
         return {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}
     return {
@@ -163,7 +163,7 @@ def _title(room: ChatRoom, guilds: Mapping[str, str]) -> str:
 
 
 def show_diff(diff: Diff | None) -> SaveDiffReply:
-    """Return the differences; None means the saves were too large to compare."""
+    """Return the reply with the differences; None means that the saves were too large to compare."""
     if diff is None:
         return {"tooLarge": True, "changes": [], "more": 0}
     changes: list[ChangeReply] = [

@@ -1,1 +1,1 @@
-"""The server's figures over minutes, hours, days and weeks."""
+"""The server's load figures over minutes, hours, days and weeks."""

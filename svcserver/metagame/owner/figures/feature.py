@@ -1,4 +1,4 @@
-"""Figures over time: shapes, acts, table and routes."""
+"""Load figures over time: data shapes, operations, table and routes."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from svcserver.web.routes import NO_STORE, Answer
 
 
 class FiguresOverTime(TypedDict):
-    """Spans of ``stepSeconds``, one value each in every list; times in epoch seconds.
+    """Spans of ``stepSeconds``; each list has one value per span. Times are in epoch seconds.
 
-    ``at`` lists when the spans began; spans without a running metagame are missing. Event-loop
-    and memory values are the worst of any process.
+    ``at`` lists the start times of the spans; spans without a running metagame are missing.
+    Event-loop and memory values are the worst of any process.
     """
 
     range: str
@@ -73,7 +73,7 @@ class FiguresOverTime(TypedDict):
 
 
 def show(scope: Range, stored: Sequence[StoredSpan], now: float) -> FiguresOverTime:
-    """Return the spans as lists; the rate of the current span uses its elapsed time."""
+    """Return the spans as lists; the current span's rates are based on its elapsed time."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
     return {
@@ -103,7 +103,7 @@ def _rate(stored: StoredSpan, now: float) -> float:
 
 @define(eq=False)
 class Figures:
-    """The figures gathered here and stored by all; ``wall_clock`` in epoch seconds."""
+    """The figures collected by this process and those stored by all; ``wall_clock`` in epoch s."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -111,10 +111,10 @@ class Figures:
     _tidied: int = field(default=0, init=False)  # the hour of the last cleanup
 
     def write(self) -> Deferred[None]:
-        """Store the gathered figures in one transaction.
+        """Store the collected figures in one transaction.
 
-        Figures that could not be stored are dropped: a commit without a reply may have
-        happened, and no minute may count twice.
+        Figures that could not be stored are dropped: the commit may have succeeded although its reply
+        was lost, and no minute may be counted twice.
         """
         gathered, hour = self.gathering.taken(), start(self.wall_clock(), HOUR_S)
         if not gathered:
@@ -178,21 +178,21 @@ _SINCE = (
 
 @frozen
 class SqlFigures:
-    """The figures in an open transaction."""
+    """The table of figures, within one open transaction."""
 
     tx: Connection
 
     def add(self, gathered: Sequence[StoredSpan]) -> None:
-        """Add to the stored counts of the same spans, which other processes share."""
+        """Add to the stored counts of the same spans; several processes share these rows."""
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:
-        """Delete expired spans, and future ones that a wrong clock wrote."""
+        """Delete expired spans, and spans in the future, which a wrong clock caused."""
         for step, kept_s in KEPT_S.items():
             self.tx.execute(_OLD, {"step": step, "before": now - kept_s, "later": now + DAY_S})
 
     def since(self, step_s: int, at: int, now: int) -> list[StoredSpan]:
-        """Return the spans of that length that began at ``at`` or later, oldest first."""
+        """Return the spans of this length that began at ``at`` or later, oldest first."""
         values = {"step": step_s, "since": at, "until": now}
         return [_kept(row) for row in self.tx.execute(_SINCE, values)]
 

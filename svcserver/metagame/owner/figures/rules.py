@@ -1,4 +1,4 @@
-"""The spans for which figures are stored, and how long. Times are epoch seconds."""
+"""The lengths of the spans for which figures are stored, and their retention, in seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_WAITING = 10  # unwritten minutes kept while the database is slow
 
 
 class Range(StrEnum):
-    """A period to look back over."""
+    """A period for which the dashboard shows figures."""
 
     HOUR = "hour"
     DAY = "day"
@@ -30,16 +30,16 @@ class Range(StrEnum):
 
     @property
     def step_s(self) -> int:
-        """Return the length of the spans that show it."""
+        """Return the length in seconds of the spans in which this period is shown."""
         return {"hour": MINUTE_S, "day": MINUTE_S, "week": HOUR_S, "weeks": DAY_S}[self.value]
 
 
 @define
 class FigureSpan:
-    """The counts of a span of time, of all processes together.
+    """The figures of all processes together for one span of time.
 
-    ``players_sum`` over ``samples`` is the average number of players online. Event-loop and
-    memory values are the worst sample of any process, 0 without samples.
+    ``players_sum`` divided by ``samples`` is the average number of players online. Event-loop and
+    memory values are the worst sample of any process, or 0 without samples.
     """
 
     counts: Counts = field(factory=Counts)
@@ -53,7 +53,7 @@ class FigureSpan:
     def note(
         self, counts: Counts, loop: LoopFigures | None, rss_mb: float | None, players: int
     ) -> None:
-        """Add a sample."""
+        """Add a sample to the span."""
         self.counts.add(counts)
         self.samples += 1
         self.players_sum += players
@@ -66,7 +66,7 @@ class FigureSpan:
 
 @frozen
 class StoredSpan:
-    """A stored span of ``step_s`` seconds from ``at`` on."""
+    """A stored span that begins at ``at`` (epoch seconds) and lasts ``step_s`` seconds."""
 
     step_s: int
     at: int
@@ -75,7 +75,7 @@ class StoredSpan:
 
 @define
 class Gathering:
-    """The minutes that are not stored yet, the current one included."""
+    """The minutes whose figures are not stored yet, including the current minute."""
 
     _minutes: FIFOCache[int, FigureSpan] = field(
         factory=lambda: FIFOCache(MOST_WAITING), init=False
@@ -89,14 +89,14 @@ class Gathering:
         rss_mb: float | None,
         players: int,
     ) -> None:
-        """Add a sample taken at that time."""
+        """Add a sample to the minute in which it was taken."""
         minute = start(at, MINUTE_S)
         if minute not in self._minutes:
             self._minutes[minute] = FigureSpan()
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[StoredSpan]:
-        """Return and clear what was gathered, once for each span length."""
+        """Return the collected minutes as spans of every stored length, and clear them."""
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
             StoredSpan(step, start(minute, step), span)

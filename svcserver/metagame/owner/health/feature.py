@@ -30,7 +30,7 @@ from svcserver.web.routes import NO_STORE, Answer, bare
 
 
 class RequestReply(TypedDict):
-    """The requests of the last minute."""
+    """The request figures of the last minute."""
 
     windowSeconds: int
     completed: int
@@ -52,14 +52,14 @@ class LoopReply(TypedDict):
 
 
 class BansReply(TypedDict):
-    """Bans, which are not supported."""
+    """The field for bans, which this route does not support."""
 
     supported: bool
     count: int | None
 
 
 class BackendHealthReply(TypedDict):
-    """The load of this process; memory in MiB or null, ``eventLoop`` null without samples."""
+    """This process's load; memory is in MiB or null, ``eventLoop`` is null without samples."""
 
     uptimeSeconds: int
     memoryMB: dict[str, float | None]
@@ -77,7 +77,7 @@ class BriefReply(TypedDict):
 
 
 def show_requests(counts: Counts) -> RequestReply:
-    """Return the figures of the last minute."""
+    """Return the request figures of the last minute."""
     failed = 100 * counts.server_errors / counts.completed if counts.completed else 0.0
     return {
         "windowSeconds": WINDOW_S,
@@ -93,7 +93,7 @@ def show_requests(counts: Counts) -> RequestReply:
 
 
 def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
-    """Return the current figures; ``rss_mb`` is None if unknown."""
+    """Return the current health figures; ``rss_mb`` is None if the memory use is unknown."""
     return {
         "memoryMB": {"rss": None if rss_mb is None else round(rss_mb)},
         "requests": show_requests(health.requests.last_minute(now)),
@@ -102,7 +102,7 @@ def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
 
 
 def show_loop(loop: LoopFigures | None) -> LoopReply | None:
-    """Return the event loop's delays; None without samples."""
+    """Return the reply with the event loop's delays, or None without samples."""
     if loop is None:
         return None
     return {"p50Ms": loop.p50, "p95Ms": loop.p95, "maxMs": loop.longest}
@@ -110,7 +110,7 @@ def show_loop(loop: LoopFigures | None) -> LoopReply | None:
 
 @frozen
 class Counting:
-    """An observer that counts requests, except those of rows marked ``quiet``."""
+    """An observer that counts requests, except requests to routes marked ``quiet``."""
 
     requests: Requests
     wall_clock: Callable[[], float]
@@ -126,7 +126,7 @@ class Counting:
 
 @define
 class Lateness:
-    """Measures the intervals between the reactor's calls of ``note``."""
+    """A recorder of the intervals between the reactor's calls of ``note``."""
 
     clock: Any
     delays: LoopDelays
@@ -147,13 +147,13 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
 
 @define
 class PlayersOnline:
-    """The number of players online; with a remote board, the count of the previous scrape."""
+    """The number of players online, as of the previous scrape if the board is remote."""
 
     online: Online
     _count: int = field(default=0, init=False)
 
     def __call__(self) -> float:
-        """Return the last known count and request the next."""
+        """Return the last known count and request a new one for the next call."""
         log_failure(self.online.count().addCallback(self._learn))
         return self._count
 
@@ -162,7 +162,7 @@ class PlayersOnline:
 
 
 def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
-    """Return online players and, with BACKEND_HEALTH=1, requests and event-loop delays."""
+    """Return the metrics: players online; if BACKEND_HEALTH=1, also requests and loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
             "Players seen in the last 90 seconds.", PlayersOnline(online)
@@ -199,7 +199,7 @@ def _p95(health: Health) -> float:
 
 @frozen
 class HealthRoutes:
-    """The route ``BackendHealth``, if the setting switches it on."""
+    """The route ``BackendHealth``, if the setting enables it."""
 
     routes: ClassVar[Routes] = Routes(bare)
     health: Health

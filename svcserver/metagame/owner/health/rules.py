@@ -21,7 +21,7 @@ MAX_SAMPLES = int(WINDOW_S / SAMPLE_S)
 
 @frozen
 class LoopFigures:
-    """The measured intervals of a 20 ms timer in ms, which show how busy the event loop is."""
+    """Intervals of a 20 ms timer, measured in ms; long intervals mean a busy event loop."""
 
     p50: float
     p95: float
@@ -30,7 +30,7 @@ class LoopFigures:
 
 @define
 class Counts:
-    """Counts over a span of time; ``latencies`` has one count per bound and one beyond."""
+    """Request counts for a span; ``latencies`` has one count per bound and one above all bounds."""
 
     completed: int = 0
     client_errors: int = 0
@@ -53,7 +53,7 @@ class Counts:
         self.latencies = [a + b for a, b in zip(self.latencies, more.latencies, strict=True)]
 
     def since(self, before: Counts) -> Counts:
-        """Return the difference from ``before``, an earlier state of these counts."""
+        """Return the counts minus ``before``, an earlier copy of them."""
         return Counts(
             self.completed - before.completed,
             self.client_errors - before.client_errors,
@@ -65,7 +65,7 @@ class Counts:
 
 @define
 class Requests:
-    """Counts per second of the last minute, and since the start."""
+    """Request counts: one for each second of the last minute, and a total since the start."""
 
     since_start: Counts = field(factory=Counts, init=False)
     _buckets: dict[int, Counts] = field(factory=dict, init=False)
@@ -80,7 +80,7 @@ class Requests:
         self.since_start.aborted += 1
 
     def last_minute(self, now: float) -> Counts:
-        """Return the sum of the last 60 s, the current second included; drops older counts."""
+        """Return the sum of the last 60 s, including the current second; delete older counts."""
         self._drop(now)
         total = Counts()
         for bucket in self._buckets.values():
@@ -104,16 +104,16 @@ class Requests:
 
 @define
 class LoopDelays:
-    """The last minute's intervals between ticks of a 20 ms timer."""
+    """The intervals between ticks of a 20 ms timer during the last minute."""
 
     _ms: deque[float] = field(factory=lambda: deque(maxlen=MAX_SAMPLES), init=False)
 
     def note(self, seconds: float) -> None:
-        """Record an interval; a negative one, after the clock was set back, counts as 0."""
+        """Record an interval; if the clock was set back, a negative interval is recorded as 0."""
         self._ms.append(max(0.0, seconds) * 1000)
 
     def report(self) -> LoopFigures | None:
-        """Return the figures; None before the first sample."""
+        """Return the figures, or None before the first sample."""
         if not self._ms:
             return None
         ordered = sorted(self._ms)
@@ -123,14 +123,14 @@ class LoopDelays:
 
 @define
 class Health:
-    """All health figures of a process."""
+    """All health figures of one process."""
 
     requests: Requests = field(factory=Requests, init=False)
     loop: LoopDelays = field(factory=LoopDelays, init=False)
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the bound in ms below which ``share`` of the requests are; None without requests."""
+    """Return the latency bound in ms that ``share`` of all requests meet; None without requests."""
     count = sum(latencies)
     if count == 0:
         return None

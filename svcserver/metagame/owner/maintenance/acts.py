@@ -1,4 +1,4 @@
-"""The acts of maintenance mode: switch it, check it, and stop or restart once empty."""
+"""The operations of maintenance mode: switch, check, and stop or restart the empty server."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ STARTED_S = 600.0  # the longest time between the stack's start and ours
 
 @define(eq=False)
 class Maintenance:
-    """Maintenance mode of the whole server; requests to the stack are files in ``folder``.
+    """The whole server's maintenance mode; requests to the stack are files in ``folder``.
 
-    The database stores it; the board shows it to players who join a hunt.
+    The database stores the mode. The board has a copy, which is read when a player joins a hunt.
     """
 
     board: Board
@@ -58,7 +58,7 @@ class Maintenance:
     async def switch(
         self, by: str, order: DrainOrder | None, reason: str = ""
     ) -> MaintenanceStatus:
-        """Switch it on, or with None off; raises Conflict if no stack could act."""
+        """Switch the mode on, or off if None is passed; raises Conflict if no stack could act."""
         entry = AuditEntry(by, "drain on" if order else "drain off", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Drain | None:
@@ -91,7 +91,7 @@ class Maintenance:
         return await self.standing()
 
     async def game_servers(self) -> list[dict[str, Any]]:
-        """Return the records of running game servers; raises Conflict if unknown."""
+        """Return the running game servers; raises Conflict if the deploy server does not answer."""
         listed = await self.deploy.listed()
         if listed is None:
             raise Conflict("the deploy server does not answer", code="no_deploy")
@@ -101,9 +101,9 @@ class Maintenance:
     async def handle(
         self, by: str, act: str, server_id: str, kind: str, reason: str = ""
     ) -> str | None:
-        """Start, stop or restart a game server; returns the id of the one that runs now.
+        """Start, stop or restart a game server; return the id of the game server that then runs.
 
-        Raises Refusal, and Unanswered if the act may have happened.
+        Raises Refusal, or Unanswered if the operation may nevertheless have succeeded.
         """
         was = await self._record_of(server_id) if server_id else None
         entry = AuditEntry(
@@ -122,7 +122,7 @@ class Maintenance:
         return await self.audit.around(entry, handle, Trace(before=was))
 
     async def _record_of(self, server_id: str) -> dict[str, Any] | None:
-        """Return what the audit log shows of a running game server; None if unknown."""
+        """Return a running game server's data for the audit log, or None if it is unknown."""
         for record in await self.deploy.listed() or ():
             if record["id"] == server_id:
                 kind = record.get("kind") or "hunt"
@@ -130,11 +130,11 @@ class Maintenance:
         return None
 
     async def record(self, entry: AuditEntry, act: Act[T]) -> T:
-        """Do the act and add a row to the audit log, for a refusal as well."""
+        """Do the operation and add a row to the audit log, even if the operation is refused."""
         return await self.audit.write(entry, act, ACROSS)
 
     async def standing(self) -> MaintenanceStatus:
-        """Return the state of maintenance mode and how many hunts still run."""
+        """Return the state of maintenance mode and the number of running hunts."""
         drain, listed = await self._current(), await self.deploy.listed()
         hunts = None
         if listed is not None:
@@ -145,14 +145,14 @@ class Maintenance:
         return MaintenanceStatus(drain, hunts, await self.online.count(), stack)
 
     def look(self) -> Deferred[None]:
-        """Stop or restart as ordered once the server has been empty for ``EMPTY_S``.
+        """Stop or restart the server as ordered, once it has been empty for ``EMPTY_S``.
 
-        New hunts are refused until the stack has done so; its next metagame ends the mode.
+        New hunts are refused until the stack has done so. The next metagame then ends the mode.
         """
         return Deferred.fromCoroutine(self._look())
 
     async def _as_kept(self) -> Drain | None:
-        """Return what the database says, and correct the board, which a crash empties."""
+        """Return the mode stored in the database; repair the board, which a crash empties."""
         shown = await self._current()
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
 
@@ -186,7 +186,7 @@ class Maintenance:
             await self._ask_stack(drain.then, acting)
 
     async def _ask_stack(self, then: Then, acting: Drain) -> None:
-        """Ask the stack to act; new hunts are refused until it has."""
+        """Ask the stack to stop or restart; new hunts are refused until then."""
         try:
             stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
@@ -196,7 +196,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End the mode in the first process after the act, or if the stack does not act in time."""
+        """End the mode after the stop or restart, or if the stack does not react in time."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:
@@ -210,7 +210,7 @@ class Maintenance:
             log.info("maintenance mode, which {by} began, is over", by=acting.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
-        """Replace the mode, with None end it; False if it was changed meanwhile."""
+        """Replace the mode, or end it if None is passed; return False if it changed meanwhile."""
 
         def work(tx: Connection) -> bool:
             store = SqlMaintenance(tx)
@@ -242,6 +242,6 @@ def _described(drain: Drain | None) -> dict[str, object] | None:
 
 
 def maintenance_watch(maintenance: Maintenance, clock: IReactorTime) -> Every:
-    """Return the service that checks at the start and every ``EVERY_S``."""
+    """Return the service that checks the mode at startup and every ``EVERY_S``."""
     what = "the check whether the server is empty"
     return Every(clock, EVERY_S, maintenance.look, what, at_once=True)

@@ -1,4 +1,4 @@
-"""The routes of maintenance mode, for the dashboard and ``svcctl drain``. Direct callers only."""
+"""The routes of maintenance mode, used by the dashboard and ``svcctl drain`` directly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svcserver.web.routes import NO_STORE, Answer, Needed
 
 @frozen
 class MaintenanceRoutes:
-    """Read and switch maintenance mode."""
+    """The routes that show and switch maintenance mode."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     maintenance: Maintenance
@@ -27,7 +27,7 @@ class MaintenanceRoutes:
         "GET", "/svc/api/DashboardDrain", role=Role.HELPER, reply=wire.DrainReply, quiet=True
     )
     async def standing(self, call: Call) -> Answer:
-        """Show whether new hunts are paused, how many run, and how many players are online."""
+        """Show whether new hunts are paused, and how many hunts and players are active."""
         return Answer(200, wire.show(await self.maintenance.standing()), NO_STORE)
 
     @routes.row(
@@ -38,7 +38,7 @@ class MaintenanceRoutes:
         bad_json=BAD_JSON,
     )
     async def switch(self, call: Call[wire.DrainWish]) -> Answer:
-        """Pause new hunts and optionally stop or restart once the server is empty; or end that."""
+        """Pause new hunts, optionally to stop or restart the empty server, or resume them."""
         by, order = staff_of(call).name, call.body.order()
         done = await self.maintenance.switch(by, order, call.body.reason)
         return Answer(200, wire.show(done), NO_STORE)

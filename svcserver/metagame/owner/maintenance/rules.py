@@ -1,4 +1,4 @@
-"""Values of maintenance mode: the order and the current state."""
+"""The data classes of maintenance mode: an order and the current state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MaintenanceStatus:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the awaited condition holds."""
+        """Return whether the server is as empty as the order requires."""
         nobody = self.players == 0
         wants_nobody = self.drain is not None and self.drain.until is Until.NOBODY
         return self.hunts == 0 and (nobody or not wants_nobody)

@@ -1,4 +1,4 @@
-"""The table of maintenance mode: one row while it is on, so that it survives a crash."""
+"""The table of maintenance mode; it has one row while the mode is on, to survive a crash."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _KEPT = OneRow(MAINTENANCE)
 
 @frozen
 class SqlMaintenance:
-    """Maintenance mode in an open transaction."""
+    """The table of maintenance mode, within one open transaction."""
 
     tx: Connection
 
     def get(self) -> Drain | None:
-        """Return how it was switched on; None if it is off."""
+        """Return the stored mode, or None if it is off."""
         row = _KEPT.get(self.tx)
         if row is None:
             return None
@@ -37,7 +37,7 @@ class SqlMaintenance:
         return Drain(row.made_by, row.made_at / 1000, then, until, row.reason)
 
     def put(self, drain: Drain | None) -> None:
-        """Store it; ``since`` is rounded to milliseconds."""
+        """Store the mode; ``since`` is rounded to milliseconds."""
         if drain is None:
             _KEPT.put(self.tx, None)
             return

@@ -19,7 +19,7 @@ Word = Annotated[str, text(0, 16)]
 @spelled(pascal_case)
 @frozen
 class DrainWish:
-    """On or off; ``Then`` is stop or restart, once (``Until``) no hunt runs or nobody is online."""
+    """A switch of the mode; ``Then`` is stop or restart, once no hunt runs or no player is online."""
 
     on: bool
     then: Word = ""
@@ -27,7 +27,7 @@ class DrainWish:
     reason: Reason = ""
 
     def order(self) -> DrainOrder | None:
-        """Return the order, None for an end; raises Malformed."""
+        """Return the order, or None if the mode is to end; raises Malformed."""
         if not self.on:
             return None
         try:
@@ -42,9 +42,9 @@ class DrainWish:
 
 
 class DrainEntry(TypedDict):
-    """The author, start and planned act of maintenance mode.
+    """The author, start time and planned operation of maintenance mode.
 
-    ``then`` is stop, restart or empty; stopping or restarting once the stack was asked.
+    ``then`` is stop, restart or empty, and becomes stopping or restarting once the stack was asked.
     """
 
     by: str
@@ -55,9 +55,9 @@ class DrainEntry(TypedDict):
 
 
 class DrainReply(TypedDict):
-    """Maintenance mode, null if off; ``hunts`` is null if the number of hunts is unknown.
+    """Maintenance mode, null if it is off; ``hunts`` is null if the number of hunts is unknown.
 
-    ``stack`` is false if nothing can stop or restart the server.
+    ``stack`` is false if no supervisor can stop or restart the server.
     """
 
     drain: DrainEntry | None
@@ -70,7 +70,7 @@ class DrainReply(TypedDict):
 @spelled(pascal_case)
 @frozen
 class GameServerWish:
-    """Start a kind (city, dojo), or stop or restart a game server by id."""
+    """The game server to start (``city`` or ``dojo``), or the id of one to stop or restart."""
 
     act: Annotated[str, text_where(ACTS.__contains__, "start, stop or restart")]
     id: Annotated[str, text(0, 64)] = ""
@@ -95,7 +95,7 @@ class GameServerList(TypedDict):
 
 
 class HandledReply(TypedDict):
-    """The id of the game server that runs now; null after a stop."""
+    """The id of the game server that runs after the operation; null after a stop."""
 
     id: str | None
 
@@ -107,7 +107,7 @@ class ConsoleReply(TypedDict):
 
 
 def show_servers(records: list[dict[str, Any]]) -> GameServerList:
-    """Return the list made of the deploy server's records."""
+    """Return the reply that lists the deploy server's game servers."""
     return {
         "servers": [
             {
