@@ -44,7 +44,7 @@ class StateFile:
             log.error("the state file {path} cannot be written: {why}", path=self.path, why=why)
 
     def load(self) -> list[OpenAddress]:
-        """Return the saved entries; none if the file is missing or, with a warning, invalid."""
+        """Return the saved entries; empty if the file is missing or, with a warning, invalid."""
         try:
             if self.path.stat().st_size > MAX_STATE:
                 raise json.BadJson("it is too large")

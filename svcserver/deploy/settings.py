@@ -86,7 +86,7 @@ class Settings:
 
     @property
     def has_ports(self) -> bool:
-        """True if there is a port range: END is at least BEGIN + 1."""
+        """True if the settings have a port range: END is at least BEGIN + 1."""
         return 0 < self.first_port < self.last_port
 
 

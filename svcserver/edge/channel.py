@@ -178,7 +178,7 @@ class Channel(Client):
             self._report(exchange.record)
 
     def idle(self) -> Idle | None:
-        """Return the wait for the client, or None while the client waits for an answer."""
+        """Return an ``Idle`` if the server waits for the client, or None if the client waits."""
         exchange = self.exchange
         if exchange is None:
             return Idle(self.since, in_request=False)

@@ -102,7 +102,7 @@ class Parking:
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Return a Deferred that fires when to retry; cancel it if the client disconnects.
+        """Return a Deferred that fires when to try again; cancel it if the client disconnects.
 
         ``error`` is the failure if the upstream is not restarting. ``size`` is the number of body
         bytes that the client may send while it waits. ``since`` is when the request was first

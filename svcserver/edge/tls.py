@@ -152,7 +152,7 @@ class _Secure(UpstreamConnection):
 
 
 class _Attempt(protocol.ClientFactory):
-    """One connection attempt; it fires with the connection, or fails with Unreachable."""
+    """One connection attempt; its Deferred fires with the connection or Unreachable."""
 
     noisy = False
 

@@ -87,7 +87,7 @@ class Upstream(Protocol):
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Return a Deferred that fires when to retry the connection; see ``Parking.wait``."""
+        """Return a Deferred that fires when to try to connect again; see ``Parking.wait``."""
 
 
 @define

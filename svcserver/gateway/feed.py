@@ -140,7 +140,7 @@ class Feed:
         reported[address] = self.clock.seconds()
 
     async def _insist(self, key: tuple[str, str], report: _Report) -> None:
-        """Report until a report succeeds or is refused, or until the player is inactive."""
+        """Repeat a report until it succeeds or is refused, or until the player is inactive."""
         wait_s = FIRST_AGAIN_S
         try:
             while await self._fails(*key):

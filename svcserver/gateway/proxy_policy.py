@@ -140,7 +140,7 @@ class Gateway:
         return True
 
     def left(self, peer: str, reason: Failure) -> None:
-        """Subtract a closed connection from the counts."""
+        """Subtract a closed connection from the connection counts."""
         self.counts.leave(peer)
         now = self.clock.seconds()
         if reason.check(SSL.Error) and self._throttle.due(("tls", network_of(peer)), now):

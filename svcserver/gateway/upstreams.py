@@ -204,7 +204,7 @@ class Upstreams:
 def make_upstreams(
     reactor: Any, addresses: Mapping[Route, Sequence[Address]], park_s: float = PARK_S
 ) -> Upstreams:
-    """Return a pool with parking for each address, and sentinels if connections are kept."""
+    """Return a connection pool for each address, with a sentinel if connections are kept."""
     by_route: dict[Route, Any] = {}
     pools: list[Pool] = []
     parkings: list[Parking] = []

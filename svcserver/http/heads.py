@@ -100,7 +100,7 @@ class FieldBlock:
     noted: Any = None  # a policy's facts about the fields, computed once for equal fields
 
     def __repr__(self) -> str:
-        """Return a text without the values, which may be keys and tokens."""
+        """Return a representation without the values, which may be keys and tokens."""
         return f"<{len(self.headers)} fields>"
 
 
@@ -113,7 +113,7 @@ class RequestLine:
     noted: Any = None
 
     def __repr__(self) -> str:
-        """Return a text without the target, which may contain keys and tokens."""
+        """Return a representation without the target, which may contain keys and tokens."""
         return f"<line of {self.method!r}>"
 
 
@@ -135,7 +135,7 @@ class RequestHead:
         self.named = block.named  # what the Connection field names
 
     def __repr__(self) -> str:
-        """Return a text without fields and target, which may contain keys and tokens."""
+        """Return a representation without fields and target: they may contain secrets."""
         return f"<head of {self.method!r}>"
 
     @property
@@ -165,7 +165,7 @@ class ResponseHead(NamedTuple):
     lines: Answers
 
     def __repr__(self) -> str:
-        """Return a text without the fields, which may contain tokens."""
+        """Return a representation without the fields, which may contain tokens."""
         return f"<head of {self.status}>"
 
 

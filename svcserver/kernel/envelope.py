@@ -22,7 +22,7 @@ class Empty(TypedDict):
 
 
 NOTHING = Envelope[Empty]
-"""The reply of a row that has nothing to say but that it is done."""
+"""The reply of a route that only reports success."""
 
 
 def envelope(payload: Any, *, code: Json = None, message: str = "OK") -> dict[str, Any]:

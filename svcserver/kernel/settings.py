@@ -193,7 +193,7 @@ def one_of(*words: str, any_case: bool = False) -> Reader:
 
 
 log_level = one_of("debug", "info", "warn", "error", any_case=True)
-"""The reader of LOG_LEVEL of the services whose log lines are always JSON, and of the relay."""
+"""The reader of LOG_LEVEL for the relay and for services whose log lines are always JSON."""
 
 
 def ip_address(text: str) -> str:

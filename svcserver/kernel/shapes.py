@@ -38,9 +38,9 @@ from svcserver.kernel.refusals import Malformed
 T = TypeVar("T")
 Schema = dict[str, Any]
 Read = Callable[[Any, Any], Any]
-"""The signature that cattrs gives its hooks: the value, and its type, which ours ignore."""
+"""The signature of cattrs hooks: the value, and its type, which our hooks ignore."""
 Hook = Callable[[Any], Read]
-"""Returns the reader of a type."""
+"""A function that returns the reader of a type."""
 
 MISSING: Final = object()  # passed to a reader for a member that was not sent
 KEYS, KEY, CODE, MESSAGE = "__wire_key__", "wire key", "refusal code", "refusal message"
@@ -249,9 +249,9 @@ Count = Annotated[int, whole(0)]
 CountOrDigits = Annotated[int, whole(0, digits=MAX_DIGITS)]
 Name = Annotated[str, text_where(is_name, "an id of 1 to 128 characters")]
 Moment = Annotated[str, Documented({"format": "date-time"})]
-"""For replies: a time as ``kernel.times.iso`` writes it, never empty; made clients parse it."""
+"""For replies: a time in the format of ``kernel.times.iso``, never empty."""
 TextWithNul = Annotated[str, As(_any_text, {"type": "string"})]
-"""For texts in which NUL is allowed: those that stay inside JSON, or are only looked up."""
+"""For strings in which NUL is allowed: they stay inside JSON, or are only looked up."""
 
 
 class LenientMark(Mark):
@@ -360,18 +360,18 @@ class Opaque(Mark):
 Lenient = Annotated[T, LenientMark()]
 """A value that does not fit counts as missing: the member's default, or None without one.
 
-Without a default the member is documented as required although it is not: a rule refuses None.
+Without a default the member is documented as required, because a rule refuses None.
 """
 Skipping = Annotated[tuple[T, ...], SkippingMark()]
 """A list; entries that do not fit are left out."""
 OrEmpty = Annotated[T, OrEmptyMark()]
-"""A row's body that may be anything: other values count as an empty object."""
+"""A body that may be any JSON; anything but an object counts as an empty object."""
 AsSent = Annotated[Json, Opaque("The client's data, stored and returned without a check.")]
-"""A value that only the game client understands. A contract test finds parts of bodies that may be
-anything without a reason: this one and ``Opaque`` are the only means."""
+"""A value that only the game client understands. A contract test finds parts of bodies
+that accept any JSON without giving a reason; only this type and ``Opaque`` may accept any JSON."""
 Ignored = Annotated[Json, Opaque("A value of the client, which changes nothing.")]
 Itself = Annotated[dict[str, Any], ItselfMark()]
-"""The object as sent with every key of it; only as the last member of a shape."""
+"""The object as sent, with all its keys; allowed only as the last member of a shape."""
 
 
 @define  # not frozen: one is created for every request of its routes

@@ -104,7 +104,8 @@ class SessionsEnded:
     """All tokens of the account from before ``not_before`` (epoch seconds) are now refused.
 
     The signal is sent before any later token exists. Every current session therefore used an old
-    token, and the account's chat sessions and game places end. It may be sent more than once.
+    token, and the account's chat sessions and game places end. The signal may be sent more than
+    once.
     """
 
     account_id: AccountId

@@ -31,7 +31,7 @@ HEADERS = {
 BEAT = b": still here\n\n"
 
 Look = Callable[[], Awaitable[bytes | None]]
-"""Returns the current line; None where nothing is new."""
+"""A function that returns the current line, or None if nothing is new."""
 
 
 @frozen

@@ -41,7 +41,7 @@ class Gate(Protocol[R]):
     """The access control that turns an access label and a request into a caller, or refuses."""
 
     def exists(self, row: R, parameters: Parameters) -> bool:
-        """Return False if the row does not exist for the caller in the path."""
+        """Return False if the route does not exist for the caller in the path."""
 
     async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> Caller:
         """Return the authenticated caller; raises a refusal if the credential is insufficient."""
@@ -81,7 +81,7 @@ class PageError(Exception):
 
 
 class AnsweredError(Exception):
-    """An error with a complete answer, which no row's ``refuse`` function changes."""
+    """An error that already has its complete answer, which is sent unchanged."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.status)
@@ -102,7 +102,7 @@ def parse_body(request: HttpRequest) -> json.Json:
 
 @define(eq=False)
 class Mounted:
-    """A mounted row with everything that its requests need."""
+    """A mounted route with everything that its requests need."""
 
     row: Row
     make: Callable[[], Callable[..., Any]] = field(repr=False)  # its endpoint
@@ -115,7 +115,7 @@ class Mounted:
 
     @classmethod
     def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the mounted row; only a row that is not a GET gets a simulated lost answer."""
+        """Return the mounted route; only a route that is not a GET gets a simulated lost answer."""
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost_answer)
@@ -127,14 +127,14 @@ class Mounted:
 
 @define
 class FrontDoor:
-    """The router of a service: all its routes (rows), behind its access control (gate).
+    """The router of a service: all its routes, behind its access control (gate).
 
-    ``answer`` finds a row in our own route table, for our own channel. ``resource`` uses a Klein
+    ``answer`` finds a route in our own route table, for our own channel. ``resource`` uses a Klein
     app, for a ``twisted.web`` site. Both run the same endpoints.
 
     ``traces`` puts the Python traceback on error pages (development only);
     ``max_json`` limits a body, in bytes. ``on_refusal(row, request, caller, error)`` is called for
-    each refusal of a row whose ``tells`` is True, before the answer is sent. ``call`` creates a
+    each refusal of a route whose ``tells`` is True, before the answer is sent. ``call`` creates a
     handler's argument. ``nobody`` is the caller before authentication. A service may have its own
     classes for both.
     """
@@ -153,10 +153,10 @@ class FrontDoor:
     _elapsed: Callable[[], float] = field(factory=lambda: system().elapsed, init=False)
 
     def mount(self, *features: Feature) -> FrontDoor:
-        """Bind every row of the features that are switched on.
+        """Bind every route of the features that are switched on.
 
-        A row's endpoint is created at its first request: few of a hundred rows are used soon, and
-        creating them all would take most of a service's start-up time.
+        A route's endpoint is created at its first request: few of a hundred routes are used soon,
+        and creating them all would take most of a service's start-up time.
         """
         for feature in features:
             for row in feature.routes.rows:
@@ -172,7 +172,7 @@ class FrontDoor:
         return self._endpoint(row, MethodType(row.handler, feature))
 
     def resource(self, *, proxy_headers: tuple[bytes, ...] = ()) -> IResource:
-        """Return the resource of an ordinary Klein app with all rows (``web/klein_site.py``)."""
+        """Return the resource of an ordinary Klein app with all routes (``web/klein_site.py``)."""
         from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
 
         routes = [(row.method, row.path) for row in self.rows]
@@ -248,7 +248,7 @@ class FrontDoor:
         return answer
 
     def _match(self, request: HttpRequest) -> tuple[Mounted, Parameters] | None:
-        """Return the row that exists for the caller's path; raises BadPath."""
+        """Return the route that exists for the caller's path; raises BadPath."""
         match = self._table.match(request.method, request.path)
         if match is not None and match[0].hides:
             return match if self.gate.exists(match[0].row, match[1]) else None

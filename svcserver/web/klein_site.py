@@ -2,9 +2,9 @@
 
     site = Site(door.resource())
 
-Every row is a route of the app, and its view runs the same endpoint as our own channel, so both
-give the same answer to a request. A request that no route matches (another letter case, an unknown
-path or method) also goes to the handler, which uses its own route table.
+Each of the service's routes becomes a route of the app. Its view runs the same endpoint as our own
+channel, so both give the same answer to a request. A request that no route matches (another letter
+case, an unknown path or method) also goes to the handler, which uses its own route table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The access control of services that only this machine may call.
 
 A caller gets 403 before its body is read if it is not on loopback, came through a proxy, or is
-another site's web page (``http.crosssite``). A row for the owner also needs a ticket of the machine
-(``kernel.machine``), because every user of a machine can reach its loopback addresses.
+another site's web page (``http.crosssite``). A route for the owner also needs a ticket of the
+machine (``kernel.machine``), because every user of a machine can reach its loopback addresses.
 Spec: 2 §4 Deploy server.
 """
 
@@ -27,7 +27,7 @@ NO_TICKET = "this route needs a ticket of the machine"
 
 @frozen
 class LocalGate:
-    """A ``front.Gate``: every row is for direct loopback callers, some rows for the owner only.
+    """A ``front.Gate``: every route is for direct loopback callers, some routes for the owner only.
 
     ``keys`` returns the signing keys whose tickets are valid.
     """

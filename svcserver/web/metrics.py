@@ -27,7 +27,7 @@ from svcserver.web.site import HttpHandler
 
 @frozen
 class CountingRequests:
-    """The observer that counts 4xx answers by reason or status, 429s by row, and all durations."""
+    """The observer that counts 4xx answers by reason or status, 429s by route, and durations."""
 
     counters: Counters
 

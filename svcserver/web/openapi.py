@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of a service as a dict, generated from the service's rows."""
+"""The OpenAPI 3.1 document of a service as a dict, generated from the service's routes."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def document(
     examples: Mapping[str, Mapping[str, Any]] | None = None,
     about: str = "",
 ) -> Schema:
-    """Return the whole document; rows with the same path share one path entry.
+    """Return the whole document; routes with the same path share one path entry.
 
-    ``examples`` maps a row's name to the bodies that were ``sent`` and ``answered``;
+    ``examples`` maps a route's name to the bodies that were ``sent`` and ``answered``;
     ``about`` tells readers what the service is and how to use it.
     """
     credentials = credentials or Credentials()
@@ -103,16 +103,16 @@ def document(
 
 
 def operation_name(row: Row) -> str:
-    """Return the name of a row in a generated client: ``parties_promote``.
+    """Return the name of a route in a generated client: ``parties_promote``.
 
-    The name uses only the row's feature and its handler, so that it never depends on which
-    other rows are mounted.
+    The name uses only the route's feature and its handler, so that it never depends on which
+    other routes are mounted.
     """
     return f"{tag(row)}_{row.handler.__name__}"
 
 
 def check_names(rows: Iterable[Row]) -> None:
-    """Raise ValueError if two rows have the same operation name."""
+    """Raise ValueError if two routes have the same operation name."""
     taken: dict[str, str] = {}
     for row in rows:
         name = operation_name(row)
@@ -126,7 +126,7 @@ def operation(
     credentials: Credentials,
     examples: Mapping[str, Any] | None = None,
 ) -> Schema:
-    """Return the operation object of a row; the named shapes it uses are added to ``schemas``."""
+    """Return the operation object of a route; the named shapes it uses are added to ``schemas``."""
     examples = examples or {}
     first, _, rest = plain(row.handler.__doc__ or "").partition(NEXT)
     result: Schema = {
@@ -151,7 +151,7 @@ def operation(
 
 
 def parameters(row: Row, schemas: dict[str, Schema]) -> list[Schema]:
-    """Return the parameters of a row's path, query and headers."""
+    """Return the parameters of a route's path, query and headers."""
     path = {name: Needed(row.path_types.get(name, str)) for name in row.parameters}
     return [
         _parameter(name, place, kind, schemas)
@@ -181,12 +181,12 @@ def _content(shape: Schema, examples: Mapping[str, Any], which: str) -> Schema:
 
 
 def tag(row: Row) -> str:
-    """Return the name of the feature that a row belongs to."""
+    """Return the name of the feature that a route belongs to."""
     return feature(row).rpartition(".")[2]
 
 
 def feature(row: Row) -> str:
-    """Return the module of a row's feature: a single file, or the feature's package."""
+    """Return the module of a route's feature: a single file, or the feature's package."""
     folder, _, file = row.handler.__module__.rpartition(".")
     return folder if file in FILES else row.handler.__module__
 
@@ -210,7 +210,7 @@ def plain(text: str) -> str:
 
 
 def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any]) -> Schema:
-    """Return a row's success responses; none if the row refuses every request."""
+    """Return a route's success responses; none if the route refuses every request."""
     reply = row.reply
     kinds = get_args(reply) if get_origin(reply) in (Union, UnionType) else (reply,)
     if NoContent in kinds:
@@ -235,7 +235,7 @@ def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any])
 
 
 def refusals(row: Row, schemas: dict[str, Schema], failure: Schema | None = None) -> Schema:
-    """Return the error responses of a row; any other status is a defect.
+    """Return the error responses of a route; any other status is a defect.
 
     ``failure`` describes a 500 that is not a defect.
     """
@@ -253,7 +253,7 @@ def refusals(row: Row, schemas: dict[str, Schema], failure: Schema | None = None
 
 
 def shared_responses() -> dict[str, Schema]:
-    """Return the refusals that rows of every feature may return."""
+    """Return the refusals that routes of every feature may return."""
     return {
         BARE.name: {
             "description": "The status alone; where a request body is not JSON, or the path"
@@ -264,7 +264,7 @@ def shared_responses() -> dict[str, Schema]:
 
 
 def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]:
-    """Return the refusals that a row refers to by name."""
+    """Return the refusals that a route refers to by name."""
     wording = wording_of(row.refuse)
     if wording.shape is None:
         return {}
@@ -284,7 +284,7 @@ def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]
 
 
 def has_page(row: Row) -> bool:
-    """True if a row may answer 400 with a page, for a bad JSON body or a path that is not UTF-8."""
+    """True if a route may answer 400 with a page, for bad JSON or a path that is not UTF-8."""
     return row.bad_json is None or bool(row.parameters)
 
 
@@ -400,12 +400,12 @@ def _object(
 
 
 def template(path: str) -> str:
-    """Return ``/note/{id}`` for a row's ``/note/<id>``."""
+    """Return ``/note/{id}`` for a route's ``/note/<id>``."""
     return re.sub(r"<(\w+)>", r"{\1}", path)
 
 
 def templates(rows: Iterable[Row]) -> dict[str, str]:
-    """Map each row's name to its OpenAPI path.
+    """Map each route's name to its OpenAPI path.
 
     OpenAPI treats paths that differ only in parameter names as one path. Each parameter of such a
     path therefore gets one joint name: ``/note/{note_id_or_user_id}``.

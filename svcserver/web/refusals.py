@@ -1,7 +1,8 @@
 """The wordings of refusals, for the OpenAPI document.
 
-The exceptions themselves are in ``kernel/refusals.py``. This module records the shape that a row's
-``refuse`` function gives them. A row's ``refusals`` are single statuses with a different shape.
+The exceptions themselves are in ``kernel/refusals.py``. This module records the shape that a
+route's ``refuse`` function gives them. A route's ``refusals`` are single statuses with a different
+shape.
 
     @worded_as(NoteRefusal, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...

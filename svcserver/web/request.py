@@ -22,9 +22,9 @@ PROXY_HEADERS: tuple[bytes, ...] = (
     b"x-forwarded-proto",
     b"via",
 )
-"""What proxies add: any of these marks a request as proxied, whatever its value. Spec: 1 §5.9.
+"""Headers that proxies add; each marks a request as proxied, whatever its value. Spec: 1 §5.9.
 
-A service names further ones to its ``HttpFactory``.
+A service passes further headers to its ``HttpFactory``.
 """
 
 

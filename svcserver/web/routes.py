@@ -6,8 +6,8 @@
         @routes.row("PUT", "/greeting", access="member", body=GreetingRequest, reply=Greeting)
         async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
-The front door (``web.front``) binds the rows; the gate reads the access label and other marks.
-HEAD, letter case, trailing slash, redaction and the OpenAPI document all follow from the row.
+The front door (``web.front``) binds the routes; the gate reads the access label and other marks.
+HEAD, letter case, trailing slash, redaction and the OpenAPI document all follow from the route.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ C = TypeVar("C", bound=Caller, default=Any)
 
 @define(eq=False)  # not frozen: one is created for every request
 class Call(Generic[B, C]):
-    """A handler's argument: the caller, the request, and the body in the row's shape."""
+    """A handler's argument: the caller, the request, and the body in the route's shape."""
 
     caller: C
     body: B = field(repr=False)
@@ -76,10 +76,10 @@ class Needed:
 class Row:
     """One route.
 
-    ``path`` is a werkzeug rule; ``when`` decides from the settings whether the row is
-    mounted at all (an unmounted row answers an empty 404). ``access`` is a label that the service's
-    gate knows. ``body`` is a shape (``kernel.shapes``), or None if the body is ignored. A service
-    whose gate needs further marks has its own subclass.
+    ``path`` is a werkzeug rule; ``when`` decides from the settings whether the route is mounted at
+    all (an unmounted route answers an empty 404). ``access`` is a label that the service's gate
+    knows. ``body`` is a shape (``kernel.shapes``), or None if the body is ignored. A service whose
+    gate needs further fields has its own subclass.
     """
 
     method: str
@@ -110,12 +110,12 @@ class Row:
 
     @property
     def hides(self) -> bool:
-        """True if the gate decides whether the row exists for the caller in the path."""
+        """True if the gate decides whether the route exists for the caller in the path."""
         return False
 
     @property
     def tells(self) -> bool:
-        """True if each request that the row refuses is reported (``FrontDoor.on_refusal``)."""
+        """True if each request that the route refuses is reported (``FrontDoor.on_refusal``)."""
         return False
 
     @property
@@ -126,7 +126,7 @@ class Row:
 
 @lru_cache(maxsize=1024)
 def _parameters(path: str) -> tuple[str, ...]:
-    """Return a path's parameters; cached, because tests mount the same rows many times."""
+    """Return a path's parameters; cached, because tests mount the same routes many times."""
     return tuple(re.findall(r"<(\w+)>", path))
 
 
@@ -149,10 +149,10 @@ R = TypeVar("R", bound=Row, default=Row)
 
 
 class Routes(Generic[R]):
-    """The rows of one feature, and the options that all these rows share.
+    """The routes of one feature, and the options that all these routes share.
 
-    The ``refuse`` function is required; often the rows also share the feature switch and the access
-    label. A row may override each option.
+    The ``refuse`` function is required; often the routes also share the feature switch and the
+    access label. A route may override each option.
     """
 
     make: ClassVar[type[Row]] = Row
@@ -162,7 +162,7 @@ class Routes(Generic[R]):
         self.rows: list[R] = []
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[H], H]:
-        """Register the decorated method as the handler of a row; ``marks`` are more row fields."""
+        """Register the decorated method as a route's handler; ``marks`` are more ``Row`` fields."""
         make: Any = self.make
 
         def note(handler: H) -> H:
@@ -175,26 +175,26 @@ class Routes(Generic[R]):
 
 
 class Page(str):
-    """The reply type of a row that answers with HTML."""
+    """The reply type of a route that answers with HTML."""
 
 
 @frozen
 class Media:
-    """The reply type of a row that does not answer JSON: its possible content types."""
+    """The reply type of a route that does not answer JSON: its possible content types."""
 
     kinds: tuple[str, ...]
 
 
 class NoContent:
-    """The reply type of a row that answers 204; ``Greeting | NoContent`` if it may."""
+    """The reply type of a route that answers 204; ``Greeting | NoContent`` if it may."""
 
 
 class Redirect:
-    """The reply type of a row that answers 302."""
+    """The reply type of a route that answers 302."""
 
 
 class Feature(Protocol):
-    """An object that has routes (rows) and the methods that handle them."""
+    """An object that has routes and the methods that handle them."""
 
     @property
     def routes(self) -> Routes[Any]: ...

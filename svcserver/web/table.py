@@ -1,4 +1,4 @@
-"""The compiled route table, which maps a method and a path in any letter case to a row.
+"""The compiled route table, which maps a method and a path in any letter case to a route.
 
 werkzeug matches static segments case-sensitively, and Klein binds a map adapter per
 request. This table ignores the letter case of static segments only, ignores a trailing
@@ -29,9 +29,9 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=1024)
 def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
-    """Return the steps through a trie to a row, and the row's whole path if it has no parameter.
+    """Return the steps through a trie to a route, and its whole path if that has no parameter.
 
-    The result is cached, because tests and the simulation mount the same rows many times.
+    The result is cached, because tests and the simulation mount the same routes many times.
     """
     segments = [segment for segment in path.lower().split("/") if segment]
     way = tuple(_ANY if segment.startswith("<") else segment for segment in segments)
@@ -40,13 +40,13 @@ def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
 
 @define
 class RouteTable(Generic[T]):
-    """A route table, built once from the mounted rows; ``T`` is the type of a row's value."""
+    """A route table, built once from the mounted routes; ``T`` is the type of a route's value."""
 
     _fixed: dict[tuple[str, bytes], T] = field(factory=dict, init=False)
     _tries: dict[str, dict[str, Any]] = field(factory=dict, init=False)
 
     def add(self, row: Row, value: T) -> None:
-        """Mount ``row``; a second row with the same method and path pattern is a defect."""
+        """Mount ``row``; a second route with the same method and path pattern is a defect."""
         way, fixed = _way(row.path)
         if fixed is not None:
             key = (row.method, fixed)
@@ -61,7 +61,7 @@ class RouteTable(Generic[T]):
         node[_LEAF] = value, row.parameters
 
     def match(self, method: str, path: bytes) -> tuple[T, Parameters] | None:
-        """Return the matching row's value and the decoded parameters; raises BadPath."""
+        """Return the matching route's value and the decoded parameters; raises BadPath."""
         if method == "HEAD":
             method = "GET"
         fixed = self._fixed.get((method, path))
