@@ -22,7 +22,7 @@ BEAT_S = 5.0  # after so long without a line, send a heartbeat
 LIVES_S = 30.0  # then the reader reconnects
 STALLED_S = 30.0  # a reader that reads nothing for so long is cut off
 MOST = 32  # concurrent streams, not counting those of owners
-SHARE = 8  # concurrent streams of one account
+SHARE = 8  # concurrent streams of one reader
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -36,9 +36,9 @@ Look = Callable[[], Awaitable[bytes | None]]
 
 @frozen
 class Reader:
-    """The account that reads a stream; ``check`` raises a refusal if access was revoked."""
+    """The reader of a stream; ``check`` raises a refusal if access was revoked."""
 
-    account: str
+    id: str
     owner: bool
     check: Callable[[], Awaitable[object]]
 
@@ -143,7 +143,7 @@ class EventStream(Stream):
 class EventStreams:
     """All open event streams of a service.
 
-    An account may have ``SHARE`` streams. All accounts except owners' may have ``MOST`` together.
+    A reader may have ``SHARE`` streams. All readers except owners may have ``MOST`` together.
     """
 
     clock: IReactorTime
@@ -152,9 +152,9 @@ class EventStreams:
     def answer(self, read_line: Look, reader: Reader) -> Answer:
         """Return an answer that streams ``read_line``; raises Unavailable above the limits."""
         readers = [stream.reader for stream in self._open]
-        own = sum(known.account == reader.account for known in readers)
+        own = sum(known.id == reader.id for known in readers)
         if own >= SHARE:
-            raise Unavailable("your account has too many pages open: close some")
+            raise Unavailable("you have too many pages open: close some")
         if not reader.owner and sum(not known.owner for known in readers) >= MOST:
             raise Unavailable("too many pages are open already")
         stream = EventStream(self.clock, read_line, reader, self._open.discard)
