@@ -65,7 +65,7 @@ def choose(member: Membership, choices: Choices, home: Path) -> str:
         runner=choices.runner.strip(),
         speed_limit=choices.speed_limit,
     )
-    if moved:
+    if moved or member.host.stage is Stage.UNCHECKED:
         member.inputs.check(False)
     return ""
 

@@ -68,6 +68,8 @@ class GameFiles:
         tag = reply.headers.get("etag", "")
         self.build, self.program = listing.build, listing.program
         self._etag = tag if tag.isascii() else ""
+        if not listing.has_program:
+            raise NoListing(words.NO_FILES)
         return listing
 
     async def is_newest(self) -> bool:

@@ -48,6 +48,11 @@ class Listing:
     program: str = ""  # the file that starts the game; empty: not set by the owner
 
     @property
+    def has_program(self) -> bool:
+        """True if one of the files can start the game."""
+        return bool(self.program) or any(file.path.lower().endswith(".exe") for file in self.files)
+
+    @property
     def total(self) -> int:
         """The total size of all files, in bytes."""
         return sum(file.size for file in self.files)

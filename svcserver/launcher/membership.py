@@ -197,7 +197,7 @@ class Membership:
         if self.news.reachable is None:
             await self._refresh()
         if self.news.reachable and not self.record.public and not self.news.content_port:
-            self.inputs.whole(False)
+            await self._check_own_game()
             return
         files = self.files
         try:
@@ -205,7 +205,7 @@ class Membership:
         except Stopped:
             return
         except NoListing:
-            self.inputs.whole(False)
+            await self._check_own_game()
             return
         except DownloadFailed as error:
             self.inputs.failed(str(error))
@@ -215,6 +215,15 @@ class Membership:
             self.inputs.whole(True)
         else:
             self.inputs.lacking(comparison.bytes_missing, damage(comparison, listing))
+
+    async def _check_own_game(self) -> None:
+        """Let a player who has the game play on a host that offers no files."""
+        if self.command == DOCUMENTED:
+            program = self.folder / (self.record.program or USUAL_PROGRAM)
+            if not await self.around.in_thread(program.is_file):
+                self.inputs.failed(words.NO_FILES)
+                return
+        self.inputs.whole(False)
 
     def fetch(self) -> None:
         self._fetching = self._begin(self._fetch(self._fetching))

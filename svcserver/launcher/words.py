@@ -84,10 +84,7 @@ BAD_DOWNLOAD = (
     "or tell the owner."
 )
 FILES_CHANGED = "The owner has published another version of the game. Try again."
-NO_FILES = (
-    "This host offers no game files at the moment. If you have the game, choose its folder under "
-    "Settings."
-)
+NO_FILES = "The host has no game files yet. If you have the game, choose its folder under Settings."
 FILE_UNAVAILABLE = "The host cannot send {path} at the moment. Tell the owner."
 NO_PROGRAM = "The game's program was not found: {program}. Check the command under Settings."
 BAD_COMMAND = "The command to start the game cannot be read: {why}."

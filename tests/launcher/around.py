@@ -203,6 +203,12 @@ class LauncherCase(SynchronousTestCase):
             at_once,
         )
 
+    def lay_game(self) -> None:
+        """Put the game's program where the launcher looks for it."""
+        program = self.folder / "games" / "play-example-org-443" / "game.exe"
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch()
+
     def spawn(self, arguments: Sequence[str], *_: Any) -> FakeProcess:
         """Start a game that does nothing."""
         process = FakeProcess(arguments)
@@ -216,7 +222,12 @@ class LauncherCase(SynchronousTestCase):
         return member
 
     def registered(self, files: Mapping[str, bytes] | None = None) -> Membership:
-        """Return a host where the player has an account, with its files checked."""
+        """Return a host where the player has an account, with its files checked.
+
+        With a list of no files the player already has the game.
+        """
+        if files == {}:
+            self.lay_game()
         if files is not None:
             self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
         self.remote.says("POST", "/svc/api/Register", 200, {"UUK": KEY})

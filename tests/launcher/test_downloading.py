@@ -5,8 +5,10 @@ from __future__ import annotations
 from twisted.internet.defer import Deferred
 
 from svcserver.launcher import words
+from svcserver.launcher.choices import Choices, choose
 from svcserver.launcher.game_files import GameFiles
 from svcserver.launcher.game_folder import Stopped
+from svcserver.launcher.listing import read_listing
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show
 from tests.launcher.around import LauncherCase, invite_text, manifest
@@ -94,9 +96,32 @@ class DownloadingTests(LauncherCase):
         member.inputs.fetch()
         self.assertIs(member.host.stage, Stage.FETCHING)
 
-    def test_a_host_without_files_can_be_played(self) -> None:
+    def test_play_without_the_hosts_files_needs_the_own_game(self) -> None:
+        for files in (None, {}, {"README.txt": b"Put the game here"}):
+            member = self.registered()
+            if files is not None:
+                self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
+            member.inputs.check(False)
+            shown = member.host.stage, member.host.trouble
+            self.assertEqual(shown, (Stage.UNCHECKED, words.NO_FILES))
+            self.launcher.leave(member)
         member = self.registered()
+        self.lay_game()
+        member.inputs.check(False)
         self.assertEqual((member.host.stage, member.host.note), (Stage.READY, words.NO_FILES))
+
+    def test_own_command_plays_without_the_hosts_files(self) -> None:
+        member = self.registered()
+        choose(member, Choices("", "/bin/sh {folder}", "", 0), self.folder)
+        self.assertEqual((member.host.stage, member.host.note), (Stage.READY, words.NO_FILES))
+
+    def test_list_has_a_program_that_is_named_or_ends_in_exe(self) -> None:
+        for listing, has_program in (
+            (manifest({"a.txt": b""}), False),
+            (manifest({"Game/Hunt.EXE": b""}), True),
+            (manifest({"start.sh": b""}, program="start.sh"), True),
+        ):
+            self.assertIs(read_listing(listing).has_program, has_program)
 
     def test_banned_player_is_told_during_the_download(self) -> None:
         member = self.registered(FILES)

@@ -363,6 +363,8 @@ class PlayingTests(LauncherCase):
         self.member.inputs.play()
         second.inputs.agree()
         second.inputs.choose("Bo_1")
+        second.change(command="/bin/sh")
+        second.inputs.check(False)
         second.game.spawn = self.spawn
         self.assertIs(second.host.stage, Stage.READY)
         slow: Deferred[Reply] = Deferred()

@@ -44,7 +44,7 @@ class TerminalTests(LauncherCase):
         text = "\n".join(self.printed)
         self.assertIn("paste the invite", text)
         self.assertIn("A name has 3 to 16", text)
-        self.assertIn("Type play", self.printed[-1])
+        self.assertIn(f"Type check to check the game's files. {words.NO_FILES}", self.printed[-1])
         self.assertNotIn(KEY, text)
 
     def test_announcement_news_people_and_hunter_are_printed(self) -> None:
