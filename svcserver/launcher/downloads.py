@@ -20,6 +20,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.game_folder import (
     PIECE,
+    SPARE,
     Damaged,
     GameFolder,
     NoRoom,
@@ -323,11 +324,14 @@ class Download:
         raise DownloadFailed(words.NOT_OUR_HOST)
 
     def _no_room_text(self, needed: int) -> str:
-        return words.DISK_FULL.format(needed=words.amount(needed), folder=self.folder.root)
+        return words.DISK_FULL.format(
+            needed=words.amount(needed), folder=self.folder.root, reserve=words.amount(SPARE)
+        )
 
     def _disk_error(self, error: OSError) -> str:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return self._no_room_text(max(0, self.progress.bytes_total - self.progress.bytes_done))
+            left = max(0, self.progress.bytes_total - self.progress.bytes_done)
+            return self._no_room_text(left + SPARE)
         if error.errno == errno.ENOTEMPTY:
             return words.IN_THE_WAY.format(folder=error.filename)
         return words.NOT_WRITABLE.format(folder=self.folder.root, why=error.strerror or error)

@@ -62,8 +62,8 @@ OTHER_KEY = (
     "was changed. Confirm to use the file's key instead; then your current key is lost."
 )
 DISK_FULL = (
-    "The disk is full: {needed} more are needed in {folder}. Make room, or choose another folder, "
-    "then continue; what has been downloaded stays."
+    "The disk is full: {needed} more are needed in {folder}, because {reserve} of the disk stay "
+    "free. Make room, or choose another folder, then continue; what has been downloaded stays."
 )
 IN_THE_WAY = (
     "The game needs a file where the folder {folder} is, and that folder is not empty. "
