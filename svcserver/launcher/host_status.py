@@ -38,6 +38,7 @@ class HostNews:
     """The latest status, news and branding replies of one host."""
 
     reachable: bool | None = None  # None: not polled yet
+    wrong_certificate: bool = False  # at the last poll, which therefore sent nothing
     why: str = ""  # the fault, as the player reads it
     known: bool | None = None  # whether the host knows the player's key
     status: dict[str, Any] = field(factory=dict)
@@ -58,7 +59,9 @@ class HostNews:
             banner = await client.ask("GET", "/svc-status", patience_s=10.0)
         except NoReply as error:
             self.reachable, self.why = False, lost(error)
+            self.wrong_certificate = error.code == "certificate_mismatch"
             return
+        self.wrong_certificate = False
         status, banner_data = reply.json, banner.json
         banners = banner_data if banner.status == 200 and isinstance(banner_data, dict) else {}
         if reply.status == 404 and banners:  # an older host, which has no list of players

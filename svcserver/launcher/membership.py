@@ -29,7 +29,8 @@ from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 log = Logger()
 
-_PASSING = (words.UNREACHABLE, words.RESTARTING, words.FULL)
+_PASSING = (words.UNREACHABLE, words.RESTARTING, words.FULL, words.WRONG_CERTIFICATE)
+WRONG_CERTIFICATE_S = 30.0  # between two polls of a host with a wrong certificate
 
 
 LONGEST_PASSPORT = 64 * 1024 * 1024  # bytes
@@ -101,6 +102,7 @@ class Membership:
     client: HostClient = field(init=False)
     saying: str = field(default="", init=False)  # a text about the name that the player is typing
     tried: str = field(default="", init=False)  # the name that ``saying`` is about
+    _refreshed_at: float = field(default=0.0, init=False)
     _asking: Deferred[Any] | None = field(default=None, init=False)
     _fetching: Deferred[Any] | None = field(default=None, init=False)
     _jobs: set[Deferred[Any]] = field(factory=set, init=False)
@@ -388,11 +390,18 @@ class Membership:
         self.around.keys.put(self.record.id, key)
         self.inputs.bring()
 
+    def poll(self) -> None:
+        """Poll the host's status and news if that is due."""
+        waited_s = self.around.clock.seconds() - self._refreshed_at
+        if not self.news.wrong_certificate or waited_s >= WRONG_CERTIFICATE_S:
+            self.refresh()
+
     def refresh(self) -> Deferred[Any]:
         """Poll the host's status and news."""
         return self._begin(self._refresh())
 
     async def _refresh(self) -> None:
+        self._refreshed_at = self.around.clock.seconds()
         key = self.key if self.record.username else None
         await self.news.ask(self.client, key)
         over = self.news.reachable and self.host.trouble in _PASSING
@@ -402,7 +411,7 @@ class Membership:
             self.change(content_port=self.news.content_port)
         if self.news.reachable and (self.record.public or self.news.content_port):
             await self.news.ask_content(self.files.client, self.around.clock.seconds())
-        if self.news.known and key is not None:
+        if self.news.reachable and self.news.known and key is not None:
             await self.news.ask_hunter(self.client, key, self.around.clock.seconds())
         if self.news.reachable and self.news.known is False:
             # the host may have taken a new key although its reply was lost

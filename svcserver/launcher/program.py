@@ -238,7 +238,7 @@ class Launcher(Service):
 
     def _refresh(self) -> None:
         for member in self.members.values():
-            member.refresh()
+            member.poll()
 
     def _sweep(self) -> None:
         self._pools = [pool for pool in self._pools if not pool.closed]

@@ -58,6 +58,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "standing": member.standing(),
         "announced": news.announced,
         "reachable": news.reachable,
+        "wrong_certificate": news.wrong_certificate,
         "files": _files(member),
         "status": news.status,
         "hunter": news.hunter,

@@ -11,7 +11,7 @@ from svcserver.launcher.host_status import read_status
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show
-from tests.launcher.around import KEY, LauncherCase
+from tests.launcher.around import KEY, LauncherCase, manifest
 
 NEW_KEY = ("POST", "/launcher/new-key")
 
@@ -105,6 +105,29 @@ class StandingTests(LauncherCase):
         self.remote.answers["GET", "/content/v1/manifest"] = listing
         self.successResultOf(member.refresh())
         self.assertEqual((member.host.stage, member.host.trouble), (Stage.READY, ""))
+
+    def test_host_with_a_wrong_certificate_is_polled_every_30_s(self) -> None:
+        wrong = NoReply("certificate_mismatch")
+        member = self.registered({})
+        status = self.remote.answers["GET", "/svc/api/ServerStatus"]
+        self.remote.loses("GET", "/svc/api/ServerStatus", wrong)
+        self.remote.loses("GET", "/content/v1/manifest", wrong)
+        self.launcher.startService()
+        self.addCleanup(self.launcher.stopService)
+        shown = show(member, 61000)
+        self.assertEqual((shown["reachable"], shown["wrong_certificate"]), (False, True))
+        self.assertEqual(
+            (member.host.stage, member.host.trouble), (Stage.UNCHECKED, words.WRONG_CERTIFICATE)
+        )
+        self.remote.requests.clear()
+        for waited_s, polls in ((29, 0), (1, 1), (29, 1), (1, 2)):
+            self.clock.pump([1] * waited_s)
+            self.assertEqual(len(self.remote.requests), polls)
+        self.remote.answers["GET", "/svc/api/ServerStatus"] = status
+        self.remote.says("GET", "/content/v1/manifest", 200, manifest({}))
+        self.clock.pump([1] * 30)
+        self.assertEqual((member.host.stage, member.host.trouble), (Stage.READY, ""))
+        self.assertFalse(show(member, 61000)["wrong_certificate"])
 
     def test_an_announcement_is_shown_and_a_welcome_is_none(self) -> None:
         member = self.registered({})

@@ -91,6 +91,7 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         wrong = re.sub(r"fp=[0-9a-f]{64}", "fp=" + "ab" * 32, text)
         tab.join(wrong)
         tab.reads(words.WRONG_CERTIFICATE)
+        expect(tab.page.locator(".state")).to_have_text("wrong certificate")
         tab.picture("6-wrong-certificate")
         tab.press("+ Another host")
         tab.join(text)

@@ -121,7 +121,7 @@ function drawHost(host, state) {
   };
   const member = !["invited", "naming", "registering"].includes(host.stage);
   const bad = host.trouble || host.standing;
-  part("head", [host.name, host.username, host.status, host.reachable, host.address], () => nodes.head.replaceChildren(...heading(host)));
+  part("head", [host.name, host.username, host.status, host.reachable, host.wrong_certificate, host.address], () => nodes.head.replaceChildren(...heading(host)));
   const steady = ["checking", "fetching"].includes(host.stage) ? null : [host.files, host.settings.folder, host.note];
   part("step", [host.stage, host.words, steady], () => {
     nodes.step.replaceChildren(nodes.trouble, nodes.note, ...step(host, act, nodes.saying).filter(Boolean));
@@ -154,7 +154,8 @@ function keepOpen(node, redraw) {
 
 function heading(host) {
   const online = host.status.online ?? 0;
-  const state = host.reachable === null ? "contacting the host…" : !host.reachable ? "not reachable" :
+  const state = host.reachable === null ? "contacting the host…" : host.wrong_certificate ? "wrong certificate" :
+    !host.reachable ? "not reachable" :
     host.username && online ? `${online} ${online === 1 ? "player" : "players"} online` : "online";
   return [el("h1", {}, host.name), el("p", { class: "line" },
     el("span", { class: "state" }, el("span", { class: `dot ${host.reachable ? "up" : host.reachable === false ? "down" : ""}`, "aria-hidden": "true" }), state),
