@@ -122,8 +122,8 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
 async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> str:
     """Return a text that tells the player whether ``name`` is free.
 
-    A public host answers only with an invite, so that strangers cannot list the names. A private
-    host answers everybody. Other hosts check the name at registration.
+    A public host answers few questions without a usable invite, so that strangers cannot list the
+    names. A private host answers everybody. Other hosts check the name at registration.
     """
     try:
         if public:

@@ -93,6 +93,7 @@ class AccountActs:
     async def _check_wish(self, name: str, code: str | None, network: str) -> None:
         """Raise the refusal that registering would meet, if any; nothing is spent or stored.
 
+        A taken name is reported with a wrong code as well, so that the player can correct both.
         Strangers learn of codes and names no more by it than by registering, which the gateway
         lets an address do about as often: a wrong code counts, as does every question where no
         code is asked for. When the count is full, a right code is answered as a wrong one is.
@@ -108,6 +109,7 @@ class AccountActs:
                 )
             except Unauthenticated:
                 place.used = True
+                await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
                 raise
 
     async def _mode_for(self, network: str) -> str:
