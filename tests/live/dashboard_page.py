@@ -18,12 +18,13 @@ from playwright.sync_api import Browser, Locator, expect
 
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.transaction import transact
+from svcserver.edge.joining import LAUNCHER_FILE
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.owner.figures.feature import SqlFigures
 from svcserver.metagame.owner.figures.rules import DAY_S, HOUR_S, FigureSpan, StoredSpan, start
 from svcserver.metagame.owner.health.rules import Counts
 from tests.chat.sockets import Talker
-from tests.ctl.command import new_host
+from tests.ctl.command import new_host, svcctl
 from tests.live.real_browser import Seen
 from tests.metagame.owner.dashboard.dialogs import DIALOGS
 from tests.support.processes import Service, bearer, free_port, register
@@ -56,7 +57,8 @@ UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
   .filter((one) => !(one.textContent.trim() || one.getAttribute('aria-label')
     || (one.id && document.querySelector(`label[for="${one.id}"]`))))
   .map((one) => one.outerHTML)"""
-WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+WIDER = """() => [document.documentElement, ...document.querySelectorAll('dialog, .tile')]
+  .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.outerHTML.slice(0, 200))"""
 TITLES = [re.compile(re.escape(title).replace(r"\*", ".*")).fullmatch for title in DIALOGS]
 WORST = (20_000, 60_000, 9_650.5)  # of the event loop in ms, and MB
 LOOKED_OVER: set[str] = set()  # the dialogs that axe has seen
@@ -92,6 +94,9 @@ class Host:
 def host(folder: Path) -> Iterator[Host]:
     """Players online, in a hunt, in guilds, in chat, with saves."""
     new_host(folder)
+    built = folder.parent / LAUNCHER_FILE
+    built.write_bytes(b"PK launcher")
+    assert svcctl("content", "launcher", built, "--config", folder).status == 0
     port, chat = free_port(), free_port()
     environ = {
         "PORT": str(port),
@@ -191,6 +196,7 @@ class Visit(Seen):
         """Let axe look it over, which takes a while; once for each kind."""
         title = self.page.get_by_role("dialog").get_by_role("heading").first.inner_text()
         assert any(fits(title) for fits in TITLES), f"{title} is not among DIALOGS"
+        assert self.page.evaluate(WIDER) == [], title
         if title not in LOOKED_OVER:
             LOOKED_OVER.add(title)
             self.look_over(title, "dialog")
@@ -225,7 +231,7 @@ class Visit(Seen):
 
     def picture(self, name: str) -> None:
         """Keep how it looks; it fits, every control has a name, and axe finds nothing."""
-        assert self.page.evaluate(WIDER) <= 0, name
+        assert self.page.evaluate(WIDER) == [], name
         assert self.page.evaluate(UNNAMED) == [], name
         self.keep(PICTURES / f"{self.look}-{name}.png")
 

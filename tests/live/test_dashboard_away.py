@@ -239,7 +239,7 @@ def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
         open_account(tab, "Slow_Bye")
         tab.press("Delete")
         with tab.page.expect_download(timeout=PATIENCE_MS) as got, frozen(here):
-            tab.answer("Delete", Write="Slow_Bye")
+            tab.answer("Delete", Type="Slow_Bye")
             says_that_it_is_away(tab)
         got.value.save_as(tmp_path / "slow.json")
         assert json.loads((tmp_path / "slow.json").read_text())["account"] == "Slow_Bye"
@@ -254,7 +254,7 @@ def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
         open_account(tab, "Lost_Bye")
         tab.press("Delete")
         with tab.page.expect_download() as got:
-            tab.answer("Delete", Write="Lost_Bye")
+            tab.answer("Delete", Type="Lost_Bye")
         expect(tab.page.locator("#says .bad")).to_contain_text(UNSURE)
         got.value.save_as(tmp_path / "lost.json")
         assert json.loads((tmp_path / "lost.json").read_text())["account"] == "Lost_Bye"
@@ -265,7 +265,7 @@ def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
         tab.page.unroute("**/DashboardDelete")
         tab.press("Delete")
         with tab.page.expect_download():
-            tab.answer("Delete", Write="Lost_Bye")
+            tab.answer("Delete", Type="Lost_Bye")
         tab.told("Lost_Bye is deleted")
 
 

@@ -141,10 +141,10 @@ def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_
         got.value.save_as(tmp_path / "export.json")
         assert json.loads((tmp_path / "export.json").read_text())["account"] == "Leaving"
         tab.press("Delete")
-        tab.answer("Delete", Write="leaving")
-        expect(tab.fault()).to_contain_text("nothing was deleted")
+        tab.answer("Delete", Type="leaving")
+        expect(tab.fault()).to_contain_text("Nothing was deleted")
         with tab.page.expect_download() as got:
-            tab.answer("Delete", Write="Leaving", Reason="asked for it")
+            tab.answer("Delete", Type="Leaving", Reason="asked for it")
         assert got.value.suggested_filename == "Leaving.json"
         tab.told("Leaving is deleted")
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Accounts")
@@ -234,7 +234,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         tab.picture("second-factor")
         tab.look_at_question()  # before the code, which is right for half a minute
         used = code_of(secret)
-        tab.answer("Add", Key=key, Code=used)
+        tab.answer("Add", Key=key, Current=used)
         tab.told("From now on, signing in requires a code")
         tab.press("Sign out")
         for offered, replies in ((player["key"], "another key"), (key, "Enter the code")):
@@ -254,7 +254,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         tab.look_at_question()
         while (second := code_of(secret, 1)) == fresh:
             tab.page.wait_for_timeout(1_000)
-        tab.answer("Use it", Key=key, Code=second)
+        tab.answer("Use it", Key=key, Current=second)
         tab.told("The account key opens the dashboard again")
         tab.press("My access")
         expect(box).to_contain_text("Your account key also opens the dashboard.")
@@ -262,7 +262,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         tab.look_at_question()
         while (last := code_of(secret, 1)) == second:
             tab.page.wait_for_timeout(1_000)
-        tab.answer("Remove", Key=player["key"], Code=last)
+        tab.answer("Remove", Key=player["key"], Current=last)
         tab.told("Signing in needs only the key again")
         tab.press("Sign out")
         tab.page.get_by_label("Account key").fill(key)
@@ -338,7 +338,7 @@ def test_a_full_chat_room_fits(browser: Browser, here: Host, size: str) -> None:
         tab.go("Chat")
         room = tab.page.get_by_role("listitem").filter(has_text="General")
         expect(room).to_contain_text(f"{size}_2")
-        assert tab.page.evaluate(WIDER) <= 0
+        assert tab.page.evaluate(WIDER) == []
         assert room.evaluate(SPILLS) == []
         tab.picture("chat-full")
     for talker in full:
