@@ -20,6 +20,13 @@ def certificate_words(fingerprint: str, upcoming: str) -> str:
     return " ".join(fingerprint_words(value) for value in (fingerprint, upcoming) if value)
 
 
+def host_words(invite: Invite) -> str:
+    """Return the words that the launcher shows for the host; "" in a private network."""
+    if not invite.public:
+        return ""
+    return certificate_words(invite.fingerprint, invite.next_fingerprint)
+
+
 def sentences(invite: Invite, address: str = "", checksum: str = "") -> list[str]:
     """Return three sentences for the friend; the sender adds the invite itself.
 
@@ -33,7 +40,7 @@ def sentences(invite: Invite, address: str = "", checksum: str = "") -> list[str
         f"I keep a host of our game, {invite.name}: get the launcher {where}{inside}.",
         "Start it, and paste the line below, which is for you alone.",
         f"It shows {'sixteen' if invite.next_fingerprint else 'eight'} words, which must be these: "
-        f"{certificate_words(invite.fingerprint, invite.next_fingerprint)}."
+        f"{host_words(invite)}."
         if invite.public
         else f"It shows the address {invite.host}:{invite.port}, and then asks for your name.",
     ]

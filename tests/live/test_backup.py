@@ -85,7 +85,8 @@ def test_the_overview_shows_a_proven_backup_and_a_damaged_one(
         assert known.wrong(time.time()) is None, said(folder)
         assert known.newest.proven is not None and known.newest.encrypted
         at = datetime.fromtimestamp(known.newest.proven, ZoneInfo(TIMEZONE))
-        expect(tile).to_contain_text(f"Proven {at:%H:%M}")
+        expect(tile).to_contain_text("Tested")
+        expect(tile).to_contain_text(f"by a simulated session, {at.day} ")
         assert not list(scratch.glob("*svc-drill-*"))
 
         file = Path(known.newest.file)

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from attrs import field, frozen
 
+from svcserver.edge.invite import decode
 from svcserver.edge.joining import NoJoinString, join_string, letter
+from svcserver.edge.sending import host_words
 from svcserver.kernel.digits import MAX_DIGITS, MAX_WHOLE, whole_in
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Malformed, Missing
@@ -22,7 +24,6 @@ from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.owner.dashboard.live import LivePages
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.dashboard.wire import ApiDocument
-from svcserver.metagame.owner.requestlog import page_of
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.rows import Row as GameRow
@@ -179,17 +180,25 @@ class DashboardRoutes:
         folder = self.state.folder
         try:
             text = None if folder is None else join_string(folder, code)
-            text_lines = letter(folder, text) if folder is not None and text is not None else []
-        except NoJoinString as why:
-            return {"join": None, "qr": None, "letter": [], "why": str(why)}
-        if text is None:
-            why_none = "this host has no gateway: send the code alone"
-            return {"join": None, "qr": None, "letter": [], "why": why_none}
+        except NoJoinString as error:
+            return _no_join_string(str(error))
+        if folder is None or text is None:
+            return _no_join_string("this host has no gateway: send the code alone")
         import segno  # most metagames never need it
 
         picture = segno.make(text, error="m").matrix
         rows = ["".join(map(str, row)) for row in picture]
-        return {"join": text, "qr": rows, "letter": text_lines, "why": None}
+        return {
+            "join": text,
+            "qr": rows,
+            "letter": letter(folder, text),
+            "why": None,
+            "words": host_words(decode(text)),
+        }
+
+
+def _no_join_string(why: str) -> wire.JoinString:
+    return {"join": None, "qr": None, "letter": [], "why": why, "words": ""}
 
 
 def _whole(call: Call, name: str) -> int:
@@ -234,7 +243,7 @@ class LiveRoutes:
         whose name or id is ``?Account=``.
         """
         _check_stream(call)
-        look = self.pages.look(*_page_and_account(call), page_of(call.request))
+        look = self.pages.look(*_page_and_account(call))
         if look is None:
             raise Malformed("there is no such live page", code="bad_request")
         call.request.hopeless = True  # a stopping service does not wait for this request

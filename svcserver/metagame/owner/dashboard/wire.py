@@ -89,13 +89,15 @@ class SaveDiffReply(TypedDict):
 class JoinString(TypedDict):
     """``join`` and its QR code (rows of 0 and 1; 1 is dark), or ``why`` both are missing.
 
-    ``letter`` holds three sentences that the owner sends along with the join string.
+    ``letter`` holds three sentences that the owner sends along with the join string, ``words``
+    the words in it that the friend compares: empty in a private network.
     """
 
     join: str | None
     letter: list[str]
     qr: list[str] | None
     why: str | None
+    words: str
 
 
 @frozen

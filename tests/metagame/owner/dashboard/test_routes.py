@@ -252,6 +252,8 @@ class JoinTests(Case):
         self.assertEqual((invite.code, invite.host), (self.code, "203.0.113.10"))
         self.assertEqual({len(row) for row in reply["qr"]}, {len(reply["qr"])})
         self.assertEqual(set("".join(reply["qr"])), {"0", "1"})
+        self.assertEqual(len(reply["words"].split()), 8)
+        self.assertIn(f": {reply['words']}.", reply["letter"][-1])
 
     def test_a_host_that_cannot_be_named_says_why(self) -> None:
         folder = nowhere(self)

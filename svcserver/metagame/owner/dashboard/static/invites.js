@@ -53,9 +53,9 @@ async function share(code) {
     return;
   }
   show("Invite", false, qr(said.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string contains the code: anybody who has it can join. Paste it into the launcher."),
-    el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")), el("div", { class: "tools" },
-      button("Copy an invitation with the join string", () => copy([...said.letter, "", said.join].join("\n"), "Invite")),
-      button("Copy join string", () => copy(said.join, "Join string")), button("Copy code", () => copy(code, "Code"))));
+    el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")),
+    said.words ? el("p", { class: "compare", "aria-label": "Words to compare" }, said.words) : null,
+    button("Copy everything", () => copy([...said.letter, "", said.join].join("\n"), "Invite")));
 }
 
 async function revoke(one, again) {
