@@ -10,10 +10,15 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
+from datetime import UTC, datetime
 
 import pytest
+from attrs import evolve
 from playwright.sync_api import Browser, Route, expect
 
+from svcserver.kernel import backups
+from svcserver.kernel.backups import Backup, Backups
 from tests.live.dashboard_page import (
     PAGES,
     SIZES,
@@ -33,6 +38,26 @@ from tests.support.proves import proves
 __all__ = ["browser", "here"]  # fixtures
 
 pytestmark = pytest.mark.live
+
+DRAWN = """(canvas) => {
+  const { width, height } = canvas;
+  const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+  const coloured = (x, y) => {
+    const [red, green, blue, alpha] = data.subarray(4 * (y * width + x), 4 * (y * width + x) + 4);
+    return alpha > 99 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60;
+  };
+  const columns = [...Array(width).keys()];
+  const rows = [...Array(height).keys()];
+  return columns.filter((x) => rows.some((y) => coloured(x, y))).length / width;
+}"""
+COVERED = """() => {
+  const box = document.querySelector('#says p').getBoundingClientRect();
+  const shown = document.querySelector('dialog') ?? document.querySelector('#content');
+  return [...shown.querySelectorAll('button')].filter((button) => {
+    const { left, right, top, bottom } = button.getBoundingClientRect();
+    return left < box.right && right > box.left && top < box.bottom && bottom > box.top;
+  }).map((button) => button.textContent);
+}"""
 
 
 def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
@@ -93,6 +118,13 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
         expect(box.get_by_role("img", name="QR code of the join string")).to_be_visible()
         expect(box).to_contain_text("svc://join?v=2&mode=public&host=203.0.113.10")
         expect(box).to_contain_text("Start it, and paste the line below, which is for you alone.")
+        words = box.get_by_label("Words to compare").inner_text().split()
+        assert len(words) == 8
+        tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        tab.press("Copy everything")
+        tab.told("Invite copied")
+        copied = tab.page.evaluate("navigator.clipboard.readText()")
+        assert "svc://join?" in copied and " ".join(words) in copied
         tab.confirm("Close")
         codes = {
             entry["inviteCode"]: entry for entry in here.admin("GET", "InviteCodes")["InviteCodes"]
@@ -186,7 +218,7 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         tab.press("Set progress")
         tab.page.get_by_role("combobox", name="How").select_option("grandfather")
         tab.confirm("Overwrite")
-        tab.told("of Falke written (grandfather)")
+        tab.told("of Falke set (grandfather)")
     [renamed] = [
         entry
         for entry in here.admin("GET", "DashboardAudit")["rows"]
@@ -256,7 +288,7 @@ def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
         expect(room).to_contain_text("4 players")
         expect(room).to_contain_text("Ann_1, Bertram")
         tab.go("Log")  # of a metagame that no stack runs, as with a unit for each service
-        expect(tab.page.get_by_text("The last lines of the metagame alone")).to_be_visible()
+        expect(tab.page.get_by_text("The last lines of the metagame.")).to_be_visible()
         expect(tab.page.get_by_text("journalctl -u 'svc-*'")).to_be_visible()
         tab.page.get_by_label("Filter by text").fill("DashboardSession")
         expect(tab.page.get_by_role("log")).to_contain_text("POST /svc/api/DashboardSession gs=0")
@@ -310,6 +342,96 @@ def test_weeks_of_figures_are_drawn_with_their_units(browser: Browser, here: Hos
         expect(memory).to_have_attribute(
             "aria-label", re.compile(r"resident (?!9650\.5)[\d.]+ MB$")
         )
+
+
+@pytest.mark.parametrize("size", list(SIZES))
+def test_the_backup_tile_fits_and_gives_the_date_once(
+    browser: Browser, here: Host, size: str
+) -> None:
+    made = datetime(2026, 5, 1, 3, 14, tzinfo=UTC).timestamp()
+    name = f"{here.folder}/svc-backup-20260501-031400.tar.gz"
+    damaged = Backup(name, made, 9, "", proven=made, fault="it is damaged: not as it was written")
+    with visit(browser, here, size) as tab:
+        tab.sign_in(here.key)
+        tile = tab.page.locator(".tile").filter(has_text="Backup")
+        backups.write(here.folder, Backups([damaged]))
+        expect(tile).to_contain_text("Needs attention")
+        tab.picture("backup-attention")
+        tested = evolve(damaged, made=time.time(), proven=time.time(), fault=None)
+        backups.write(here.folder, Backups([tested]))
+        expect(tile).to_contain_text("Tested")
+        assert len(re.findall(r"\d+:\d\d", tile.inner_text())) == 1
+        tab.picture("backup-tested")
+
+
+def test_health_joins_samples_that_are_minutes_apart(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as tab:
+        tab.page.route("**/svc/api/DashboardEvents?page=health", seldom)
+        tab.sign_in(here.key)
+        tab.go("Health")
+        canvas = tab.page.locator("figure").filter(has_text="Latency").locator("canvas")
+        expect(canvas).to_be_visible()
+        assert canvas.evaluate(DRAWN) > 0.6
+
+
+@pytest.mark.parametrize("size", list(SIZES))
+def test_messages_do_not_pile_up_or_cover_a_button(browser: Browser, here: Host, size: str) -> None:
+    with visit(browser, here, size) as tab:
+        tab.page.context.grant_permissions(["clipboard-write"])
+        tab.sign_in(here.key)
+        tab.go("Invites")
+        row = tab.page.get_by_role("row").filter(has_text="OPEN-EVENING")
+        for _ in range(3):
+            row.get_by_role("button", name="Copy", exact=True).click()
+            tab.told("Code copied")
+        expect(tab.page.locator("#says p")).to_have_count(1)
+        assert tab.page.evaluate(COVERED) == []
+        row.get_by_role("button", name="Share").click()
+        tab.press("Copy everything")
+        tab.told("Invite copied")
+        assert tab.page.evaluate(COVERED) == []
+        tab.confirm("Close")
+
+
+def test_the_navigation_fits_a_phone(browser: Browser, here: Host) -> None:
+    with visit(browser, here, "phone") as tab:
+        tab.sign_in(here.key)
+        links = tab.page.get_by_role("navigation").get_by_role("link").all()
+        assert len(links) == len(PAGES)
+        for link in links:
+            box = link.bounding_box()
+            assert box is not None and box["x"] >= 0, link
+            assert box["x"] + box["width"] <= SIZES["phone"][0], link
+
+
+def test_the_log_omits_what_dashboards_read(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as tab:
+        for _ in range(2):  # the reads of an earlier session as well
+            tab.sign_in(here.key)
+            tab.go("Accounts")
+            tab.press("Sign out")
+        tab.sign_in(here.key)
+        here.admin("GET", "DashboardSanctions")  # a tool with the key
+        tab.go("Log")
+        lines = tab.page.get_by_role("log")
+        expect(lines).to_contain_text("GET /svc/api/DashboardSanctions")
+        expect(lines).to_contain_text("DELETE /svc/api/DashboardSession")
+        expect(lines).not_to_contain_text("GET /svc/api/DashboardPeople")
+        expect(lines).not_to_contain_text("GET /svc/dashboard")
+
+
+def seldom(route: Route) -> None:
+    """Answer with half an hour in which a request comes every two minutes."""
+    now = 1_790_000_000.0
+    unknown = dict.fromkeys(("loopP50Ms", "loopP95Ms", "loopMaxMs", "rssMB", "players"))
+    samples = [
+        {"at": now - 5 * ago, "seconds": 5.0, **unknown}
+        | dict.fromkeys(("requestsPerSecond", "clientErrors", "serverErrors", "aborted"), 0)
+        | dict.fromkeys(("latencyP50UpperMs", "latencyP95UpperMs"), None if ago % 24 else 10)
+        for ago in range(360, -1, -1)
+    ]
+    reply = json.dumps({"everySeconds": 5.0, "now": now, "samples": samples})
+    route.fulfill(content_type="text/event-stream", body=f"data: {reply}\n\n")
 
 
 def an_hour(route: Route) -> None:

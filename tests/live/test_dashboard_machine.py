@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -99,7 +98,7 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
         assert running(here) == []
         tab.picture("machine-stopped")
         tab.press("Start the city")
-        tab.told("The city runs")
+        tab.told("The city is started")
         expect(row_of(tab, "city")).to_have_count(1)
         expect(tab.page.get_by_role("button", name="Start the city")).to_have_count(0)
         assert city_of(here)
@@ -150,7 +149,7 @@ def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
         tab.go("Machine")
         tab.press("Pause new hunts")
         tab.picture("drain-question")
-        tab.answer("Pause", Once="", Empty="nobody", Reason="new disk")
+        tab.answer("Pause", When="", Empty="nobody", Reason="new disk")
         tab.told("New hunts are paused")
         expect(tab.fact("Waits until")).to_have_text("nobody is online")
         expect(tab.fact("Then")).to_have_text("nothing")
@@ -167,7 +166,8 @@ def test_no_new_hunt_begins_until_it_is_ended_and_alerts_are_tried(
         )
         expect(hook).to_contain_text("none yet")
         hook.get_by_role("button", name="Test", exact=True).click()
-        tab.told("A test goes to hook")
+        expect(hook).to_contain_text("test sent")
+        tab.told("Test sent to hook")
         assert eventually(lambda: heard(deliveries, "test"))
         expect(hook).to_contain_text("delivered")
         tab.picture("alerts")
@@ -213,7 +213,7 @@ def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Hos
             if act == "Restart":
                 eventually(partial(more_than, here, count))
         tab.press("Start the city")
-        tab.told("The city runs")
+        tab.told("The city is started")
 
 
 # slow: longer than the page calls a server silent
@@ -279,7 +279,7 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tile = tab.fact("Backup")
-        expect(tile).to_have_text(re.compile("^Made "))
+        expect(tile).to_have_text("Made")
         assert "bad" not in (tile.get_attribute("class") or "")
         data = bytearray(file.read_bytes())
         data[len(data) // 2] ^= 1
@@ -306,7 +306,7 @@ def test_an_update_when_empty_is_begun_on_the_page(
         tab.sign_in(here.key)
         tab.go("Machine")
         tab.press("Pause new hunts")
-        tab.answer("Pause", Once="restart", Reason="update")
+        tab.answer("Pause", When="restart", Reason="update")
         tab.told("New hunts are paused")
         eventually(lambda: said(here.folder).count("stack ready: ") == begun + 1)
         ended = tab.page.get_by_text("New hunts are allowed. Now: ")

@@ -19,7 +19,6 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, ticket_of
 from svcserver.web.front import FinishedRequest
 from svcserver.web.logs import LogLines, line_head
-from svcserver.web.request import HttpRequest
 from svcserver.web.routes import logged_path
 
 log = Logger()
@@ -137,11 +136,8 @@ def _account(done: FinishedRequest) -> str:
 
 
 def _page(done: FinishedRequest) -> str:
-    return page_of(done.request)
-
-
-def page_of(request: HttpRequest) -> str:
     """Return the mark of the dashboard session of a proven caller; empty with an account key."""
+    request = done.request
     word = request.header(PAGE_HEADER)
     if word is None or request.has_header(ACCOUNT_KEY):
         return ""

@@ -35,18 +35,17 @@ class LivePages:
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # the stack's working directory, with its files
 
-    def look(self, page: str, who: str = "", mine: str = "") -> Look | None:
+    def look(self, page: str, who: str = "") -> Look | None:
         """Return the reader of a page's updates; None if the page is not live.
 
-        ``who`` is the account shown on an account page. ``mine`` is the mark in the log of
-        requests made by this session.
+        ``who`` is the account shown on an account page.
         """
         pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
             "overview": lambda: self._overview,
             "chat": lambda: self._chat,
             "beat": lambda: _nothing,  # only shows that the server is up
             "health": self._health_from_start if self.figures is not None else lambda: _unwatched,
-            "log": lambda: self._log_from_start(mine),
+            "log": self._log_from_start,
         }
         begin = pages.get(page)
         reader = self.mark(page, who) if begin is None else begin()
@@ -103,7 +102,7 @@ class LivePages:
 
         return look
 
-    def _log_from_start(self, mine: str) -> Callable[[], Awaitable[Any]]:
+    def _log_from_start(self) -> Callable[[], Awaitable[Any]]:
         every = Follower(self.folder / RECENT, self.started_at)
         last = -1
 
@@ -117,7 +116,7 @@ class LivePages:
                 fresh, last = last < 0, own.count
             else:
                 fresh, last = last < 0, 0
-            update = {"fresh": fresh, "lines": lines, "alone": alone, "mine": mine}
+            update = {"fresh": fresh, "lines": lines, "alone": alone}
             return update if lines or fresh else None
 
         return look

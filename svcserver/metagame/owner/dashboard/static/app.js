@@ -84,10 +84,8 @@ function go() {
   const [name, ...rest] = path.split("/").map(decodeURIComponent);
   const found = PAGES.find(([id]) => id === name) ?? PAGES[0];
   for (const link of at("nav").children) {
-    if (link.dataset.page === found[0]) {
-      link.setAttribute("aria-current", "page");
-      link.scrollIntoView({ block: "nearest", inline: "nearest" });
-    } else link.removeAttribute("aria-current");
+    if (link.dataset.page === found[0]) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
   if (found[0] === "accounts" && rest[0]) start(rest[0], (root, live) => account(root, live, rest[0], lastList), `account&Account=${encodeURIComponent(rest[0].slice(0, 64))}`);
   else if (may(found[4] ?? "helper")) start(found[1], found[2], found[3], new URLSearchParams(query));

@@ -20,7 +20,7 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** A figure and `draw(times, values, from, to)`: epoch seconds, and a list of numbers or nulls per series. */
+/** A figure and `draw(times, values, from, to)`: epoch seconds, and a list per series of numbers, null (a gap) or undefined. */
 export function chart(title, unit, names) {
   const moment = el("span", {});
   const shown = names.map(() => el("b", {}));
@@ -48,7 +48,7 @@ export function chart(title, unit, names) {
   const draw = (times, values, from, to) => {
     data = [times, ...values];
     far = to - from > 86_400;
-    const known = values.map((one) => one.some((value) => value !== null));
+    const known = values.map((one) => one.some((value) => value !== null && value !== undefined));
     legend.forEach((one, at) => { one.hidden = !known[at] && known.includes(true); });
     plot ??= kept(node, begin());
     plot.batch(() => {
@@ -67,10 +67,11 @@ function axis(more) {
   return { stroke: muted, font: "11.5px system-ui, sans-serif", grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false }, ...more };
 }
 
-/** The positions of values between gaps, which no line reaches, so they are drawn as points. */
+/** The positions of values between gaps (null), which no line reaches, so they are drawn as points. */
 function alone(values) {
-  const none = (at) => (values[at] ?? null) === null;
-  const found = values.flatMap((_, at) => !none(at) && none(at - 1) && none(at + 1) ? [at] : []);
+  const known = values.flatMap((value, at) => value === undefined ? [] : [at]);
+  const none = (index) => (values[known[index]] ?? null) === null;
+  const found = known.filter((_, index) => !none(index) && none(index - 1) && none(index + 1));
   return found.length ? found : null;
 }
 

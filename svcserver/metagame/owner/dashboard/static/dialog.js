@@ -98,9 +98,11 @@ export function say(text, bad = false) {
   const line = el("p", { class: bad ? "bad" : null }, text);
   const says = document.getElementById("says");
   if (says.matches(":popover-open")) says.hidePopover();
+  says.querySelector(bad ? ".bad" : "p:not(.bad)")?.remove(); // a newer message replaces one of its kind
   says.append(line);
   says.showPopover(); // shown last, it is on top of an open dialog as well
   setTimeout(() => {
+    if (!line.isConnected) return;
     line.remove();
     if (!says.children.length) says.hidePopover();
   }, bad ? 9000 : 6000);

@@ -90,13 +90,13 @@ function spread(found) {
 
 /** The values less `offset`: the event loop is measured by a timer of 20 ms, whose excess is the lag. */
 function above(values, offset = 0) {
-  return offset ? values.map((value) => value === null ? null : Math.max(0, value - offset)) : values;
+  return offset ? values.map((value) => value === null || value === undefined ? value : Math.max(0, value - offset)) : values;
 }
 function blank(times) {
   return times.map(() => null);
 }
 
-/** The number to draw: a text stands for a value above the highest bound, null for an unknown one. */
+/** The number to draw: a text stands for a value above the highest bound; a line skips an unknown one. */
 function number(value) {
-  return typeof value === "string" ? SLOWEST : value ?? null;
+  return typeof value === "string" ? SLOWEST : value ?? undefined;
 }

@@ -5,7 +5,7 @@ import { card, el, head, nothing, redraw } from "./dom.js";
 
 const KEPT = 1000;
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
-const BY_PAGE = /^GET .* page=([0-9a-f]+)( omitted=\d+)?$/; // a read by a dashboard session
+const BY_PAGE = /^GET (\/svc\/dashboard[\/ ]|.* page=[0-9a-f]+( omitted=\d+)?$)/; // by a dashboard, of any staff
 const OF = /^\[([a-z0-9-]+)\] /;
 const READABLE = /^(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)$/;
 
@@ -55,7 +55,7 @@ export function log(root, live) {
     title(said.alone ? "the metagame" : "all services");
     for (const line of said.lines) {
       const one = understood(line, lines[lines.length - 1]);
-      if (!one.page || one.page !== said.mine) lines.push(one); // hide this session's own reads, not its changes
+      if (!one.from?.endsWith("requestlog") || !BY_PAGE.test(one.text)) lines.push(one); // changes stay
     }
     lines.splice(0, Math.max(0, lines.length - KEPT));
     known();
@@ -68,14 +68,14 @@ function understood(whole, before) {
   const line = service ? whole.slice(service.length + 3) : whole;
   if (line.startsWith("{")) {
     try {
-      const { time, level, namespace, message, method, page } = JSON.parse(line);
-      return { service, time, level, from: namespace, text: message, page: method === "GET" ? page : "" };
+      const { time, level, namespace, message } = JSON.parse(line);
+      return { service, time, level, from: namespace, text: message };
     } catch { /* truncated: shown as it is */ }
   }
   const found = READABLE.exec(line);
   if (found) {
     const [, time, level, from, text] = found;
-    return { service: service || "stack", time, level, from, text, page: from.endsWith("requestlog") ? BY_PAGE.exec(text)?.[1] : "" };
+    return { service: service || "stack", time, level, from, text };
   }
   return { service, time: "", level: before?.level ?? "info", from: "", text: line };
 }

@@ -51,16 +51,25 @@ function alerts({ on, channels, wrong }, again) {
     : nothing("No alert channel yet. Add one with svcctl alerts add to be notified when something breaks."));
 }
 
-function last({ last: one }) {
+const waits = new Map(); // channel name: the time of the last alert before a test whose result is not known yet
+
+function last({ name, last: one }) {
+  if (waits.has(name) && waits.get(name) === one?.at) return "test sent, waiting for the result";
+  waits.delete(name);
   if (!one) return "none yet";
   const how = one.why === null ? badge("delivered", "good") : badge("not delivered", "bad");
   return el("div", {}, how, el("p", { class: "names" }, [exactly(one.at), one.title, one.why].filter(Boolean).join(" · ")));
 }
 
 async function test(one, again) {
-  await act(() => send("DashboardAlertTest", { Name: one.name }), () => `Test sent to ${one.name}. The result appears here in a moment`, again);
+  await act(async () => {
+    await send("DashboardAlertTest", { Name: one.name });
+    waits.set(one.name, one.last?.at);
+    setTimeout(() => waits.delete(one.name), TESTED_MS);
+  }, () => `Test sent to ${one.name}`, again);
 }
 
+const TESTED_MS = 60_000; // an older request for a test is ignored
 const ACTS = [["restart", "restart the stack"], ["stop", "stop the stack"]];
 const UNITS = "This host was not started by svc-stack, so the dashboard cannot stop or restart the host. If you use systemd, wait until no hunt is running, then run: systemctl restart svcserver.target";
 
