@@ -218,7 +218,7 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         tab.press("Set progress")
         tab.page.get_by_role("combobox", name="How").select_option("grandfather")
         tab.confirm("Overwrite")
-        tab.told("of Falke set (grandfather)")
+        tab.told("of Falke to complete")
     [renamed] = [
         entry
         for entry in here.admin("GET", "DashboardAudit")["rows"]
@@ -261,7 +261,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         tab.confirm("End it")
         tab.told("The announcement has ended")
         tab.press("Announce")
-        tab.answer("Announce", Text="Back soon", Restart="10m")
+        tab.answer("Announce", Text="Back soon", Announce="10m")
         tab.told("Announced: Back soon")
         expect(tab.fact("Restart")).to_be_visible()
         assert re.search(r"Back soon .*\d+ min", here.call("GET", "/svc-status")["en"])

@@ -98,7 +98,7 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
         assert running(here) == []
         tab.picture("machine-stopped")
         tab.press("Start the city")
-        tab.told("The city is started")
+        tab.told("The city was started")
         expect(row_of(tab, "city")).to_have_count(1)
         expect(tab.page.get_by_role("button", name="Start the city")).to_have_count(0)
         assert city_of(here)
@@ -213,7 +213,7 @@ def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Hos
             if act == "Restart":
                 eventually(partial(more_than, here, count))
         tab.press("Start the city")
-        tab.told("The city is started")
+        tab.told("The city was started")
 
 
 # slow: longer than the page calls a server silent

@@ -81,7 +81,7 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
         assert here.service.ask("GET", "/accountinfo", None, bearer(player))[0] == 401
         assert log_in(here, player["key"]) == 200
         tab.press("Ban")
-        tab.answer("Ban", For="7d", Reason="again", Note="third time", Its="yes")
+        tab.answer("Ban", Duration="7d", Reason="again", Note="third time", Its="yes")
         tab.told("Noisy is banned")
         assert log_in(here, player["key"]) == 400
         expect(tab.fact("Banned")).to_contain_text("again")
@@ -98,7 +98,7 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
         assert log_in(here, player["key"]) == 200
         open_account(tab, "Noisy")
         for act, undo, fact, done in (
-            ("Mute", "Unmute", "Muted", "write"),
+            ("Mute", "Unmute", "Muted", "chat"),
             ("Ban", "Unban", "Banned", "log in"),
         ):
             tab.press(act)
@@ -263,7 +263,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         while (last := code_of(secret, 1)) == second:
             tab.page.wait_for_timeout(1_000)
         tab.answer("Remove", Key=player["key"], Current=last)
-        tab.told("Signing in needs only the key again")
+        tab.told("From now on, signing in requires only the key")
         tab.press("Sign out")
         tab.page.get_by_label("Account key").fill(key)
         tab.press("Sign in")
