@@ -65,7 +65,7 @@ class Rule:
 
 @frozen
 class NftSet:
-    """The owner's nftables set (ALLOWLIST_NFT_SET) that is filled instead of our own table."""
+    """The owner's nftables set (ALLOWLIST_NFT_SET), which is filled in place of our table."""
 
     family: str
     table: str

@@ -203,7 +203,7 @@ class _Producer:
 
 @define
 class Transfers:
-    """The running transfers; stalled ones are cut."""
+    """The running transfers; transfers that stall are cut."""
 
     _running: dict[Transfer, None] = field(factory=dict, init=False)
 

@@ -34,7 +34,7 @@ class GameFiles:
     mismatched: list[str] = field(factory=list, init=False)
 
     def check(self) -> None:
-        """Compare every file's size with the manifest, and log differences; serve the rest."""
+        """Compare every file's size with the manifest; log differing files, serve all others."""
         for entry in self.manifest.files.values():
             try:
                 status = os.lstat(self.folder / entry.path)

@@ -1,4 +1,4 @@
-"""The launcher's files in one folder, with checksums, for players without a launcher.
+"""The launcher's files with checksums, which players without a launcher can download.
 
 The files are hashed once, at the start. A file that changes later is not served.
 """

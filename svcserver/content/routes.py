@@ -346,7 +346,7 @@ class ContentHandler:
         return FileAnswer(head, file, span, ended, spoiled)
 
     def _address(self, request: HttpRequest) -> str:
-        """Return the player's address for the log: the one forwarded by the gateway, or the peer.
+        """Return the player's address for the log: from the gateway, else from the connection.
 
         The gateway must prove itself, because any program on this machine can send
         X-Forwarded-For.

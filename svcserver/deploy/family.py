@@ -64,7 +64,7 @@ def become_subreaper() -> None:
 
 @frozen
 class Process:
-    """A process as the kernel shows it; ``started``, in ticks, tells reused pids apart."""
+    """A process as the kernel shows it; ``started`` (in ticks) distinguishes reused pids."""
 
     pid: int
     name: str

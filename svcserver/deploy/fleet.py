@@ -136,7 +136,7 @@ class Fleet:
             self.last_heartbeats[server_id] = now
 
     def of_kind(self, kind: Kind) -> GameServer | None:
-        """Return the server of a persistent kind, or None; each kind has at most one server."""
+        """Return the running city or dojo, or None; each has at most one server."""
         servers = self.servers.values()
         return next((server for server in servers if server.launch.kind is kind), None)
 

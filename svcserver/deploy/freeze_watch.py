@@ -97,7 +97,7 @@ class FreezeDetector:
         last_heartbeats: Mapping[str, float],
         now: float,
     ) -> tuple[list[GameServer], list[GameServer]]:
-        """Return the newly frozen servers, and those newly spared because of heartbeats.
+        """Return the servers that are newly frozen, and those that only heartbeats have spared.
 
         ``unread`` maps a server id to its unread bytes, ``last_heartbeats`` to the time of the last
         heartbeat.

@@ -108,7 +108,7 @@ class HuntTable:
         return self.city()
 
     def city(self) -> Launch:
-        """Return the launch of the city on CITY_MAP; raise Unlaunchable if that is not set."""
+        """Return the launch of the city on CITY_MAP; raise Unlaunchable if CITY_MAP is not set."""
         if not self.city_map:
             raise Unlaunchable("CITY_MAP is not set")
         return Launch(Kind.CITY, self.city_map)
@@ -138,7 +138,7 @@ class HuntTable:
         )
 
     def hunt(self, hunt_id: str, players: tuple[str, ...]) -> Launch:
-        """Return the launch of a hunt: one of its matchmaker hunts, on one of that hunt's maps."""
+        """Return the launch of a hunt, on one of the hunt's maps."""
         known = self.player_hunts.get(hunt_id)
         if known is None:
             raise Unlaunchable(f"unknown hunt {hunt_id}")

@@ -81,7 +81,7 @@ class SavedServers:
             log.debug("the record of {id} stays: {why}", id=server_id, why=error.strerror)
 
     def load_all(self) -> list[SavedServer]:
-        """Return the records of the earlier run; delete and log unreadable ones."""
+        """Return the records of the earlier run; delete and log unreadable records."""
         records = []
         for torn in list(self.folder.glob("*.new"))[:MOST]:  # left by a crash before the renaming
             torn.unlink(missing_ok=True)

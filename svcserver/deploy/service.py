@@ -1,4 +1,4 @@
-"""``svc-deploy``: starts and watches game servers."""
+"""``svc-deploy``: the service that starts and watches game servers."""
 
 from __future__ import annotations
 

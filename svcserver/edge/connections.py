@@ -1,4 +1,4 @@
-"""The client connections of an edge service; if there are too many, idle ones are closed."""
+"""The client connections of an edge service; above a limit, idle connections are closed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ChannelFactory(Connections[Channel]):
         return bool(waits)
 
     def stop(self, grace_s: float) -> Deferred[None]:
-        """Return a Deferred that fires when all are closed; after ``grace_s``, abort the rest."""
+        """Return a Deferred that fires when all connections are closed; abort after ``grace_s``."""
         self.stopping = True
         for channel in list(self.channels):
             channel.stop()

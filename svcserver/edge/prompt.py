@@ -55,7 +55,7 @@ def connecting(usable: bool | None = None) -> type[TLSMemoryBIOProtocol]:
 
 
 def is_one_record(raw: bytes) -> bool:
-    """Return whether ``raw`` has the length of one TLS data record; assumes a record starts it."""
+    """Return whether ``raw``, which starts with a TLS data record, is exactly that record."""
     return len(raw) > 5 and raw[0] == _DATA and raw[3] << 8 | raw[4] == len(raw) - 5
 
 

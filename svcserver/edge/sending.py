@@ -16,7 +16,7 @@ def fingerprint_words(fingerprint: str) -> str:
 
 
 def certificate_words(fingerprint: str, upcoming: str) -> str:
-    """Return all accepted certificates as words; the next one could be forged as well."""
+    """Return the fingerprints of the current and the next certificate as words."""
     return " ".join(fingerprint_words(value) for value in (fingerprint, upcoming) if value)
 
 

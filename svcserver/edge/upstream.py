@@ -113,7 +113,7 @@ class Pool:
         return self.reach()
 
     def reach(self) -> Deferred[UpstreamConnection]:
-        """Open a new connection, even if an idle one exists."""
+        """Open a new connection, even if an idle connection exists."""
         self._connecting += 1
         return self.connect(self).addCallbacks(self._opened, self._failed)
 

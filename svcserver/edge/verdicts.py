@@ -15,7 +15,7 @@ from svcserver.kernel import json
 
 @frozen
 class Limits(Deadlines):
-    """The time limits in seconds, checked once a second; ``max_body`` is in bytes, None: no cap."""
+    """The time limits in seconds; ``max_body`` is in bytes, and None means no limit."""
 
     request_s: float = 30.0
     upstream_idle_s: float = 120.0

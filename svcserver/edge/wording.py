@@ -78,7 +78,7 @@ def request_head(
 
 
 def _fields_to_pass_on(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
-    """Return the fields to forward, or ``_AS_SENT`` if they equal the received bytes."""
+    """Return the fields to forward; ``_AS_SENT`` means that they equal the received bytes."""
     lines = _join_fields(head.headers, dropped, head.named)
     return _AS_SENT if head.raw.partition(b"\r\n")[2] == lines + b"\r\n" else lines
 
@@ -86,7 +86,7 @@ def _fields_to_pass_on(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
 def answer_head(
     answer: ResponseHead, hidden: frozenset[bytes], *, framed: bool, close: bool
 ) -> bytes:
-    """Return the answer's head for the client, without ``hidden`` fields; ``framed``: chunked."""
+    """Return the answer's head for the client; ``framed`` means a chunked body."""
     key = (hidden, framed, close)
     head = answer.lines.get(key)
     if head is None:

@@ -53,10 +53,11 @@ class _Report:
 
 @define(eq=False, slots=False)
 class Feed:
-    """The reports of addresses: at most one per ``refresh_s`` after a successful one.
+    """The reports of players' addresses to the allowlist helpers.
 
-    A failed report is retried with back-off for as long as the player is active, because the game
-    ports stay closed for that player until a report succeeds.
+    A reported address is reported again only after ``refresh_s`` seconds. A failed report is
+    retried with back-off for as long as the player is active, because the game ports stay closed
+    for that player until a report succeeds.
     """
 
     http: Any  # treq's HTTPClient; StubTreq in tests
@@ -152,7 +153,7 @@ class Feed:
             log.debug("a report to an allowlist helper was cut short")
 
     async def _fails(self, url: str, address: str) -> bool:
-        """Send one report when a turn is free; return whether to retry."""
+        """Send one report when the limit of concurrent reports allows; return whether to retry."""
         async with self._turns[url]:
             return await self._ask(url, address)
 

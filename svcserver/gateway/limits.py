@@ -87,7 +87,7 @@ class Spending:
 
 @define
 class ConnectionCounts:
-    """The number of open connections, in all and per network, and the rate of new ones.
+    """The number of open connections, in total and per network, and the rate of new connections.
 
     ``make_room`` closes an idle connection, and returns whether there was one.
     """

@@ -57,7 +57,7 @@ def rate(text: str) -> Rate:
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """Return a reader of whole milliseconds within these bounds; the reader returns seconds."""
+    """Return a reader of milliseconds from ``low`` to ``high``; the reader returns seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 

@@ -1,4 +1,4 @@
-"""The gateway's upstreams: a connection pool for each process, and their monitoring."""
+"""The gateway's upstreams: a connection pool and a health check for each process."""
 
 from __future__ import annotations
 

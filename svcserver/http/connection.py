@@ -132,7 +132,7 @@ class Connection(protocol.Protocol, ABC):
         self.advance()
 
     def await_answer(self) -> None:
-        """Enter the stage in which the client waits for its answer; it has no deadline."""
+        """Stop the deadline while the client waits for its answer."""
         self.stage, self._deadline = ANSWERING, inf
 
     def next_request(self) -> None:
@@ -243,12 +243,12 @@ class Connection(protocol.Protocol, ABC):
     # -- waits and ends --------------------------------------------------------
 
     def within(self, seconds: float, due: Callable[[], None]) -> None:
-        """Call ``due`` after ``seconds``, unless another deadline replaces this one."""
+        """Call ``due`` after ``seconds``, unless another deadline replaces it."""
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + seconds, due
 
     def until(self, deadline: float, due: Callable[[], None]) -> None:
-        """Call ``due`` at a time of the reactor's clock, and store ``since``; ``inf``: never."""
+        """Call ``due`` at a time of the reactor's clock; ``inf`` means never. Store ``since``."""
         self._deadline, self._due = deadline, due
 
     def sweep(self, now: float) -> None:

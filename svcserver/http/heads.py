@@ -135,7 +135,7 @@ class RequestHead:
         self.named = block.named  # what the Connection field names
 
     def __repr__(self) -> str:
-        """Return a representation without fields and target: they may contain secrets."""
+        """Return a representation without fields and target, which may contain secrets."""
         return f"<head of {self.method!r}>"
 
     @property
@@ -144,7 +144,7 @@ class RequestHead:
 
     @property
     def is_plain(self) -> bool:
-        """True if the target is a path without control characters; others are not forwarded."""
+        """True if the target is a path without control characters, which may be forwarded."""
         return self.target.startswith(b"/") and not _CONTROL.search(self.target)
 
     def values(self, name: bytes) -> Sequence[bytes]:
@@ -153,7 +153,7 @@ class RequestHead:
 
 
 class ResponseHead(NamedTuple):
-    """The head of an answer; ``length`` None: chunked, -1: until the connection ends."""
+    """The head of an answer; ``length`` is None for chunked, -1 for until the end."""
 
     status: int
     reason: bytes

@@ -1,4 +1,4 @@
-"""The address of a client, either direct or as forwarded by our own proxy."""
+"""The address of a client: that of the connection, or the one that our proxy forwarded."""
 
 from __future__ import annotations
 

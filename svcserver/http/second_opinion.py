@@ -1,4 +1,4 @@
-"""The second parser of request heads, llhttp, whose result is compared with our own."""
+"""The second parser of request heads, llhttp, whose result must equal that of our parser."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Delivery:
 
 @frozen
 class AlertChannel:
-    """A way to notify somebody; an empty ``about`` means all; ``quiet``: like 23:00-07:00."""
+    """A way to notify somebody; an empty ``about`` means every alert; ``quiet`` is hours or ""."""
 
     name: str
     form: str

@@ -40,7 +40,7 @@ MEANINGS: Mapping[Counted, str] = {
 
 @frozen
 class Figure:
-    """One metric: its help text and its reader; ``counts``: a counter, not a gauge."""
+    """A metric: its help text and its reader; ``counts`` means a counter, not a gauge."""
 
     meaning: str
     read: Callable[[], float]

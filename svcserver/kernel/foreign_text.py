@@ -40,7 +40,7 @@ def plain(text: str) -> str:
 
 
 def shown(text: str, longest: int = LINE) -> str:
-    """Return ``text`` in one line of about ``longest`` characters; escape invisible ones."""
+    """Return ``text`` as one line of about ``longest`` characters; escape invisible characters."""
     return _bounded(_LIKE_AN_ESCAPE.sub(r"\\x5c", text[: longest + 1]), longest, len(text))
 
 
@@ -50,7 +50,7 @@ def cell(text: str) -> str:
 
 
 def visible(text: str, longest: int = LINE) -> str:
-    """Do the same as ``shown``, but leave existing escapes unchanged, so it is idempotent."""
+    """Escape as ``shown`` does, but keep existing escapes, so that repeating changes nothing."""
     return _bounded(text, longest, len(text))
 
 

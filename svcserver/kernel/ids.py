@@ -23,5 +23,5 @@ def new_id() -> str:
 
 
 def is_account_shaped(text: object) -> bool:
-    """Return whether ``text`` has the format of an account id; others count as unknown."""
+    """Return whether ``text`` has the format of an account id."""
     return isinstance(text, str) and ACCOUNT_SHAPE.match(text) is not None

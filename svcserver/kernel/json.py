@@ -45,7 +45,7 @@ def read(text: bytes | str) -> Json:
 
 
 def _is_flat(value: dict[str, Json] | list[Json]) -> bool:
-    """Return whether a value is short and contains no object or list, such as a save of text."""
+    """Return whether a value has few members, none of which is an object or a list."""
     inner = value.values() if type(value) is dict else value
     return len(value) <= _SHORT and not any(
         type(value_inside) in (dict, list) for value_inside in inner

@@ -35,7 +35,7 @@ class LaunchRequest:
 
     @property
     def names_a_map(self) -> bool:
-        """True if the arguments name the map; only those of the tutorial do."""
+        """True if the arguments name the map, which only tutorial launches do."""
         return self.game_mode == ISLAND and bool(self.game_args.strip())
 
     @property

@@ -51,7 +51,7 @@ class Bounded:
 
 @define
 class Recent:
-    """An output that passes lines to ``out`` (``write``, ``flush``) and stores the last ones."""
+    """An output that passes lines to ``out`` (``write``, ``flush``) and stores the last lines."""
 
     file: Bounded
     out: Any

@@ -205,7 +205,7 @@ def ip_address(text: str) -> str:
 
 
 def comma_list(text: str) -> tuple[str, ...]:
-    """Read a comma-separated list; entries are trimmed, and empty ones are dropped."""
+    """Read a comma-separated list; entries are trimmed, and empty entries are dropped."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

@@ -32,7 +32,7 @@ def wish(folder: Path, what: str, now: float) -> None:
 
 
 def take(folder: Path, now: float) -> str | None:
-    """Return and delete the request; None if there is none, or an old or unknown one."""
+    """Return and delete the request; None if there is no recent and known request."""
     request = look(folder, now)
     with suppress(FileNotFoundError):
         (folder / WISH_FILE).unlink()  # a file that cannot be deleted would be acted on repeatedly
@@ -40,7 +40,7 @@ def take(folder: Path, now: float) -> str | None:
 
 
 def look(folder: Path, now: float) -> str | None:
-    """Return the pending request without deleting it; None for none, an old or unknown one."""
+    """Return the pending request and keep it; None if there is no recent and known request."""
     try:
         with (folder / WISH_FILE).open("rb") as file:
             content = json.parse(file.read(MOST))

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @frozen
 class System:
-    """A source of time and randomness; the default one uses the machine's."""
+    """A source of time and randomness; the default source is the machine."""
 
     epoch: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic

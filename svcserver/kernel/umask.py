@@ -1,4 +1,4 @@
-"""The umask of our programs, independent of the one set by a shell or service manager."""
+"""The umask of our programs, whatever umask a shell or service manager has set."""
 
 from __future__ import annotations
 

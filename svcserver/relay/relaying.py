@@ -89,7 +89,7 @@ def _report_once(failure: Any, reported: set[str]) -> Any:
 
 @define(eq=False, slots=False)
 class RelayService(Service):
-    """The relay on ``host:port`` to ``target``; with port 0 it sets ``port`` to a free one."""
+    """The relay from ``host:port`` to ``target``; port 0 means any free port."""
 
     reactor: Any
     target: Target

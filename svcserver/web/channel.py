@@ -48,7 +48,7 @@ class Upload:
     _parts: list[bytes] = field(factory=list, init=False)
 
     def feed(self, data: bytes) -> tuple[bool, bytes]:
-        """Return whether the body is within its limit, and the rest of ``data``; raises Fault."""
+        """Return whether the body is within its limit, and the bytes after it; raises Fault."""
         part, rest = self.body.feed(data)
         self.size += len(part)
         if self.size > self.limit:

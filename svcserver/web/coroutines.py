@@ -1,4 +1,4 @@
-"""A runner for coroutines: one that never waits returns its result directly, without a Deferred.
+"""A runner that returns a coroutine's result directly, or a Deferred if the coroutine waits.
 
 Most handlers finish without waiting; a Deferred for each would cost more than the handler itself.
 For a handler that waits, Twisted's own coroutine runner takes ten calls and a context.

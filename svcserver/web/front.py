@@ -115,7 +115,7 @@ class Mounted:
 
     @classmethod
     def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the mounted route; only a route that is not a GET gets a simulated lost answer."""
+        """Return the mounted route; only routes other than GET get a simulated lost answer."""
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost_answer)

@@ -41,7 +41,7 @@ def start_as_owner(
 
 
 class ServiceOptions(usage.Options):
-    """The command line and settings of a service; a bad setting stops it with one line."""
+    """The command line and settings of a service; exits with one line on a bad setting."""
 
     name: ClassVar[str]
     shape: ClassVar[type[Any]]  # the class of the settings

@@ -167,7 +167,7 @@ class Listening(Service):
         log.info("{name} ready on {host}:{port}", name=self.name, host=self.host, port=self.port)
 
     def stopService(self) -> Any:
-        """Stop accepting; return a Deferred that fires when running requests have finished."""
+        """Accept no new connection; return a Deferred that fires when all requests have ended."""
         Service.stopService(self)
         if not self._ports:
             return succeed(None)
