@@ -1,7 +1,7 @@
-"""Marks of the dashboard's lists; a mark changes whenever its list may have changed.
+"""Change marks of the dashboard's lists; a mark changes whenever its list may have changed.
 
-The page reads its list again with its own route, which knows search, order and role. A mark is
-cheap enough to compute while a page is open.
+When a mark changes, the page reads the list again through the list's own route, which applies
+search, order and role. A mark is cheap enough to be computed continually for an open page.
 """
 
 from __future__ import annotations
@@ -56,10 +56,7 @@ Look = Callable[[], Awaitable[Any]]
 
 @frozen
 class Marks:
-    """The marks of this host; ``where`` returns the places, ``machine`` the machine page's data.
-
-    ``machine`` gives what its page shows.
-    """
+    """This host's list marks; ``where`` returns players' places, ``machine`` the machine's data."""
 
     ledger: Ledger
     where: Callable[[], Awaitable[Mapping[AccountId, Place]]]
@@ -67,7 +64,7 @@ class Marks:
     wall_clock: Callable[[], float]
 
     def reader(self, page: str, who: str = "") -> Look | None:
-        """Return the reader of a page's mark; None if the page has none.
+        """Return a function that reads the page's mark, or None for a page without a mark.
 
         ``who`` is the name or id of the account that the page ``account`` shows.
         """
@@ -136,7 +133,7 @@ class Marks:
 
 
 def digest(data: Any) -> str:
-    """Return a short text that changes with ``data``."""
+    """Return a short string that changes whenever ``data`` changes."""
     return blake2b(json.dump(data), digest_size=SIZE).hexdigest()
 
 

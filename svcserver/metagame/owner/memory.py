@@ -1,4 +1,4 @@
-"""The memory of this process."""
+"""The memory use of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PROCESS = Path("/proc/self/status")
 
 
 def memory_mb() -> dict[str, float | None]:
-    """Return this process's resident and heap memory in MiB; None if unknown."""
+    """Return this process's resident and heap memory in MiB, each None if unknown."""
     try:
         lines = PROCESS.read_text(encoding="ascii").splitlines()
     except OSError:

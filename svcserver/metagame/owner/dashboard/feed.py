@@ -45,7 +45,7 @@ class Spot:
 
 @frozen
 class FeedLine:
-    """An event: ``count`` players did ``what`` at ``at`` (epoch s); ``who`` lists the first ones."""
+    """An event at ``at`` (epoch s): ``count`` players did ``what``; ``who`` names the first few."""
 
     number: int
     at: float

@@ -87,7 +87,7 @@ class SaveDiffReply(TypedDict):
 
 
 class JoinString(TypedDict):
-    """``join`` and its QR code (rows of 0 and 1; 1 is dark), or ``why`` both are missing.
+    """``join`` and its QR code (rows of 0 and 1; 1 is dark), or why neither exists in ``why``.
 
     ``letter`` holds three sentences that the owner sends along with the join string, ``words``
     the words in it that the friend compares: empty in a private network.
@@ -165,7 +165,7 @@ def _title(room: ChatRoom, guilds: Mapping[str, str]) -> str:
 
 
 def show_diff(diff: Diff | None) -> SaveDiffReply:
-    """Return the reply with the differences; None means that the saves were too large to compare."""
+    """Return the reply with the differences; None means that the saves were too large."""
     if diff is None:
         return {"tooLarge": True, "changes": [], "more": 0}
     changes: list[ChangeReply] = [

@@ -113,8 +113,8 @@ class Figures:
     def write(self) -> Deferred[None]:
         """Store the collected figures in one transaction.
 
-        Figures that could not be stored are dropped: the commit may have succeeded although its reply
-        was lost, and no minute may be counted twice.
+        Figures that could not be stored are dropped: the commit may have succeeded although its
+        reply was lost, and no minute may be counted twice.
         """
         gathered, hour = self.gathering.taken(), start(self.wall_clock(), HOUR_S)
         if not gathered:
@@ -187,7 +187,7 @@ class SqlFigures:
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:
-        """Delete expired spans, and spans in the future, which a wrong clock caused."""
+        """Delete expired spans, and spans in the future, caused by a wrong clock."""
         for step, kept_s in KEPT_S.items():
             self.tx.execute(_OLD, {"step": step, "before": now - kept_s, "later": now + DAY_S})
 

@@ -19,7 +19,7 @@ Word = Annotated[str, text(0, 16)]
 @spelled(pascal_case)
 @frozen
 class DrainWish:
-    """A switch of the mode; ``Then`` is stop or restart, once no hunt runs or no player is online."""
+    """A switch of the mode; ``Then`` is stop or restart, once no hunt runs or nobody is online."""
 
     on: bool
     then: Word = ""

@@ -37,7 +37,7 @@ CACHED_S = 5.0
 
 @define
 class _Variant:
-    """A cached variant of the status; concurrent requests share one build of it."""
+    """A cached variant of the status; concurrent requests wait for the same computation."""
 
     made_at: float = float("-inf")
     status: Status | None = None
@@ -46,7 +46,7 @@ class _Variant:
 
 @define
 class StatusReports:
-    """The server status, built at most every ``CACHED_S``."""
+    """The server status, computed at most once every ``CACHED_S``."""
 
     settings: Settings
     build: Build
@@ -60,11 +60,11 @@ class StatusReports:
     _limited: _Variant = field(factory=_Variant, init=False)
 
     def full(self) -> Deferred[Status]:
-        """Return the status for registered callers, with the players."""
+        """Return the status with the players, for registered callers."""
         return self._cached(self._full, self._everybody)
 
     def limited(self) -> Deferred[Status]:
-        """Return the status for everybody else, without players and instances."""
+        """Return the status without players and instances, for all other callers."""
         return self._cached(self._limited, self._nobody)
 
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
@@ -131,26 +131,26 @@ class StatusReports:
 
 @frozen
 class OnlinePlayers:
-    """The online players, with their hunts."""
+    """The online players, each with the current hunt."""
 
     settings: Settings
     online: Online
     matches: LiveMatches
 
     async def all(self) -> list[tuple[Beat, Sent | None]]:
-        """Return the last heartbeats by account id, each with the hunt the player was sent to."""
+        """Return the last heartbeats, sorted by account id, each with its player's current hunt."""
         _, players = await self.looked()
         return players
 
     async def looked(self) -> tuple[float, list[tuple[Beat, Sent | None]]]:
-        """Return the board's clock (epoch seconds) and the result of ``all``."""
+        """Return the board's time (epoch seconds) and the result of ``all``."""
         at, online = await self.online.snapshot()
         beats = sorted(online, key=lambda beat: beat.account_id)
         sent = await self.matches.sent_to(beat.account_id for beat in beats)
         return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
     def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
-        """The hunt the player was last sent to, if the heartbeat shows them in a hunt."""
+        """Return the hunt that the player was sent to, if the heartbeat shows a hunt, else None."""
         if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
             return None
         if sent is None or is_world(LaunchRequest(ISLAND, "", sent.hunt_id)):
@@ -165,7 +165,7 @@ MOST = 1_000  # game servers reported at once
 
 @define(eq=False)
 class SeenPlayers:
-    """Reports game servers with live players; ``wall_clock`` in epoch seconds."""
+    """A reporter of the game servers that have live players; ``wall_clock`` is in epoch seconds."""
 
     online: Online
     placed: DeployedInstances
@@ -174,7 +174,7 @@ class SeenPlayers:
     _looked: float = field(default=0.0, init=False)
 
     def report(self) -> Deferred[None]:
-        """Report the game servers of players seen since the last report, if any."""
+        """Report the game servers whose players were seen since the last report, if any."""
         return Deferred.fromCoroutine(self._report())
 
     async def _report(self) -> None:
@@ -192,5 +192,5 @@ class SeenPlayers:
 
 
 def seen_players_watch(seen_players: SeenPlayers, clock: IReactorTime) -> Every:
-    """Return the service that reports every ``EVERY_S``."""
+    """Return the service that reports these game servers every ``EVERY_S``."""
     return Every(clock, EVERY_S, seen_players.report, "reporting players to the deploy server")

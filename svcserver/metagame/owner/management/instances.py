@@ -1,7 +1,4 @@
-"""The game servers in the server status and the players on them. Spec: 2 §2 Server status.
-
-Spec: 2 §2 Server status.
-"""
+"""The game servers in the server status and the players on them. Spec: 2 §2 Server status."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ CITY_PLAYERS = 32
 
 @frozen
 class DeployedInstances:
-    """Joins the deploy server's game servers with the players; without an answer in 2 s: none."""
+    """The deploy server's game servers and their players; none if it does not answer in 2 s."""
 
     deploy: DeployClient
     matches: LiveMatches

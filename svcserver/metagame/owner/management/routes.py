@@ -23,7 +23,7 @@ HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorizati
 class ServerStatusRoutes:
     """The server status; only registered callers see the players.
 
-    A status is encoded once, since it is requested often and may list hundreds of players.
+    A status is encoded once, because it is requested often and may list hundreds of players.
     """
 
     routes: ClassVar[Routes] = Routes(bare)
@@ -39,7 +39,7 @@ class ServerStatusRoutes:
         quiet=True,
     )
     async def status(self, call: Call) -> Answer:
-        """Show the server's version, game servers and players; strangers see only the first."""
+        """Show the server's version; registered callers also see game servers and players."""
         known = is_registered(call)
         status = await (self.reports.full() if known else self.reports.limited())
         if self._encoded.get(known, NOTHING)[0] is not status:
@@ -62,5 +62,5 @@ class OnlineListRoutes:
         reply=list[wire.OnlineEntry],
     )
     async def everyone(self, call: Call) -> Answer:
-        """List everybody online, by account id."""
+        """List all online players, sorted by account id."""
         return Answer(200, [wire.show_online(*entry) for entry in await self.players.all()])

@@ -1,4 +1,4 @@
-"""Values of the server status: where players are. Spec: 2 §2 Server status."""
+"""The data classes of the server status, such as players' places. Spec: 2 §2 Server status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svcserver.metagame.play.presence.rules import Place
 
 @frozen
 class Whereabouts:
-    """An online player's kind of place and map."""
+    """An online player's map, and the kind of place that the map is."""
 
     account_id: AccountId
     where: Place
@@ -36,7 +36,7 @@ class RunningGameServer:
 
 @frozen
 class Placed:
-    """The game servers, and each player's game server by id."""
+    """The game servers, and for each player id the game server that the player is on."""
 
     instances: Sequence[RunningGameServer]
     of_player: dict[AccountId, str]
@@ -44,7 +44,7 @@ class Placed:
 
 @frozen
 class PlayerStatus:
-    """An online player and the id of their game server."""
+    """An online player and the id of the player's game server."""
 
     name: str
     where: Place
@@ -53,7 +53,7 @@ class PlayerStatus:
 
 @frozen
 class Status:
-    """The server status; ``limited`` means without players and instances."""
+    """The server status; if ``limited``, it has no players and instances."""
 
     name: str
     build: Build

@@ -12,9 +12,9 @@ from svcserver.metagame.play.presence.rules import Beat, Place
 
 
 class PlayerReply(TypedDict):
-    """A player online: the name and the place in the game.
+    """An online player: the name and the place in the game.
 
-    ``instance`` is the id of an entry of ``instances``, null outside the listed game servers.
+    ``instance`` is the id of an entry in ``instances``, or null for a player on no listed server.
     """
 
     name: str
@@ -36,7 +36,7 @@ class InstanceReply(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """The status of a host; ``limited`` for strangers: without players and instances."""
+    """The status of a host; if ``limited`` (unregistered caller), no players and instances."""
 
     name: str
     online: bool
@@ -53,7 +53,7 @@ class ServerStatusReply(TypedDict):
 
 
 class OnlineEntry(TypedDict):
-    """An online player; the last two are null unless this server sent them to a hunt."""
+    """An online player; the last two fields are null unless this server sent them to a hunt."""
 
     UserId: str
     Map: str
@@ -83,7 +83,7 @@ def show_status(status: Status) -> ServerStatusReply:
 
 
 def show_instance(instance: RunningGameServer) -> InstanceReply:
-    """Return the entry of a game server."""
+    """Return the status entry of a game server."""
     return {
         "id": instance.id,
         "kind": instance.kind,
@@ -97,7 +97,7 @@ def show_instance(instance: RunningGameServer) -> InstanceReply:
 
 
 def show_online(beat: Beat, sent: Sent | None) -> OnlineEntry:
-    """Return the entry of a player."""
+    """Return the list entry of an online player."""
     return {
         "UserId": beat.account_id,
         "Map": beat.map,

@@ -1,6 +1,6 @@
-"""The acts of staff on accounts: one transaction each with its audit row, then notifications.
+"""Moderation actions on accounts; each is one transaction that includes its audit row.
 
-``StaffWork`` makes the transactions, for the dashboard and ``svcctl`` alike.
+``StaffWork`` creates the actions, both for the dashboard and for ``svcctl``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HeldSanction = tuple[Account, SanctionKind, Sanction]
 def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
     """Yield the bans and mutes in force, newest first, in pages of MAX_LISTED.
 
-    Bans that begin or end meanwhile do not shift the pages.
+    Bans that begin or end between two pages do not shift the later pages.
     """
     last = None
     while page := SqlSanctions(tx).running(now, MAX_LISTED, last):
@@ -53,14 +53,14 @@ def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
 
 @frozen
 class StaffWork:
-    """Makes the acts of one member of staff on the account ``who``."""
+    """A factory for one staff member's actions on the account ``who``."""
 
     staff: Staff
     who: str
     wall_clock: Callable[[], float]
 
     def ban(self, order: SanctionOrder) -> Act[StaffActResult]:
-        """Return the act that bans and ends all sessions, also of others whom the ban keeps out."""
+        """Return the action that bans an account and ends all sessions that the ban affects."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             done = self._impose(tx, trace, SanctionKind.BAN, order)
@@ -70,7 +70,7 @@ class StaffWork:
         return act
 
     def mute(self, order: SanctionOrder) -> Act[StaffActResult]:
-        """Return the act that mutes."""
+        """Return the moderation action that mutes an account."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             done = self._impose(tx, trace, SanctionKind.MUTE, order)
@@ -79,7 +79,7 @@ class StaffWork:
         return act
 
     def lift(self, kind: SanctionKind) -> Act[StaffActResult]:
-        """Return the act that ends a ban or mute early."""
+        """Return the moderation action that ends a ban or mute early."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
@@ -90,7 +90,7 @@ class StaffWork:
         return act
 
     def kick(self) -> Act[StaffActResult]:
-        """Return the act that ends every session; the player may log in again."""
+        """Return the action that ends all sessions of an account, which may log in again."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
@@ -100,7 +100,7 @@ class StaffWork:
         return act
 
     def give_role(self, role: Role) -> Act[StaffActResult]:
-        """Return the act that changes the account's role."""
+        """Return the action that changes the account's role."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
@@ -126,7 +126,7 @@ class StaffWork:
         return change
 
     def _kept_out_too(self, tx: Connection, done: SanctionChange) -> list[Account]:
-        """Return the players who may be logged in from one of the ban's networks."""
+        """Return the other players who may be logged in from one of the banned networks."""
         if done.after is None or not done.after.networks:
             return []
         # a token lives LIFETIME_S, and the log-in that gave it may have been noted AGAIN_S before
@@ -143,7 +143,7 @@ class StaffWork:
 
 @frozen
 class ModerationActs:
-    """The moderation acts of the dashboard's routes."""
+    """The moderation operations behind the dashboard's routes."""
 
     audit: Audit
     sessions: Sessions
@@ -159,9 +159,9 @@ class ModerationActs:
         *,
         across: bool = False,
     ) -> StaffActResult:
-        """Do the act that ``choose`` returns, and announce the sessions that it ended.
+        """Do the action that ``choose`` returns, and announce the sessions that it ended.
 
-        ``across`` is true if it concerns more accounts than ``who``.
+        ``across`` is true if the action affects other accounts besides ``who``.
         """
         act = choose(StaffWork(staff, who, self.audit.wall_clock))
         scope = ACROSS if across else OneAccount(await id_of(self.audit.ledger, who))
@@ -172,7 +172,7 @@ class ModerationActs:
         return done
 
     async def running(self) -> tuple[list[HeldSanction], int]:
-        """Return the newest MAX_LISTED bans and mutes in force, and how many there are."""
+        """Return the newest MAX_LISTED bans and mutes in force, and the number of all of them."""
 
         def work(tx: Connection) -> tuple[list[HeldSanction], int]:
             now = self.audit.wall_clock()

@@ -1,4 +1,4 @@
-"""The dashboard's moderation routes. Direct callers only."""
+"""The dashboard's moderation routes. For direct callers only, without a proxy."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from svcserver.web.routes import NO_STORE, Answer
 
 @frozen
 class ModerationRoutes:
-    """Bans, mutes, kicks, roles, and the audit log.
+    """The routes for bans, mutes, kicks, roles, and the audit log.
 
-    Every row takes a helper's key: the rules refuse what a role may not do, so it is recorded.
+    Each route accepts a helper's key. The rules refuse what the role may not do, so that the audit
+    log records the refusal.
     """
 
     routes: ClassVar[Routes] = Routes(
@@ -36,7 +37,7 @@ class ModerationRoutes:
 
     @routes.row("POST", "/svc/api/DashboardBan", body=wire.SanctionWish, reply=wire.PersonReply)
     async def ban(self, call: Call[wire.SanctionWish]) -> Answer:
-        """Ban an account and end its sessions; optionally ban its addresses as well."""
+        """Ban an account and end its sessions; optionally ban its IP addresses as well."""
         order = call.body.order()  # a ban of addresses also ends other players' sessions
         return await self._do(
             call, "ban", lambda work: work.ban(order), order.reason, across=order.addresses
@@ -51,7 +52,7 @@ class ModerationRoutes:
 
     @routes.row("POST", "/svc/api/DashboardMute", body=wire.SanctionWish, reply=wire.PersonReply)
     async def mute(self, call: Call[wire.SanctionWish]) -> Answer:
-        """Stop an account from writing in the chat."""
+        """Mute an account, so that it cannot write in the chat."""
         order = call.body.order()
         return await self._do(call, "mute", lambda work: work.mute(order), order.reason)
 
@@ -64,19 +65,19 @@ class ModerationRoutes:
 
     @routes.row("POST", "/svc/api/DashboardKick", body=wire.PersonWish, reply=wire.PersonReply)
     async def kick(self, call: Call[wire.PersonWish]) -> Answer:
-        """End an account's sessions now; it may log in again."""
+        """End all sessions of an account; the account may log in again."""
         return await self._do(call, "kick", StaffWork.kick, call.body.reason)
 
     @routes.row("POST", "/svc/api/DashboardRole", body=wire.RoleWish, reply=wire.PersonReply)
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
-        """Give an account another role; the last owner stays an owner."""
+        """Give an account another role; the role of the last owner cannot be changed."""
         role, reason = wire.role_called(call.body.role), call.body.reason
         # it depends on the number of owners
         return await self._do(call, "role", lambda work: work.give_role(role), reason, across=True)
 
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)
     async def sanctions(self, call: Call) -> Answer:
-        """List the newest bans and mutes in force, and how many there are."""
+        """List the newest bans and mutes in force, and the number of all of them."""
         await self.reads.take(call.request.peer)
         return Answer(200, wire.show_running(*await self.acts.running()), NO_STORE)
 

@@ -1,4 +1,4 @@
-"""The moderation rules: permissions of each role and the effect of each act."""
+"""The moderation rules: the permissions of each role and the effect of each action."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from svcserver.metagame.accounts.sanctions import (
 
 
 class AccountsAndRoles(Protocol):
-    """The accounts as the rules see them, inside one transaction."""
+    """The account and role queries that the rules need, within one transaction."""
 
     def find(self, account_id: object) -> Account | None: ...
 
@@ -35,7 +35,7 @@ class AccountsAndRoles(Protocol):
 
 
 class Sanctions(Protocol):
-    """Bans and mutes, inside one transaction."""
+    """The ban and mute queries that the rules need, within one transaction."""
 
     def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None: ...
 
@@ -48,9 +48,9 @@ class Sanctions(Protocol):
 
 @frozen
 class SanctionOrder:
-    """A ban or mute as requested; ``seconds`` is None for one without an end.
+    """A requested ban or mute; ``seconds`` is None if it has no end.
 
-    ``addresses``: it also covers the addresses of the account's recent log-ins.
+    If ``addresses`` is true, it also covers the addresses of the account's recent log-ins.
     """
 
     reason: str = ""
@@ -61,7 +61,7 @@ class SanctionOrder:
 
 @frozen
 class SanctionChange:
-    """A sanction before and after an act; None if none is in force."""
+    """A sanction before and after an action, each None if no sanction is in force."""
 
     account: Account
     before: Sanction | None
@@ -70,7 +70,7 @@ class SanctionChange:
 
 @frozen
 class StaffActResult:
-    """The result of an act of staff; ``ended`` lists ended sessions, the account's own first."""
+    """The result of a staff action; ``ended`` lists ended sessions, the account's own first."""
 
     account: Account
     change: SanctionChange | None = None
@@ -78,7 +78,7 @@ class StaffActResult:
 
 
 def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> SanctionOrder:
-    """Return an order read from its texts; ``lasts`` like ``7d`` or empty. Raises Malformed."""
+    """Return the order parsed from strings; ``lasts`` is like ``7d`` or empty. Raises Malformed."""
     if len(reason) > MAX_REASON or len(note) > MAX_NOTE:
         raise Malformed(
             f"a reason has at most {MAX_REASON} characters, a note {MAX_NOTE}", code="bad_request"
@@ -96,7 +96,7 @@ def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = Fals
 
 
 def person(accounts: AccountsAndRoles, who: str) -> Account:
-    """Return the account of that name or id; raises Missing."""
+    """Return the account with this name or id; raises Missing."""
     account = accounts.named(who) or accounts.find(who)
     if account is None:
         raise Missing(f"no account is called {who[:64]}", code="not_found")
@@ -104,7 +104,7 @@ def person(accounts: AccountsAndRoles, who: str) -> Account:
 
 
 def check_may_handle(staff: Staff, account: Account) -> None:
-    """Raise Forbidden or Conflict unless this member of staff may sanction the account."""
+    """Raise Forbidden or Conflict unless this staff member may sanction the account."""
     if staff.role < Role.MODERATOR:
         raise Forbidden("this needs a moderator", code="forbidden")
     if account.role is Role.OWNER:
@@ -123,7 +123,7 @@ def impose(
     order: SanctionOrder,
     at: float,
 ) -> SanctionChange:
-    """Ban or mute; a sanction in force is replaced."""
+    """Ban or mute an account; the order replaces a sanction in force."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     ends_at = FOREVER if order.seconds is None else int(at) + order.seconds
@@ -136,7 +136,7 @@ def impose(
 def lift(
     sanctions: Sanctions, staff: Staff, account: Account, kind: SanctionKind, at: float
 ) -> SanctionChange:
-    """End a ban or mute now; raises Conflict if there is none."""
+    """End a ban or mute now; raises Conflict if none is in force."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     if before is None:
@@ -147,7 +147,7 @@ def lift(
 
 
 def set_role(accounts: AccountsAndRoles, staff: Staff, account: Account, role: Role) -> Account:
-    """Change an account's role and return the account; the last owner stays one."""
+    """Change an account's role and return the account; raises Conflict for the last owner."""
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner gives roles", code="forbidden")
     if account.role is Role.OWNER and role is not Role.OWNER and accounts.owners() <= 1:

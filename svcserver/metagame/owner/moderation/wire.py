@@ -26,9 +26,9 @@ MAX_DIGITS = 18
 @spelled(pascal_case)
 @frozen
 class SanctionWish:
-    """The account by name or id; ``For`` is a duration like ``7d``, empty for ever.
+    """The account's name or id; ``For`` is a duration like ``7d``, or empty for no end.
 
-    ``Addresses`` also covers the addresses of the account's recent log-ins.
+    If ``Addresses`` is true, the order also covers the addresses of the account's recent log-ins.
     """
 
     account: Who
@@ -45,7 +45,7 @@ class SanctionWish:
 @spelled(pascal_case)
 @frozen
 class PersonWish:
-    """The account by name or id, and the reason."""
+    """The account's name or id, and the reason."""
 
     account: Who
     reason: Reason = ""
@@ -54,7 +54,7 @@ class PersonWish:
 @spelled(pascal_case)
 @frozen
 class RoleWish:
-    """The account by name or id, and its new role."""
+    """The account's name or id, and its new role."""
 
     account: Who
     role: Literal["player", "helper", "moderator", "owner"]
@@ -62,7 +62,7 @@ class RoleWish:
 
 
 class PersonReply(TypedDict):
-    """An account after an act: its role, and the sanction that the act left."""
+    """An account after an action: its role, and its ban or mute, if any."""
 
     UserId: str
     Username: str
@@ -71,7 +71,7 @@ class PersonReply(TypedDict):
 
 
 class ListedSanction(TypedDict):
-    """A ban or mute in force, and its account."""
+    """A ban or mute in force, with its account."""
 
     UserId: str
     Username: str
@@ -80,28 +80,28 @@ class ListedSanction(TypedDict):
 
 
 class SanctionList(TypedDict):
-    """The newest 500 bans and mutes in force; ``count`` is the number of all."""
+    """The newest 500 bans and mutes in force; ``count`` includes the unlisted ones."""
 
     sanctions: list[ListedSanction]
     count: int
 
 
 class AuditReply(TypedDict):
-    """Rows, newest first; ``next`` is the ``until`` of the next page."""
+    """Audit rows, newest first; ``next`` is the ``until`` parameter of the next page."""
 
     rows: list[AuditRow]
     next: int | None
 
 
 def role_called(word: str) -> Role:
-    """Return the role of a word that the shape has checked."""
+    """Return the role with this name, which the request shape has already validated."""
     return Role[word.upper()]
 
 
 def read_query(
     now: float, actor: str | None, target: str | None, since: str | None, until: str | None
 ) -> AuditQuery:
-    """Return the requested rows: ``since`` like ``7d``, ``until`` an id. Raises Malformed."""
+    """Return the audit log query; ``since`` is like ``7d``, ``until`` an id. Raises Malformed."""
     span = seconds_of(since) if since else None
     if since and span is None:
         raise Malformed("since must be a duration like 12h or 7d", code="bad_request")
@@ -118,7 +118,7 @@ def read_query(
 
 
 def show_done(done: StaffActResult) -> PersonReply:
-    """Return the reply to an act."""
+    """Return the reply to a moderation action."""
     after = None if done.change is None else done.change.after
     return {
         "UserId": done.account.id,
@@ -131,7 +131,7 @@ def show_done(done: StaffActResult) -> PersonReply:
 def show_running(
     page: Iterable[tuple[Account, SanctionKind, Sanction]], count: int
 ) -> SanctionList:
-    """Return the reply with the sanctions in force; ``count`` is the number of all."""
+    """Return the reply that lists the sanctions in force; ``count`` includes unlisted ones."""
     return {
         "sanctions": [
             {
@@ -148,7 +148,7 @@ def show_running(
 
 
 def show_rows(rows: Sequence[dict[str, Any]]) -> AuditReply:
-    """Return the reply with a page; ``rows`` has one row more if another page follows."""
+    """Return the reply with a page; ``rows`` has one extra row if another page follows."""
     more = len(rows) > PAGE
     return {
         "rows": [shown(row) for row in rows[:PAGE]],

@@ -1,1 +1,1 @@
-"""A player's data on this host: shown, and signed for other hosts that trust this one."""
+"""A player's data on this host: display, and export (signed) for hosts that trust this one."""

@@ -1,4 +1,4 @@
-"""Reads and signs a player's data; imports passports for ``svcctl``."""
+"""Operations that read and sign a player's data, and passport imports for ``svcctl``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = Logger()
 
 @frozen
 class PassportActs:
-    """The acts of players on their own data: show the hunter, export a passport, renew the key."""
+    """The operations of players on their own data: show it, export a passport, renew the key."""
 
     data: AccountData
     paths: Mapping[str, Path]
@@ -55,13 +55,13 @@ class PassportActs:
         sessions: Sessions,
         wall_clock: Callable[[], float],
     ) -> PassportActs:
-        """Return the acts with the settings' tracks, and the key derived from the token key."""
+        """Return the operations with the configured tracks and a key derived from the token key."""
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         key = None if private is None else rules.signing_key(private)
         return cls(data, paths, Titles.load(), wall_clock, settings.server_name, sessions, key)
 
     async def hunter(self, account_id: AccountId) -> dict[str, Any]:
-        """Return profile, guild, mastery, hunt pass, latest hunts and saves of the account."""
+        """Return the account's profile, guild, mastery, hunt pass, latest hunts and saves."""
 
         def work(tx: Connection) -> dict[str, Any]:
             return HunterData(tx, self.paths, self.titles).hunter(
@@ -72,9 +72,9 @@ class PassportActs:
 
     @shielded
     async def new_key(self, account_id: AccountId, key: str) -> None:
-        """Make ``key`` the account's only key and end the sessions of the old one.
+        """Replace the account's key by ``key`` and end the sessions of the old key.
 
-        Raises Conflict if an account has this key already.
+        Raises Conflict if any account has this key already.
         """
 
         def work(tx: Connection) -> EndedSessions:
@@ -89,7 +89,7 @@ class PassportActs:
         log.info("{account} has renewed its key", account=account_id)
 
     async def passport(self, account_id: AccountId) -> wire.PassportReply:
-        """Return the player's signed data; raises Unavailable if the host has no key."""
+        """Return the player's data, signed; raises Unavailable if the host has no signing key."""
         key = self.key
         if key is None:
             raise Unavailable("this host has no key to sign with")
@@ -110,7 +110,7 @@ def _account(tx: Connection, account_id: AccountId) -> Account:
 
 
 def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
-    """Return the act that trusts a host's passports."""
+    """Return the action that makes this host accept another host's passports."""
 
     def act(tx: Connection, trace: Trace) -> None:
         SqlHosts(tx).trust(key, name, wall_clock())
@@ -120,9 +120,10 @@ def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
 
 
 def distrust(key: str) -> Act[str]:
-    """Return the act that stops trusting a host and returns its stored name.
+    """Return the action that ends the trust in a host; the action returns the host's stored name.
 
-    Imported data stays, and stays recorded, so that it never counts twice. Raises Missing.
+    Imported data stays. The record of imports stays too, so that no passport is imported twice.
+    Raises Missing.
     """
 
     def act(tx: Connection, trace: Trace) -> str:
@@ -143,9 +144,9 @@ def take_in(
     terms: Terms,
     wall_clock: Callable[[], float],
 ) -> Act[Taken]:
-    """Return the act that imports a passport for the account ``name``, once per player.
+    """Return the action that imports a passport into the account ``name``, once per player.
 
-    Raises Missing, Forbidden for an untrusted host, Conflict the second time.
+    The action raises Missing, Forbidden for an untrusted host, or Conflict for a second import.
     """
 
     def act(tx: Connection, trace: Trace) -> Taken:
@@ -174,7 +175,7 @@ def take_in(
 
 
 def _recorded(tx: Connection, passport: Passport, name: str, at: float) -> Account:
-    """The account that gets it, once the passport is noted as imported."""
+    """Record the passport as imported and return the account that receives its data."""
     account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
     if account is None:
         raise Missing(f"no account is called {name}")
@@ -210,7 +211,7 @@ def _take_tracks(
 def _take_notes(
     tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
 ) -> None:
-    """Raise the account's own column of the main currency; it is never lowered."""
+    """Raise the account's stored main currency to the passport's amount; never lower it."""
     if passport.notes <= account.notes:
         return
     if not terms.takes("currency"):
@@ -221,9 +222,9 @@ def _take_notes(
 
 
 def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
-    """Store each document as a character's newest save; older saves stay.
+    """Store each imported document as a character's newest save; older saves stay.
 
-    The character's belongings go to the same character.
+    The belongings in the passport are imported into the same character.
     """
     store, terms, taken = SqlCharacters(tx), into.terms, into.taken
     documents, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)

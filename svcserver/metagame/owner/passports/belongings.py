@@ -1,7 +1,8 @@
 """Belongings in a passport (items, currency, loadout): export and import.
 
-Items are added up to the passport's count and never removed. Each part is imported whole or left
-out with a reason: a character that would hold too much gets none of the items.
+An import adds items up to the passport's count and never removes any. Each part is imported
+entirely, or left out with a reason: for example, if the character would exceed its limits,
+none of the items is imported.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ REASON = "passport"
 
 
 def carried(tx: Connection, character_id: CharacterId) -> dict[str, Any]:
-    """Return a character's belongings for a passport."""
+    """Return a character's belongings in the form for a passport."""
     store = SqlLoadouts(tx)
     loadout = store.find(character_id)
     belongings: dict[str, Any] = {"inventory": json.Fragment(inventory_of(tx, character_id))}
@@ -50,7 +51,7 @@ def carried(tx: Connection, character_id: CharacterId) -> dict[str, Any]:
 
 @frozen
 class Import:
-    """Imports one character's belongings into a character of ``account_id``."""
+    """An import of one passport character's belongings into a character of ``account_id``."""
 
     tx: Connection
     account_id: AccountId
@@ -92,7 +93,7 @@ class Import:
         self.taken.items += len(items.stacks) - currencies + len(items.instances)
 
     def _allowed(self, items: CarriedItems, name: str) -> CarriedItems:
-        """Return the items that the terms let in."""
+        """Return the items that the import terms allow."""
         stacks, instances = items.stacks, items.instances
         money = [stack for stack in stacks if is_currency(stack)]
         goods = [stack for stack in stacks if not is_currency(stack)]
@@ -108,7 +109,7 @@ class Import:
     def _missing(
         self, store: SqlInventory, character_id: CharacterId, items: CarriedItems
     ) -> CarriedItems:
-        """Return what the character does not hold yet; of a stack the difference to the count."""
+        """Return the items that the character lacks; for a stack, the missing quantity."""
         held = store.stacks(character_id, _names(stack.catalog_id for stack in items.stacks))
         own = store.instances(character_id, _names(item.instance_id for item in items.instances))
         stacks: dict[str, Stacked] = {}
@@ -147,7 +148,7 @@ class Import:
         self.taken.loadouts += 1
 
     def _element(self, read: bytes | Unreadable) -> bytes:
-        """Return an element as it is stored; raises Malformed."""
+        """Return a loadout element in its stored form; raises Malformed."""
         if isinstance(read, Unreadable):
             raise Malformed(read.why)
         if len(read) > self.terms.loadout_bytes:
@@ -159,7 +160,7 @@ class Import:
 
 
 def is_currency(stack: Stacked) -> bool:
-    """Return whether a stack is a currency: on the balance sheet or of the same kind."""
+    """Return whether a stack is a currency: on the balance sheet, or of a currency's kind."""
     return stack.catalog_id.upper().startswith(UPPER)
 
 

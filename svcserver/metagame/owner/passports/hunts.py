@@ -1,4 +1,4 @@
-"""Each player's latest hunts, recorded when the player is sent to one."""
+"""Each player's latest hunts, recorded when a player is sent to a hunt."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ _CUT = delete(HUNTS).where(_H.account_id == bindparam("account"), _H.id < _OLDES
 
 
 def latest(tx: Connection, account_id: AccountId) -> list[tuple[str, int]]:
-    """Return id and time of the player's latest hunts, newest first."""
+    """Return the ids and times of the player's latest hunts, newest first."""
     return [(row[0], row[1]) for row in tx.execute(_LATEST, {"account": account_id})]
 
 
 @frozen
 class HuntLog:
-    """Records hunts as they begin; a hunt never waits for it or depends on it."""
+    """A record of hunts, written when they begin; hunts do not wait for the record."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
 
     def note(self, sent: SentToHunt) -> Deferred[None]:
-        """Record a player's hunt and delete all but the latest few."""
+        """Record a player's hunt and delete all but the player's latest few hunts."""
         account_id = sent.account_id
 
         def work(tx: Connection) -> None:

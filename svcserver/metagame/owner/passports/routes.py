@@ -27,7 +27,7 @@ PASSPORT_READS = Quota.named("passport_reads", 6, 60.0)
 
 @frozen
 class PassportRoutes:
-    """My hunter, my passport, my key; throttled by account."""
+    """The routes for a player's own data, passport and key; throttled per account."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ACCOUNT_KEY)
     acts: PassportActs
@@ -42,7 +42,7 @@ class PassportRoutes:
 
     @routes.row("GET", "/launcher/hunter", reply=wire.HunterReply, quiet=True)
     async def hunter(self, call: Call) -> Answer:
-        """Show guild, mastery, hunt pass, saves and friends of the key's account."""
+        """Show the guild, mastery, hunt pass, saves and friends of the account."""
         await self.hunters.take(call.player)
         return Answer(200, await self.acts.hunter(call.player), NO_STORE)
 
@@ -61,7 +61,7 @@ class PassportRoutes:
         again=Again.NEVER,
     )
     async def new_key(self, call: Call[wire.NewKeyWish]) -> Answer:
-        """Replace the account's key with the one sent; the old one no longer works."""
+        """Replace the account's key with the key in the request; the old key stops working."""
         await self.keys.take(call.player)
         await self.acts.new_key(call.player, call.body.key)
         return Answer(200, EMPTY_OBJECT, NO_STORE)

@@ -44,22 +44,22 @@ def signing_key(private: RSAPrivateKey) -> Ed25519PrivateKey:
 
 
 def public_text(key: Ed25519PublicKey) -> str:
-    """Return a public key as 64 hex characters."""
+    """Return a public key as 64 hexadecimal characters."""
     return key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
 
 def is_public_text(text: str) -> bool:
-    """Return whether the text is a host's public key: 32 bytes in lower-case hex."""
+    """Return whether ``text`` is a host's public key: 32 bytes in lowercase hexadecimal."""
     return len(text) == 64 and all(digit in "0123456789abcdef" for digit in text)
 
 
 def sign(raw: bytes, key: Ed25519PrivateKey) -> bytes:
-    """Return the signature of exactly these bytes."""
+    """Return the Ed25519 signature of these bytes."""
     return key.sign(_PREFIX + raw)
 
 
 def check_signed(raw: bytes, signature: bytes, signer: str) -> None:
-    """Raise Malformed unless ``signer``, a public key, signed these bytes."""
+    """Raise Malformed unless the public key ``signer`` verifies the signature of these bytes."""
     if not is_public_text(signer):
         raise Malformed(BAD)
     try:
@@ -76,14 +76,14 @@ def check_fits(size: int) -> None:
 
 @frozen
 class Unreadable:
-    """An unreadable part of a passport, and why; the rest is still imported."""
+    """An unreadable part of a passport, with the reason; the other parts are still imported."""
 
     why: str
 
 
 @frozen
 class CarriedItems:
-    """The items of a character's inventory, currencies included."""
+    """The items in a character's inventory, including currencies."""
 
     stacks: Sequence[Stacked]
     instances: Sequence[Instance]
@@ -91,7 +91,7 @@ class CarriedItems:
 
 @frozen
 class CarriedLoadout:
-    """A character's loadout: its own slots, the active one, and the JSON of each element."""
+    """A character's loadout: number of slots, active slot, and the JSON of each element."""
 
     slots: int
     active: int
@@ -100,7 +100,7 @@ class CarriedLoadout:
 
 @frozen
 class Carried:
-    """A character in a passport; ``data`` is its unread document. None means not included."""
+    """A passport's character; ``data`` is its unparsed document. A part is None if not included."""
 
     name: str
     data: str = field(repr=False)
@@ -124,7 +124,7 @@ class Passport:
 
 @frozen
 class Terms:
-    """The import terms of this host: the parts of PASSPORT_TAKES and their limits."""
+    """This host's import terms: the parts listed in PASSPORT_TAKES, and their limits."""
 
     parts: frozenset[str]
     policy: Policy
@@ -134,7 +134,7 @@ class Terms:
 
     @classmethod
     def of(cls, settings: Settings) -> Terms:
-        """Return the terms of the settings."""
+        """Return the import terms that the settings describe."""
         most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
         return cls(
             settings.passport_takes,
@@ -150,7 +150,7 @@ class Terms:
 
 @define
 class Taken:
-    """The counts of what was imported, and sentences about what was left out."""
+    """The numbers of imported things, and sentences that explain what was left out."""
 
     tracks: int = 0
     characters: int = 0
@@ -161,12 +161,12 @@ class Taken:
 
 
 def in_groups(key: str) -> str:
-    """Return a key in groups, for comparing by eye; no command accepts it in this form."""
+    """Return a key in groups for comparison by eye; no command accepts this form."""
     return " ".join(key[at : at + 4] for at in range(0, len(key), 4))
 
 
 def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
-    """Raise Forbidden for an untrusted host, Conflict if it was imported ``before``."""
+    """Raise Forbidden for an untrusted host, or Conflict if ``before`` (already imported)."""
     if not trusted:
         raise Forbidden(
             f"the host that signed the passport, with the key {in_groups(passport.signer)}, is not "
@@ -181,7 +181,7 @@ def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None
 def new_tracks(
     passport: Passport, stored: Mapping[str, Track], paths: Mapping[str, Path]
 ) -> tuple[list[Track], list[str]]:
-    """Return the tracks that the passport raises, up to their last rank, and what is left out."""
+    """Return the tracks that the passport raises, at most to their last rank, and the omissions."""
     raised, left_out = [], []
     for name, progress in sorted(passport.tracks.items()):
         path = paths.get(name)
@@ -200,7 +200,7 @@ def new_tracks(
 def documents(
     passport: Passport, most: int, room: int
 ) -> tuple[list[tuple[Carried, Document]], list[str]]:
-    """Return the characters that fit with their documents, and what is left out."""
+    """Return the characters that fit, with their documents, and what is left out."""
     accepted: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
     for character in passport.characters:

@@ -1,4 +1,4 @@
-"""The data of passports, the trusted hosts, and the record of imports."""
+"""The database queries for passports, trusted hosts, and the record of imports."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _SET_NOTES = (
 
 @frozen
 class TrustedHost:
-    """Another host whose passports are accepted here."""
+    """Another host whose passports this host accepts."""
 
     signer: str  # its public key, 64 hex characters
     name: str
@@ -89,30 +89,30 @@ class TrustedHost:
 
 @frozen
 class SqlHosts:
-    """The trusted hosts and their imported passports."""
+    """The tables of trusted hosts and of imported passports."""
 
     tx: Connection
 
     def trust(self, key: str, name: str, at: float) -> None:
-        """Store a host by its public key; ``at`` in epoch seconds."""
+        """Store a trusted host by its public key; ``at`` is in epoch seconds."""
         self.distrust(key)
         self.tx.execute(_TRUST, {"key": key, "name": name, "trusted_at": round(at * 1000)})
 
     def distrust(self, key: str) -> None:
-        """Delete a host; the record of its imports stays."""
+        """Delete a trusted host; the record of its imported passports stays."""
         self.tx.execute(_DISTRUST, {"wanted": key})
 
     def name(self, key: str) -> str | None:
-        """Return the stored name of a trusted host; None for an untrusted one."""
+        """Return the stored name of a trusted host, or None for an untrusted host."""
         row = self.tx.execute(_TRUSTED, {"wanted": key}).first()
         return None if row is None else str(row.name)
 
     def trusted(self) -> list[TrustedHost]:
-        """Return every trusted host, latest first."""
+        """Return every trusted host, the latest addition first."""
         return [TrustedHost(*row) for row in self.tx.execute(_ALL_TRUSTED)]
 
     def is_imported(self, key: str, subject: str) -> bool:
-        """Return whether a passport of that player of that host was imported."""
+        """Return whether a passport of this player from this host was imported before."""
         sent = {"signer": key, "whose": subject}
         return self.tx.execute(_IMPORTED, sent).first() is not None
 
@@ -123,25 +123,25 @@ class SqlHosts:
 
 
 def lock(tx: Connection, account_id: AccountId) -> None:
-    """Make the account's own acts wait until this transaction ends."""
+    """Lock the account's row, so that other writes of the account wait for this transaction."""
     tx.execute(_LOCK, {"account": account_id})
 
 
 def set_notes(tx: Connection, account_id: AccountId, notes: int) -> None:
-    """Set the account's own column of the main currency."""
+    """Set the account's stored amount of the main currency."""
     tx.execute(_SET_NOTES, {"account": account_id, "wanted": notes})
 
 
 @frozen
 class HunterData:
-    """A player's data on this host, in one transaction."""
+    """The queries for a player's data on this host, within one transaction."""
 
     tx: Connection
     paths: Mapping[str, Path]
     titles: Titles
 
     def hunter(self, account: Account, now: float) -> dict[str, Any]:
-        """Return the data of the launcher's page: guild, mastery, hunt pass, saves, friends."""
+        """Return the data for the launcher: guild, mastery, hunt pass, saves and friends."""
         me, progress, guilds = account.id, SqlProgress(self.tx), SqlGuilds(self.tx)
         member = guilds.member(me)
         guild = guilds.guild(member.guild_id) if member is not None else None
@@ -190,7 +190,7 @@ class HunterData:
         }
 
     def _characters(self, me: AccountId) -> list[json.Fragment]:
-        """Return each character as JSON; stops at the size limit to bound memory."""
+        """Return each character as JSON; stop at the size limit, to bound the memory use."""
         characters: list[json.Fragment] = []
         size = 0
         for character in SqlCharacters(self.tx).of_account(me):

@@ -1,6 +1,7 @@
-"""The launcher's reply shapes, and the passport file's reading and writing.
+"""The launcher's reply shapes, and the reading and writing of passport files.
 
-A file is read whole or refused. Only a character's belongings may be unreadable on their own.
+A file is either read entirely or refused. Only a character's belongings may be unreadable without
+the refusal of the file.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ NewKey = Annotated[
 
 
 class TrackRank(TypedDict):
-    """The rank reached in a mastery or hunt pass."""
+    """The rank reached in a mastery or in a hunt pass."""
 
     id: str
     rank: int
@@ -50,14 +51,14 @@ class TrackRank(TypedDict):
 
 
 class SavedAt(TypedDict):
-    """A save; ``savedAt`` in epoch milliseconds."""
+    """The version and time of a save; ``savedAt`` is in epoch milliseconds."""
 
     version: int
     savedAt: int
 
 
 class SavedCharacter(TypedDict):
-    """A character and its newest saves, at most ten."""
+    """A character and its newest saves (ten at most)."""
 
     name: str
     saves: list[SavedAt]
@@ -72,7 +73,7 @@ class LatestHunt(TypedDict):
 
 @frozen
 class NewKeyWish:
-    """The account's new key, made by the player's side."""
+    """The account's new key, created by the player's launcher."""
 
     key: NewKey = field(metadata=sent_as("UUK"), repr=False)
 
@@ -91,7 +92,7 @@ class HunterReply(TypedDict):
 
 
 class PassportReply(TypedDict):
-    """The file of a passport; ``body`` is base64 of JSON, ``signature`` covers its bytes."""
+    """A passport file: ``body`` is base64-encoded JSON, ``signature`` signs the decoded bytes."""
 
     format: str
     key: str
@@ -100,7 +101,7 @@ class PassportReply(TypedDict):
 
 
 def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> PassportReply:
-    """Return the file of a passport; raises Conflict if it would be too large."""
+    """Return the signed passport file; raises Conflict if it would be too large."""
     raw = json.dump(body)
     rules.check_fits(len(raw))
     return {
@@ -112,7 +113,7 @@ def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> PassportReply:
 
 
 def unseal(file: bytes) -> Passport:
-    """Return the passport in a correctly signed file; raises Malformed."""
+    """Return the passport from a file after checking its signature; raises Malformed."""
     try:
         passport = json.read(file)
         if not isinstance(passport, dict) or passport.get("format") != FORMAT:
@@ -126,7 +127,7 @@ def unseal(file: bytes) -> Passport:
 
 
 def _decoded(text: str) -> bytes:
-    """Return the bytes of canonical base64: the unused bits of the last character must be 0."""
+    """Decode canonical base64, where the unused bits of the last character are 0."""
     try:
         raw = base64.b64decode(text, validate=True)
     except ValueError:
@@ -184,7 +185,7 @@ def _carried(source: Mapping[str, Any]) -> Carried:
 
 
 def _items(source: object) -> CarriedItems | Unreadable | None:
-    """Return all items, or why not: half of an inventory is worth less than the reason."""
+    """Return all items, or the reason why any of them is unreadable; never only some items."""
     if not isinstance(source, dict):
         return None
     try:
@@ -196,7 +197,7 @@ def _items(source: object) -> CarriedItems | Unreadable | None:
 
 
 def _objects(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return a list of objects; raises Malformed."""
+    """Return a JSON value that is a list of objects; raises Malformed for any other value."""
     entries = source.get(name)
     if not isinstance(entries, list) or len(entries) > MOST_ITEMS:
         raise Malformed(f"{name} is not a list of at most {MOST_ITEMS} entries")
@@ -233,7 +234,7 @@ def _name(source: Mapping[str, Any], name: str) -> str:
 
 
 def _written(value: dict[str, Any]) -> bytes:
-    """Return JSON text; raises Malformed for too deep nesting."""
+    """Return a value as JSON; raises Malformed if it is nested too deeply."""
     try:
         return json.dump(value)
     except TypeError:
@@ -241,7 +242,7 @@ def _written(value: dict[str, Any]) -> bytes:
 
 
 def _loadout(source: object) -> CarriedLoadout | None:
-    """Return the loadout; None without elements. Elements beyond the slot limit are ignored."""
+    """Return the loadout, or None without elements; elements beyond the slot limit are ignored."""
     elements = source.get("elements") if isinstance(source, dict) else None
     if not isinstance(source, dict) or not isinstance(elements, dict) or not elements:
         return None
@@ -251,7 +252,7 @@ def _loadout(source: object) -> CarriedLoadout | None:
 
 
 def _element(index: str, value: object) -> bytes | Unreadable:
-    """Return an element as it is stored, a slot with its number."""
+    """Return an element in its stored form; a slot contains its number."""
     if not isinstance(value, dict):
         return Unreadable("it is not an object")
     number = whole_in(index, MAX_DIGITS)
