@@ -1,4 +1,4 @@
-"""Implements the interfaces of ``chat/ports.py`` with the metagame's features."""
+"""The chat service's view of the game: implements the interfaces of ``chat/ports.py``."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me")
 
 @frozen
 class ChatGame:
-    """The game as the chat sees it: ``chat.ports.Game`` on the features' stores and rules."""
+    """The game data that chat reads: ``chat.ports.Game`` on the stores of the features."""
 
     tokens: Tokens
     ledger: Ledger
@@ -84,7 +84,7 @@ class ChatGame:
             raise BadToken("expired" if old else "bad-token") from None
 
     def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
-        """The account's name, guild, friends, blocks and mutes, in one transaction."""
+        """Return the account's name, guild, friends, blocks and mutes, read in one transaction."""
 
         def work(tx: Connection) -> About | None:
             now = self.wall_clock()
@@ -102,7 +102,7 @@ class ChatGame:
 
 @frozen
 class SharedChatGame(ChatGame):
-    """The game for a shared board: parties are read with the account, and left by news."""
+    """The game data for several processes with one shared board: it remembers parties."""
 
     remembers = True
     _known: LRUCache[AccountId, str] = field(factory=lambda: LRUCache(MAX_KNOWN), init=False)
@@ -126,7 +126,7 @@ class SharedChatGame(ChatGame):
         return self._known.get(account)
 
     def left(self, news: PartyChanged) -> None:
-        """Forget the party of those who left it."""
+        """Forget the remembered party of each player who left one."""
         for account in news.left:
             if self._known.get(account) == news.party_id:
                 del self._known[account]
@@ -139,7 +139,7 @@ def chat_game(
     wall_clock: Callable[[], float],
     guilds: bool,
 ) -> ChatGame:
-    """Return the game for the board that holds the parties."""
+    """Return the ``ChatGame`` that suits the board on which the parties are stored."""
     of = SharedChatGame if parties.board.shared else ChatGame
     return of(tokens, ledger, parties, wall_clock, guilds)
 
@@ -163,14 +163,14 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
 def _muted(
     tx: Connection, account_id: AccountId, networks: frozenset[str], now: float
 ) -> frozenset[str]:
-    """Return the networks from where the account may not write; staff always may."""
+    """Return the networks from which the account may not write; none for staff."""
     muted = MUTED.among(tx, networks, now)
     account = SqlAccounts(tx).find(account_id) if muted else None
     return muted if account is not None and account.role is Role.PLAYER else frozenset()
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """The unverified claims of a refused token, for the wording of a log line only."""
+    """Return the unverified claims of a refused token, only to word a log line."""
     try:
         claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError):
@@ -187,9 +187,9 @@ def chat_part(
     environ: Mapping[str, str],
     reactor: Any,
 ) -> IService:
-    """The chat service, connected to the game's signals.
+    """Return the chat service, connected to the game's signals.
 
-    With a bad setting of its own it only logs one error: the metagame runs on without chat.
+    If a chat setting is invalid, the service only logs an error, and the metagame runs on.
     """
     try:
         settings, warnings = load(Settings, environ)
@@ -222,7 +222,7 @@ ONLY = ""  # the key of the only entry
 
 
 def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
-    """Connect a signal that each process sends by itself: only the first one is published."""
+    """Connect a signal that every process sends; only the first copy is published."""
     if not board.shared:
         signal.connect(hear)
         return
@@ -242,7 +242,7 @@ def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announce
 
 
 def figures(server: ChatServer) -> ChatFigures:
-    """Return the chat of all processes for the dashboard: rooms and people, no messages."""
+    """Return the rooms and people of the chat in all processes, without messages."""
     rooms = [(key, server.rooms.occupants(key)) for key in server.rooms.keys()]  # noqa: SIM118
     rooms.sort(key=lambda room: (-len(room[1]), room[0]))
     shown = [_room(server, key, in_rooms) for key, in_rooms in rooms[:MAX_ROOMS]]
@@ -266,7 +266,7 @@ def _name(server: ChatServer, occupant: Occupant) -> str:
 
 
 class NotStarted(Service):
-    """Logs why chat did not start, once logging is up."""
+    """A service that logs why chat did not start."""
 
     def __init__(self, why: str) -> None:
         self.why = why

@@ -1,8 +1,8 @@
 """The composition of all features, and the signals between them.
 
-Each feature has one factory, which gets the ``Parts`` and its other collaborators. ``Metagame``
-makes the features, those of lower groups first, and connects them by signals; ``service.py`` runs
-it as a process. Tests of features use ``Metagame`` alone.
+Each feature has one factory, which gets the ``Parts`` and the other features it uses.
+``Metagame`` makes the features in order of their groups, lowest first, and connects them by
+signals. ``service.py`` runs ``Metagame`` as a process. Tests of features use it alone.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ NAME = "svc-metagame"
 
 
 class Metagame(Parts):
-    """All features; ``http`` is a treq client for the deploy server."""
+    """All features of the game; ``http`` is a treq client for the deploy server."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Metagame(Parts):
         self._join()
 
     def _join(self) -> None:
-        """Connect the signals; ``chat_ports.join`` connects the chat if there is one."""
+        """Connect the features' signals; ``chat_ports.join`` connects the chat, if chat is on."""
         news, known, ended = self.news, self.directory.known, self.news.sessions_ended
         if self.settings.guild_create_activity_fallback:
             news.active.connect(lambda event: log_failure(self.guilds.mark_seen(event.account_id)))
@@ -142,7 +142,7 @@ class Metagame(Parts):
             ended.connect(lambda event: ports.close(event.account_id))
 
     def features(self) -> Iterator[Feature]:
-        """Yield every feature, each after those it may use; raises BadData for a bad data file."""
+        """Yield each feature after those that it uses; raises BadData for a bad data file."""
         settings, ports = self.settings, self.game_ports
         yield from login(self, ports.note_network if ports is not None else None)
         yield from lookups(self)
@@ -174,7 +174,7 @@ class Metagame(Parts):
         yield from passports(self)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
-        """Return the front door with all rows; a broken data file ends the start."""
+        """Return the HTTP entry point with all routes; a broken data file stops the start."""
         settings, observers = self.settings, (*observers, CountingRequests(self.counters))
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.wall_clock))

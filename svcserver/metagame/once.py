@@ -1,20 +1,21 @@
-"""Executes a request once, although the gateway sends it again when the metagame dies.
+"""Executes a request only once, even if the gateway repeats the request.
 
-The gateway gives each POST, PUT, PATCH and DELETE a random id. The later attempts of a request have
-the same id, and a number above 1. Each row declares what they do:
+The gateway repeats a request when the metagame dies. Each POST, PUT, PATCH and DELETE gets a random
+id from the gateway. Repeated attempts have the same id and an attempt number above 1. Each route
+declares how it handles them:
 
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, again=Again.STORED)
 
-A STORED act keeps the result of its transaction under the id, in that transaction:
+A STORED route saves the result of its transaction under the id, in that transaction:
 
     gone = await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS)
     self.changed.send(gone)
 
-A later attempt reads that result, and ``work`` does not run again. Answer and signals are made from
-the result, so a later attempt sends the signals again and gives the same answer. A later attempt
-whose id is unknown runs as if it had just arrived.
+A later attempt reads that result, and ``work`` does not run again. The reply and the signals are
+made from the result, so a later attempt sends the same signals and the same reply. A later attempt
+whose id is unknown runs like a first attempt.
 
-Signals of an act on the board are part of its transaction already.
+Signals of a board transaction are already part of that transaction.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ BATCH = 1_000  # rows deleted in one transaction
 
 
 class Again(Enum):
-    """The effect of a second attempt of a row."""
+    """The way in which a route handles a repeated attempt."""
 
     # The same answer and no further effect, whatever others did in between. So are rows on which
     # only game servers write, for they do not call through the gateway.
@@ -87,15 +88,15 @@ _FORGET = delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
 def of_requests(name: str) -> Index:
     """Return the index of a table's ``request_id``.
 
-    The migration leaves out the old rows, which have none. To say so here would import the
-    dialects of both databases, and a host uses one of them.
+    The migration makes a partial index, without old rows, whose ``request_id`` is empty. Declaring
+    that here would import the dialects of both databases, although a host uses only one.
     """
     return Index(name, "request_id", unique=True)
 
 
 @frozen
 class StoredResult(Generic[T]):
-    """The result of an act on the board, with the account and row of its request."""
+    """The result of a board transaction, with the account and the route of its request."""
 
     account_id: AccountId
     row: str
@@ -103,15 +104,15 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return a kind of board entries for results of this shape, or None."""
+    """Return a kind of board entry for results of this shape; None without a shape."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
 @define(eq=False)  # not frozen: one is made for every request
 class Attempt:
-    """One attempt of a request; without an id it did not come through the gateway.
+    """One attempt of a request; it has no id if the request bypassed the gateway.
 
-    ``was_done`` is known after the transaction: whether that was an earlier attempt's.
+    ``was_done`` is set by the transaction: whether an earlier attempt had already done the work.
     """
 
     request_id: str = ""
@@ -123,11 +124,11 @@ class Attempt:
 
     @property
     def is_again(self) -> bool:
-        """Return whether an earlier attempt may have been executed."""
+        """Return whether an earlier attempt of this request may have been executed."""
         return self.number > 1
 
     def once(self, work: Work[T], shape: Any = None) -> Work[T]:
-        """Return ``work``, with its result of this shape stored in the same transaction."""
+        """Return ``work``, extended to store its result of this shape in the same transaction."""
         if not self.request_id:
             return work
 
@@ -152,11 +153,12 @@ class Attempt:
         return self.unless(find, run)
 
     def unless(self, find: Callable[[Connection], tuple[T] | None], work: Work[T]) -> Work[T]:
-        """Return ``work``, which stores the id itself, unless ``find`` returns its earlier result.
+        """Return a function that runs ``work`` unless ``find`` returns an earlier result.
 
-        The first run of a first attempt does not call ``find``. If another attempt is faster, the
-        unique id makes this transaction fail, and the ledger runs it again. A refusal of ``work``
-        before that is lost: the gateway sends a second attempt when the connection breaks.
+        ``work`` itself stores the request id. The first run of a first attempt does not call
+        ``find``. If another attempt commits first, the unique id makes this transaction fail, and
+        the ledger runs it again. If ``work`` raises a refusal, no result is stored, so a second
+        attempt runs ``work`` again.
         """
         if not self.request_id:
             return work
@@ -176,15 +178,15 @@ class Attempt:
         kind: Kind[StoredResult[Any]],
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
-        """Run ``board.transact``, with the result stored as an entry of ``kind``."""
+        """Run ``board.transact``, and store the result as a board entry of ``kind``."""
         return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[StoredResult[Any]]) -> list[Key]:
-        """Return the keys that ``in_transaction`` always reads."""
+        """Return the board keys that ``in_transaction`` always reads."""
         return [(kind, self.request_id)] if self.request_id else []
 
     def in_transaction(self, work: BoardWork[T], kind: Kind[StoredResult[Any]]) -> BoardWork[T]:
-        """Return ``work`` for a larger transaction of the board."""
+        """Return ``work`` for use as a part of a larger board transaction."""
         if not self.request_id:
             return work
 
@@ -209,5 +211,5 @@ ONLY = Attempt()
 
 
 def forget_attempts(tx: Connection, now: float) -> int:
-    """Delete the results of one batch of old requests; returns how many."""
+    """Delete one batch of stored results of old requests; return how many were deleted."""
     return tx.execute(_FORGET, {"before": round((now - KEPT_S) * 1000)}).rowcount

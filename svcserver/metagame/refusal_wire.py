@@ -1,6 +1,6 @@
-"""The shapes of the bodies of refusals. The ``refuse`` of a row chooses one.
+"""The shapes of error replies; the ``refuse`` argument of a route chooses one.
 
-``kernel/refusals.py`` has the exceptions, and ``replies.py`` makes these bodies from them.
+``kernel/refusals.py`` defines the exceptions, and ``replies.py`` makes these bodies from them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from svcserver.kernel.envelope import Empty
 
 
 class WordedRefusal(TypedDict):
-    """A code for programs, and a sentence for people."""
+    """An error reply with a code for programs and a sentence for people."""
 
     error: str
     message: str
 
 
 class CodedRefusal(TypedDict):
-    """The status as text, and a sentence."""
+    """An error reply with the HTTP status as a string and a sentence."""
 
     code: str
     message: str
 
 
 class EnvelopedRefusal(TypedDict):
-    """The status as text, and a sentence, in the envelope of replies."""
+    """An error reply in the usual envelope, with the HTTP status as a string and a sentence."""
 
     code: str
     message: str
@@ -33,7 +33,7 @@ class EnvelopedRefusal(TypedDict):
 
 
 class GuildRefusal(TypedDict):
-    """A code for programs (often empty) and a sentence, in the envelope of replies."""
+    """An error reply in the usual envelope: a code for programs (often empty) and a sentence."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""Bodies of refusals and envelopes of replies that many features share."""
+"""The error bodies and reply envelopes that many features share."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON
 
 @worded_as(CodedRefusal)
 def coded(status: int, refusal: Refusal) -> Answer:
-    """``{code: '<status>', message}``. Spec: 1 §7 Store refusals."""
+    """Return the error body ``{code: '<status>', message}``. Spec: 1 §7 Store refusals."""
     return Answer(status, {"code": str(status), "message": refusal.message})
 
 
 @worded_as(WordedRefusal, bare_too=(401, 403, 429))
 def worded(status: int, refusal: Refusal) -> Answer:
-    """``{error: <code>, message}``, the refusal of nine management routes. Spec: 2 §7.
+    """Return the error body ``{error: <code>, message}`` of nine management routes. Spec: 2 §7.
 
-    A refusal without a code (of credentials) has an empty body.
+    The body is empty for an error without a code, such as wrong credentials.
     """
     if not refusal.code:
         return Answer(status)
@@ -35,7 +35,7 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 @contextmanager
 def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
-    """Reword refusals inside as ``code`` with their status; ``coded`` prefixes their own code."""
+    """Give errors raised inside the block ``code``; ``coded`` puts their own code before it."""
     try:
         yield
     except Refusal as error:
@@ -46,5 +46,5 @@ def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
 
 
 def enveloped(payload: Json, *, code: Json = None, message: str = "OK") -> Answer:
-    """Return 200 and the envelope of many routes."""
+    """Return a 200 reply with the envelope that many routes use."""
     return Answer(200, envelope(payload, code=code, message=message))

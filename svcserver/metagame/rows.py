@@ -1,4 +1,4 @@
-"""The metagame's access labels, callers, calls and rows, on top of ``web.routes``.
+"""The metagame's access labels, callers, calls and routes, built on ``web.routes``.
 
     class GreetingRoutes:
         routes = Routes(coded)
@@ -6,7 +6,7 @@
         @routes.row("PUT", "/greeting", access=Access.PLAYER, body=GreetingRequest, reply=Greeting)
         async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
-``access/gate.py`` reads the labels and the marks.
+``access/gate.py`` reads the access labels and the marks of each route.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Access(StrEnum):
 
 @frozen
 class Caller(web.Caller):
-    """The caller, as far as the gate has proved it."""
+    """The caller of a request, as far as the gate has verified the credentials."""
 
     account: AccountId | None = None
     game_server: bool = False
@@ -63,24 +63,24 @@ READS = ("GET", "HEAD")  # the gateway gives these no id
 
 @define(eq=False)  # not frozen: one is made for every request
 class Call(web.Call[B, Caller], Generic[B]):
-    """A handler's argument: the proven caller, the request, and its body in the row's shape."""
+    """A handler's argument: the verified caller, the request and the parsed body."""
 
     @property
     def player(self) -> AccountId:
-        """The caller's account; raises Forbidden for a game server without a player's token."""
+        """The caller's account; raises Forbidden for a game server without a player token."""
         if self.caller.account is None:
             raise Forbidden("this needs a player")
         return self.caller.account
 
     @property
     def attempt(self) -> Attempt:
-        """The gateway's attempt of this request; see ``once``."""
+        """The attempt number and id that the gateway gave this request; see ``once``."""
         return self.request.attempt or ONLY
 
 
 @frozen
 class Row(web.Row):
-    """One route of the game, with the marks that its gate reads."""
+    """One route of the game, with the marks that the gate reads."""
 
     own: bool = False  # with real progression a player token names only its own <user_id>
     real_only: bool = False  # exists only for accounts with real progression
@@ -96,29 +96,29 @@ class Row(web.Row):
             raise TypeError(f"{self.name} does not declare the effect of a second attempt (again=)")
 
     def least(self, request: HttpRequest) -> Role:
-        """Return the lowest role whose admin key may send this request."""
+        """Return the lowest staff role whose admin key may send this request."""
         if any(request.argument(name) == value for name, value in self.owners):
             return Role.OWNER
         return self.role
 
     @property
     def tells(self) -> bool:
-        """Return whether refused requests are in the audit log: it is a route of staff."""
+        """Return whether the audit log records refused requests: True for staff routes."""
         return self.access in (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 
     @property
     def hides(self) -> bool:
-        """Return whether the row is a 404 without real progression."""
+        """Return whether the route answers 404 to accounts without real progression."""
         return self.real_only
 
 
 class Routes(web.Routes[Row]):
-    """The rows of one feature of the game."""
+    """The routes of one feature of the game."""
 
     make: ClassVar[type[web.Row]] = Row
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
-        """Register the decorated method; an ``again`` that rows share is for writes alone."""
+        """Register the decorated method; ``again`` is only for methods that write."""
         if method in READS:
             marks.setdefault("again", None)
         return super().row(method, path, **marks)

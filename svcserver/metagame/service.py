@@ -1,4 +1,4 @@
-"""``svc-metagame``: the game of ``composition.py`` with its database, its port and its log."""
+"""The ``svc-metagame`` process: ``composition.py`` with its database, port and log."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ MADE = (
 
 
 def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Counters) -> Ledger:
-    """Return the ledger of the opened database."""
+    """Return the ledger of an opened database."""
     reserve = settings.disk_reserve_mb << 20
     return ledger_for(engine, reactor, reserve, counters, ACCOUNTS.c.id)
 
 
 def open_database(name: str, settings: Settings) -> Engine:
-    """Migrate and prepare the database; it blocks, since no request may come before."""
+    """Migrate and prepare the database; this blocks, because no request is accepted yet."""
     engine = make_engine(settings.database_url, settings.database_connections, NAME)
     try:
         refuse_unsuitable(engine)  # a statement pooler refuses the next line's transaction
@@ -77,9 +77,9 @@ def open_database(name: str, settings: Settings) -> Engine:
 
 
 def _where(url: URL) -> str:
-    """Return the file's whole path, since a relative one may be the fault; else name and server.
+    """Return the database's location for a log line: an absolute file path, or name and server.
 
-    The rest of the URL must not be logged: it has the credentials.
+    The rest of the database URL has the credentials and must not be logged.
     """
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or "").resolve())
@@ -98,13 +98,13 @@ def _note_key(tx: Connection, settings: Settings) -> None:
 def open_board(
     settings: Settings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
-    """Return the board and its services; one in memory is saved beside the database."""
+    """Return the board and its services; a board in memory is saved beside the database."""
     secret = settings.signing_private_key.reveal()  # shared by all workers, unknown to the engine
     return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 
 
 def _folder(settings: Settings) -> Path | None:
-    """Return the folder of an SQLite file, else the working directory; None for one in memory."""
+    """Return the SQLite file's folder, else the working directory; None for a memory database."""
     url = settings.database_url
     if url.get_backend_name() != "sqlite":
         return Path()
@@ -125,7 +125,7 @@ class Options(ServiceOptions):
 
 
 def makeService(options: Options, reactor: Any = None) -> serving.TopService:
-    """Return the service for ``twistd svc-metagame``; tests give a ``reactor`` with their clock."""
+    """Return the service for ``twistd svc-metagame``; tests pass a ``reactor`` with fake time."""
     if reactor is None:
         reactor = monotonic_reactor()
     settings = options.settings

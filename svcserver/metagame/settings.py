@@ -41,7 +41,7 @@ DEFAULT_ENTITLEMENTS = ("season09b_premium", "season_premium_any", "season_free_
 
 
 def cut_printable(longest: int) -> Reader:
-    """Return a reader of printable ASCII, trimmed and cut to ``longest``."""
+    """Return a parser for printable ASCII, which trims it and cuts it to ``longest``."""
 
     def read(text: str) -> str:
         return str(printable(longest)(text.strip()[:longest]))
@@ -50,14 +50,14 @@ def cut_printable(longest: int) -> Reader:
 
 
 def commit(text: str) -> str:
-    """Read 1 to 64 letters, digits, ``. _ + -``."""
+    """Parse a commit name: 1 to 64 letters, digits, ``. _ + -``."""
     if not re.fullmatch(r"[0-9A-Za-z._+-]{1,64}", text.strip()):
         raise ValueError("must be 1 to 64 letters, digits or . _ + -")
     return text.strip()
 
 
 def on_unless_off(text: str) -> bool:
-    """Read PROGRESSION_CONFIRM: only ``off`` turns it off."""
+    """Parse PROGRESSION_CONFIRM; only ``off`` switches the feature off."""
     return text.strip().lower() != "off"
 
 
@@ -65,7 +65,7 @@ PASSPORT_PARTS = ("progress", "characters", "inventory", "currency", "loadouts")
 
 
 def passport_parts(text: str) -> frozenset[str]:
-    """Read PASSPORT_TAKES: some of ``PASSPORT_PARTS``; raises ValueError."""
+    """Parse PASSPORT_TAKES, a choice of ``PASSPORT_PARTS``; raises ValueError."""
     parts = frozenset(comma_list(text))
     if not parts <= frozenset(PASSPORT_PARTS):
         raise ValueError(f"must name some of {', '.join(PASSPORT_PARTS)}, with commas between")
@@ -73,13 +73,13 @@ def passport_parts(text: str) -> frozenset[str]:
 
 
 def cap(text: str) -> int:
-    """Read BODY_LOG_PER_PATH: at least 1, or 0 for no bound."""
+    """Parse BODY_LOG_PER_PATH: at least 1, or 0 for no limit."""
     return int(whole(0)(text))
 
 
 @frozen
 class Settings:
-    """The environment variables, one line each."""
+    """The settings of the metagame, each read from an environment variable."""
 
     port: int = env("PORT", port_number)
     shared_port: int | None = env("SHARED_PORT", port_number, default=None)
@@ -206,12 +206,12 @@ class Settings:
 
     @property
     def production(self) -> bool:
-        """NODE_ENV=production: JSON logs, no traceback on any page."""
+        """Return whether NODE_ENV=production: JSON logs, and no traceback in error pages."""
         return self.node_env == "production"
 
     @property
     def login(self) -> str:
-        """``APIKEY``, ``NONE`` (development only) or empty: no login method. Spec: 1 §5."""
+        """Return ``APIKEY``, ``NONE`` (development only) or "" (no login method). Spec: 1 §5."""
         if self.auth_mode == "APIKEY" or (self.auth_mode == "NONE" and not self.production):
             return self.auth_mode
         return ""
@@ -222,7 +222,7 @@ class Settings:
         return self.matchmaking_mode not in ("", "DISABLED")
 
     def real_progression(self, account_id: str) -> bool:
-        """Return whether the account's progression is stored ("real"), not fixed. Spec: 1 §4."""
+        """Return whether the account's progression is stored ("real") or fixed. Spec: 1 §4."""
         return self.progression_mode == "real" or account_id in self.progression_real_accounts
 
 
@@ -231,7 +231,7 @@ MISC_ROUTES: Callable[[Settings], bool] = attrgetter("misc_routes")
 
 
 def check(settings: Settings) -> list[str]:
-    """Check across settings: returns warnings, raises BadSetting. Spec: 1 §5.8."""
+    """Check settings against each other; return warnings or raise BadSetting. Spec: 1 §5.8."""
     warnings = []
     if settings.login == "" and settings.gateway_secret is None:
         warnings.append("AUTH_MODE is not APIKEY: No login method configured! set AUTH_MODE=APIKEY")

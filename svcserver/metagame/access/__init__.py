@@ -1,1 +1,1 @@
-"""The gate in front of every row, and the tokens it verifies."""
+"""Access control for every route, and the tokens that it verifies."""

@@ -1,8 +1,9 @@
 """The account for which a caller acts. Spec: 1 §4 access labels, §5.6; 2 §7.
 
-A player always acts as itself, whatever account a URL or body names. A game server and an
-admin act for the account they name. When a game server forwards the token of another account,
-the write is stored for the named one, with a warning once a minute per pair.
+A player always acts for its own account, whatever account a URL or body names. A game server or an
+admin acts for the account that the request names. If a game server forwards the token of a
+different account, the write is stored for the named account. A warning is logged once a minute for
+each such pair of accounts.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ MAX_PAIRS = 1024
 
 @frozen
 class Staff:
-    """A member of staff: a name for the audit log, and a role."""
+    """A staff member: a name for the audit log, and a role."""
 
     name: str
     role: Role
 
 
 def staff_of(call: Call) -> Staff:
-    """Return the member of staff who calls, as the gate has proved it."""
+    """Return the staff member who sent the request, as verified by the gate."""
     return Staff(call.caller.name or "admin", call.caller.role)
 
 
 def is_registered(call: Call) -> bool:
-    """Return whether the caller has an account, or is the machine itself."""
+    """Return whether the caller has an account or is this machine's owner."""
     return call.caller.account is not None or call.caller.admin
 
 
@@ -48,13 +49,13 @@ def own_or_none(call: Call, named: AccountId | None) -> AccountId | None:
 
 
 def shown(call: Call, named: AccountId) -> AccountId:
-    """Return the account in a reply that is the same for all: the caller's own, else ``named``."""
+    """Return the account id to show in a reply: the caller's own, else ``named``."""
     return call.caller.account or named
 
 
 @define
 class Acting:
-    """The account that a proven caller acts for. ``wall_clock`` gives epoch seconds."""
+    """The choice of the account that a verified caller acts for. ``wall_clock``: epoch seconds."""
 
     wall_clock: Callable[[], float]
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
@@ -65,7 +66,7 @@ class Acting:
         return named if caller.game_server or caller.admin else call.player
 
     def writes(self, call: Call, named: AccountId | None) -> AccountId:
-        """Return the account to write for; None: the one whose token a game server forwards."""
+        """Return the account to write for: ``named``, or else the token's account."""
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account
         if (
@@ -82,23 +83,23 @@ class Acting:
         return subject
 
     def itself(self, call: Call, named: AccountId) -> AccountId:
-        """Return the player's own account; another one in the body is only logged."""
+        """Return the player's own account; a different account in the body is only logged."""
         if named != call.player and self._throttle.due((named, call.player), self.wall_clock()):
             log.info("{account} asks in the name of {named!r}", account=call.player, named=named)
         return call.player
 
 
 def own(call: Call, named: AccountId) -> AccountId:
-    """Return the player's own account, the only one it may name; raises Forbidden."""
+    """Return the player's own account; raises Forbidden if ``named`` is a different one."""
     if call.player != named:
         raise Forbidden("this is not yours to do")
     return call.player
 
 
 def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
-    """Raise Forbidden where the marks ``own`` and ``game server`` forbid the call.
+    """Raise Forbidden where the marks ``own`` and ``game server`` of the route forbid the call.
 
-    Only for a named account with real progression: the gate asks that first.
+    Only applies if the named account has real progression, which the gate checks before.
     """
     if caller.game_server:
         return

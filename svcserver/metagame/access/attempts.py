@@ -1,7 +1,7 @@
-"""The rate limit of wrong admin keys; a valid key is never counted or refused here.
+"""The rate limit for wrong admin keys; a valid key is never counted or refused here.
 
-An unknown key counts for its address, the key of an account that is no admin for that
-account at that address, so that neither uses up the tries of another.
+An unknown key is counted per address. The key of an account that is no admin is counted per account
+and address, so that one of them cannot use up the attempts of another.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ WRONG_KEYS = Quota.named("wrong_admin_keys", TRIES, TRIES_S)
 
 @define
 class WrongAdminKeys:
-    """Counts wrong admin keys, and decides how the next one is refused."""
+    """The counter of wrong admin keys, which decides how to refuse the next one."""
 
     board: Board
     counters: Counters = field(factory=Counters)
 
     def note(self, kind: str) -> None:
-        """Count a wrong key of another kind, which has no rate limit of its own."""
+        """Count a wrong key of another kind, for which there is no rate limit."""
         self.counters.add(Counted.FAILED_LOGINS, kind)
 
     async def refused(self, usual: Refusal, address: str, account: AccountId = "") -> Refusal:
-        """Return the usual refusal of a wrong admin key, or TooMany after too many of them."""
+        """Return the error for a wrong admin key: the usual one, or TooMany above the limit."""
         self.note("admin_key")
         key = f"{network_of(address)} {account}"
 

@@ -1,4 +1,4 @@
-"""The credentials of the metagame's routes, for the OpenAPI document."""
+"""The descriptions of the metagame's credentials for the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The time since which tokens of each account are valid; moving it ends sessions early.
+"""The token epochs: for each account, the time before which issued tokens are invalid.
 
-Kept in memory, since every request needs it; ``accounts/sessions.py`` fills it and keeps it
-up to date with the database.
+Moving an account's epoch ends its sessions early. Epochs are kept in memory, because every request
+needs them. ``accounts/sessions.py`` loads them and keeps them up to date with the database.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ MAX_SIGNED = 16_384  # accounts whose last token is remembered
 
 @frozen
 class EpochMoved:
-    """News of a commit: tokens of the account from before ``not_before`` (seconds) are void.
+    """The event that an account's tokens from before ``not_before`` (epoch seconds) are invalid.
 
-    Every process hears of it at once; one that missed it reads the database.
+    Every process receives the event after the commit; one that missed it reads the database.
     """
 
     account_id: AccountId
@@ -30,10 +30,10 @@ class EpochMoved:
 
 @define
 class Epochs:
-    """Epoch seconds by account; an account that is missing has never ended a session.
+    """The token epochs by account (epoch seconds); none if the account never ended a session.
 
-    The process that ends sessions may have a clock behind ours. So a token that was signed here
-    before we learned of the new epoch is void, whatever its ``iat``.
+    The process that ends sessions may have a slow clock. So a token that this process signed
+    before it learned the new epoch is invalid, whatever the token's ``iat``.
 
     ``ended`` is sent whenever an account's epoch moves on.
     """
@@ -56,21 +56,21 @@ class Epochs:
         return self._beyond.get(account_id) or self._stored.get(account_id, 0)
 
     def signed(self, account_id: AccountId, issued_at: int) -> None:
-        """Record that a token with this ``iat`` was signed here."""
+        """Record that this process signed a token with this ``iat``."""
         if account_id not in self._signed and len(self._signed) >= self.max_signed:
             _, forgotten = self._signed.popitem()
             self._signed_others = max(self._signed_others, forgotten)
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
 
     def on_moved(self, moved: EpochMoved) -> None:
-        """Learn of a commit, ours or another process's."""
+        """Store the epoch of an event, sent by this process or another."""
         self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
-        """Take an epoch that a transaction has stored or read; False if a later one is known.
+        """Store an epoch that a transaction wrote or read; False if a later one is known.
 
-        Then what that transaction read is out of date. One that we are storing ourselves, read
-        back before we know of the commit, ends nothing: tokens signed since are valid.
+        False means that the transaction read old data. If this process reads an epoch that it is
+        just writing itself, that ends no session: tokens signed since then are valid.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -85,9 +85,9 @@ class Epochs:
         return not_before >= self._stored.get(account_id, 0)
 
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
-        """Take all epochs of the database; ``learned`` is its value from before the read.
+        """Store all epochs of the database; ``learned`` is its value from before the read.
 
-        Where one was learned meanwhile, the read may be older, so nothing is removed by it.
+        An epoch that was learned during the read may be newer, so it is not removed.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():
@@ -101,18 +101,18 @@ class Epochs:
             }
 
     def behind(self) -> dict[AccountId, tuple[int, int]]:
-        """Return the accounts whose epoch here is later than the stored one: (stored, ours)."""
+        """Return (stored, local) for accounts whose local epoch is later than the stored one."""
         return {
             account_id: (self._stored[account_id], ours)
             for account_id, ours in self._beyond.items()
         }
 
     def correcting(self, account_id: AccountId, not_before: int) -> None:
-        """Note that an epoch of ``behind`` is about to be stored."""
+        """Record that an epoch returned by ``behind`` is about to be stored."""
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """Note whether it was stored; if not, another process ended sessions meanwhile."""
+        """Record whether it was stored; if not, another process ended the sessions first."""
         self._correcting.pop(account_id, None)
         if stored and self._beyond.get(account_id) == not_before:
             del self._beyond[account_id]

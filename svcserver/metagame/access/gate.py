@@ -1,4 +1,4 @@
-"""Access control: from access label and request to a caller or a refusal. Spec: 1 §4, §5."""
+"""Access control: turns an access label and a request into a caller or an error. Spec: 1 §4, §5."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def machine_of(
 ) -> Caller | None:
     """Return the caller for a command of this machine's owner, else None.
 
-    It has no account, so what changes an account's own keys is not open to it.
+    This caller has no account, so it may not change an account's own keys.
     """
     ticket = request.header(MACHINE)
     if ticket is None or not settings.login or not request.direct:
@@ -56,7 +56,7 @@ NOT_ALLOWED = (401, 403)
 
 
 class TryLog(Protocol):
-    """A log of refused tries."""
+    """The interface of a log of refused requests."""
 
     def record(self, actor: str, address: str, row: str, why: str) -> Awaitable[None]: ...
 
@@ -65,7 +65,7 @@ class TryLog(Protocol):
 
 @frozen
 class RefusedRequests:
-    """Records the requests that routes of staff refuse, if they are tries."""
+    """Records refused requests to staff routes if they are attempts to gain access."""
 
     keys: KeyRing
     staff: StaffSessions
@@ -74,7 +74,7 @@ class RefusedRequests:
     async def record_refusal(
         self, row: Row, request: HttpRequest, caller: Caller, why: Exception
     ) -> None:
-        """Record the refusal, unless the act did so already or nobody tried anything."""
+        """Record the refusal, unless it is recorded already or the request had no credential."""
         if isinstance(why, Refusal) and why.recorded:
             return
         status = getattr(why, "status", 400)
@@ -94,7 +94,7 @@ class RefusedRequests:
         await self.log.record(name, request.peer, row.name, _reason_of(why, status))
 
     async def _name(self, request: HttpRequest) -> str:
-        """Return the account of the insufficient key, or else of the dashboard's session."""
+        """Return the account whose key was insufficient, else that of the staff session."""
         key = request.header(ACCOUNT_KEY)
         if key is not None:
             opened = await self.keys.staff_of_key(key)
@@ -116,7 +116,7 @@ ATTEMPT_DIGITS = 3
 
 @define
 class Gate:
-    """The metagame's gate, which verifies all its credentials; see ``web.front.Gate``."""
+    """The metagame's access control, which verifies all credentials; see ``web.front.Gate``."""
 
     settings: Settings
     tokens: Tokens
@@ -128,7 +128,7 @@ class Gate:
     _bearers: BoundedCache[bytes, tuple[Claims, Caller]] = field(
         factory=lambda: BoundedCache(MAX_KNOWN), init=False, repr=False
     )
-    """Players by their Authorization as sent; expiry and epoch are looked at every time."""
+    """Players by the Authorization header as sent; every request checks expiry and epoch."""
     _development: bool = field(init=False)
 
     @_development.default
@@ -145,13 +145,13 @@ class Gate:
         staff: StaffSessions,
         tries: TryLog,
     ) -> Gate:
-        """Return a running service's gate, which asks the kernel for this machine's addresses."""
+        """Return a running service's gate; it asks the kernel for this machine's addresses."""
         origin = Origin(settings, is_own_address)
         refused = RefusedRequests(keys, staff, tries)
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
-        """False if ``real only`` hides the row from an account with fixed progression."""
+        """Return False if ``real only`` hides the route from an account with fixed progression."""
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
 
     def address(self, request: HttpRequest) -> str:
@@ -161,7 +161,7 @@ class Gate:
         return self.origin.player_address(request)
 
     def unmatched(self, request: HttpRequest) -> Answer:
-        """Return the answer without a row: 404, or 403 to a proxied request with AUTH_MODE=NONE."""
+        """Return the reply without a route: 404, or 403 if proxied with AUTH_MODE=NONE."""
         try:
             self._check_development(request)
         except Forbidden as why:
@@ -169,7 +169,7 @@ class Gate:
         return Answer(404)
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """Refuse a large body before it is read, if the credentials cannot be right."""
+        """Refuse a large request before reading its body, if its credentials cannot be valid."""
         if length is not None and length <= UNPROVEN_BODY:
             return None
         try:
@@ -179,7 +179,7 @@ class Gate:
         return None
 
     def _check_without_database(self, access: str, request: HttpRequest) -> None:
-        """Raise the refusals that need no database."""
+        """Raise the access errors that can be found without the database."""
         self._check_development(request)
         if access in (Access.TOKEN, Access.PLAYER):
             if request.has_header(GAME_SERVER_KEY):
@@ -192,7 +192,7 @@ class Gate:
             self._check_game_server_key_sent(request)
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
-        """Return the proven caller; raises the documented refusal."""
+        """Return the verified caller; raises the error that the specification defines."""
         access = row.access
         if self._development:
             self._check_development(request)
@@ -211,7 +211,7 @@ class Gate:
         return caller
 
     def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
-        """Return the attempt, if the gateway vouches for it; raises the answer of NEVER."""
+        """Return the attempt that the gateway signed; raises for ``Again.NEVER`` routes."""
         secret, request_id = self.settings.gateway_secret, request.header(REQUEST_ID) or ""
         if secret is None or not secret.matches(request.header(GATEWAY) or ""):
             return None
@@ -222,7 +222,7 @@ class Gate:
         return Attempt(request_id[:32], number, account, row.name, seconds)
 
     def _check_development(self, request: HttpRequest) -> None:
-        """Raise Forbidden if a proxied request reaches a server without log-in."""
+        """Raise Forbidden for a proxied request to a server without log-in."""
         if self._development and request.proxied:
             raise Forbidden("a development server takes no proxied request")
 
@@ -308,14 +308,14 @@ class Gate:
             raise Unauthenticated("not a registered game-server key")
 
     async def _game_server_alone(self, request: HttpRequest) -> Caller:
-        """Admit by the key alone; an invalid token beside it is ignored."""
+        """Admit a game server by its key alone; an invalid player token is ignored."""
         self._check_game_server_key_sent(request)
         await self._game_server_key(request)
         forwarded = self._optional(request)
         return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
 
     def _check_game_server_key_sent(self, request: HttpRequest) -> None:
-        """Raise unless a game server of this machine sent a key."""
+        """Raise unless a game server on this machine sent a key."""
         if not request.has_header(GAME_SERVER_KEY):
             if request.has_header(b"authorization"):
                 raise Forbidden("only a game server may do this")
@@ -323,7 +323,7 @@ class Gate:
         self._local_only(request)
 
     def _check_key_sent(self, access: str, request: HttpRequest) -> None:
-        """Raise if a route takes an account key, and nothing that could be one was sent."""
+        """Raise if the route requires an account key and the request has no plausible one."""
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
         if not self.settings.login or request.header(ACCOUNT_KEY) is not None:
@@ -334,14 +334,14 @@ class Gate:
         raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
-        """Return the key's holder, who acts for others only if the key opens the dashboard."""
+        """Return the key's holder, who acts as staff only if the key opens the dashboard."""
         account = await self._holder(request)
         if account.role > Role.PLAYER and not await self._key_alone_suffices(request):
             return Caller(account.id, name=account.username, role=account.role)
         return _caller_of(account)
 
     async def _key_alone_suffices(self, request: HttpRequest) -> bool:
-        """Return whether the key alone opens routes of staff."""
+        """Return whether the key opens staff routes without a second factor."""
         key = await self.keys.staff_of_key(request.header(ACCOUNT_KEY) or "")
         return key is not None and not key.plays_only and not key.second_factor
 
@@ -374,7 +374,7 @@ class Gate:
         return machine_of(request, self.settings, self.origin, self.tokens.wall_clock())
 
     async def _holder_of_staff_key(self, request: HttpRequest, signs_in: bool) -> Holder:
-        """Return the holder of a key that opens routes of staff; raises Unauthenticated."""
+        """Return the holder of a key that opens staff routes; raises Unauthenticated."""
         key = request.header(ACCOUNT_KEY)
         if not self.settings.login or key is None:
             return await self._holder(request)
@@ -389,7 +389,7 @@ class Gate:
         return self._not_banned(staff_key.account)
 
     async def _signed_in(self, request: HttpRequest) -> Holder | None:
-        """Return the holder of the dashboard's session; a key beside it counts instead."""
+        """Return the holder of the dashboard session; a key in the request takes precedence."""
         if request.has_header(ACCOUNT_KEY) or not request.has_header(PAGE_HEADER):
             return None
         ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))
@@ -441,7 +441,7 @@ _BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 
 
 def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
-    """Return a front door with this gate, which makes calls of the game's own class."""
+    """Return an HTTP entry point with this gate, which passes handlers the game's ``Call``."""
     return FrontDoor(
         gate,
         gate.settings,

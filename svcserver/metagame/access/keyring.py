@@ -1,4 +1,4 @@
-"""The accounts and keys as the gate needs them."""
+"""The interfaces through which the gate looks up accounts and keys."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Holder(Protocol):
 
 @frozen
 class StaffKey:
-    """A key for the routes of staff, and what it opens.
+    """A key for the staff routes, and what it opens.
 
-    ``plays_only``: the account has another key for the dashboard. ``second_factor``: the key
+    ``plays_only``: the account has a separate key for the dashboard. ``second_factor``: the key
     alone is not enough.
     """
 
@@ -44,7 +44,7 @@ class StaffKey:
 
 
 class KeyRing(Protocol):
-    """A directory of the holders of keys."""
+    """The interface of a directory of key holders."""
 
     def account_of_key(self, key: str) -> Awaitable[Holder | None]: ...
 

@@ -26,16 +26,16 @@ MAX_FURTHER = 8  # a token without ``kid`` is tried with each
 
 
 class BadKey(ValueError):
-    """An error: the text is not base64 of a PEM RSA key."""
+    """The error for a string that is not a PEM RSA key in base64."""
 
 
 class CannotSign(Exception):
-    """An error: there is no usable signing key."""
+    """The error for a missing or unusable signing key."""
 
 
 @frozen
 class Keys:
-    """The signing key, and the public keys that verify, by their id (``kid``)."""
+    """The signing key, and the public keys for verification by key id (``kid``)."""
 
     private: RSAPrivateKey | None = field(default=None, repr=False)
     kid: str = ""
@@ -43,14 +43,14 @@ class Keys:
 
     @classmethod
     def of(cls, settings: Settings) -> Keys:
-        """Return the keys of the metagame's settings."""
+        """Return the keys from the metagame's settings."""
         return cls.read(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
         )
 
     @classmethod
     def read(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
-        """Read base64 of PEM; an unusable key is logged and makes logins fail, not the start."""
+        """Read PEM keys in base64; an unusable key is logged and fails log-ins, not the start."""
         signing = _or_none(load_private, private.reveal(), "AUTH_SIGNING_PRIVKEY_B64")
         own = _or_none(load_public, public, "AUTH_SIGNING_PUBKEY_B64")
         known = {} if own is None else {key_id(own): own}
@@ -80,7 +80,7 @@ class Keys:
         return jwt.encode(claims, self.private, algorithm="RS256", headers={"kid": self.kid})
 
     def for_token(self, kid: object) -> list[RSAPublicKey]:
-        """Return the keys that may have signed a token with this ``kid``; all without one."""
+        """Return the keys that may have signed a token with this ``kid``; all if it is None."""
         if kid is None:
             return list(self.public.values())
         key = self.public.get(kid) if isinstance(kid, str) else None
@@ -96,7 +96,7 @@ def key_id(key: RSAPublicKey) -> str:
 
 @lru_cache(maxsize=1)
 def load_private(text: str) -> RSAPrivateKey:
-    """Return the RSA private key in base64 of PEM, checked by OpenSSL; raises BadKey."""
+    """Return the RSA private key from PEM in base64, checked by OpenSSL; raises BadKey."""
     key = _loaded(lambda pem: load_pem_private_key(pem, password=None), text)
     if not isinstance(key, RSAPrivateKey):
         raise BadKey("not an RSA key")
@@ -104,7 +104,7 @@ def load_private(text: str) -> RSAPrivateKey:
 
 
 def load_public(text: str) -> RSAPublicKey:
-    """Return the RSA public key in base64 of PEM; raises BadKey."""
+    """Return the RSA public key from PEM in base64; raises BadKey."""
     key = _loaded(load_pem_public_key, text)
     if not isinstance(key, RSAPublicKey):
         raise BadKey("not an RSA key")

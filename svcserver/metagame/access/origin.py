@@ -1,4 +1,4 @@
-"""The origin of a request: this machine, a player's address, its network. Spec: 1 §5.5."""
+"""The origin of a request: this machine, or a player's address and network. Spec: 1 §5.5."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from svcserver.web.request import HttpRequest
 
 @frozen
 class Origin:
-    """Decides whether a request is local, and which player's address it came from."""
+    """Decides whether a request is local, and which player address sent it."""
 
     settings: Settings
     is_own_address: Callable[[str], bool]
 
     def is_local(self, request: HttpRequest) -> bool:
-        """True for a direct caller on this machine, or in GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
+        """True for a direct request from this machine or GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
         # any Host is fine: the key proves a game server, whatever name its owner gave this machine
         if request.proxied or request.foreign() not in ("", "host"):
             return False
         return request.peer in self.settings.gameserver_allow_from or self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
-        """True if the peer has an address of this machine; a proxy here has one, too."""
+        """True if the peer address is this machine's; that is also so for a local proxy."""
         return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:
-        """Return the right-most X-Forwarded-For entry if the gateway vouches for it, else ""."""
+        """Return the last X-Forwarded-For entry if the gateway signed the request, else ""."""
         return request.forwarded(self.settings.gateway_secret, GATEWAY)
 
     def network(self, request: HttpRequest) -> str:
-        """Return the player's network (``kernel.networks``); empty for this machine's own.
+        """Return the player's network (``kernel.networks``); "" for a request of this machine.
 
-        Through the gateway by the address that it vouches for, else by the peer's.
+        The network is that of the address which the gateway reports, or else of the peer.
         """
         address, peer = self.player_address(request), request.peer
         if not address and not request.proxied:
@@ -48,10 +48,10 @@ class Origin:
 
 
 def is_own_address(address: str) -> bool:
-    """Return whether this machine has the address, so that a request from it is local.
+    """Return whether the address belongs to this machine, so that its requests are local.
 
-    Asks the kernel which source address it would use; nothing is sent. Binding would succeed
-    for any address where the host allows it (net.ipv4.ip_nonlocal_bind).
+    Asks the kernel which source address it would use; nothing is sent. A test by binding would
+    succeed for any address if the host sets net.ipv4.ip_nonlocal_bind.
     """
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,4 +1,4 @@
-"""A limit of expensive reads by address. Spec: 2 §4 Management API."""
+"""A rate limit for expensive reads, per address. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DASHBOARD_READS = Quota.named("dashboard_reads", READS, READS_S)
 
 @frozen
 class ReadLimit:
-    """The expensive reads of an address in a minute, one count for all routes that share it."""
+    """A limit of expensive reads per minute and address, shared by several routes."""
 
     board: Board
     reads: Quota = COSTLY_READS

@@ -1,11 +1,12 @@
-"""Staff sessions of the dashboard, in the database, by a cookie that scripts cannot read.
+"""The dashboard's staff sessions, stored in the database and named by an HttpOnly cookie.
 
-The cookie alone is not enough: a browser sends it to every port of this machine's name. So the page
-sends a header too, which no page of another origin can send without our leave, with a word that
-only our page was given. Both together are the session, and the word names the cookie, so that two
-hosts on one machine do not replace each other's.
+The cookie alone is not enough, because a browser sends it to every port of this host name. So the
+dashboard page also sends a header with a secret that only the page received. A page of another
+origin cannot send that header without our permission. A session needs both secrets. The cookie's
+name is made from the page's secret, so that two hosts on one machine do not overwrite each other's
+cookie.
 
-The board keeps none of it: anybody who can write to its engine could sign in as the owner.
+Sessions are not on the board: anybody who can write to its engine could sign in as the owner.
 """
 
 from __future__ import annotations
@@ -62,15 +63,16 @@ _KEEP = update(STAFF_SESSIONS).where(_KEY, _OF).values(ways=bindparam("now"))
 
 
 def end_all_sessions(tx: Connection) -> None:
-    """End the sessions of all staff."""
+    """Delete the sessions of all staff."""
     tx.execute(delete(STAFF_SESSIONS))
 
 
 @frozen
 class StaffSession:
-    """The account that signed in, and its epoch then: a later one ends the session.
+    """The account that signed in, and its token epoch at sign-in; a later epoch ends the session.
 
-    ``ways`` says which key and second factor opened the dashboard then; others end it, too.
+    ``ways`` identifies the key and second factor of the account at sign-in. A change of either
+    ends the session, too.
     """
 
     account_id: AccountId
@@ -80,37 +82,37 @@ class StaffSession:
 
 @frozen
 class Ticket:
-    """The two halves of a session: the cookie's secret, and the word that the page keeps."""
+    """The two secrets of a session: one in the cookie, and one that the page keeps."""
 
     secret: str = field(repr=False)
     word: str = field(repr=False)
 
     @property
     def key(self) -> str:
-        """The hash under which the session is stored, so that a copy of it opens nothing."""
+        """Return the hash under which the session is stored; the hash opens no session."""
         return fingerprint(f"{self.secret} {self.word}")
 
     @property
     def mark(self) -> str:
-        """A short hash that names this session in a log; it opens nothing."""
+        """Return a short hash that identifies the session in a log; it opens no session."""
         return fingerprint(self.key)[:12]
 
     @property
     def cookie(self) -> str:
-        """The cookie's name, made of the page's word, so that two hosts' differ."""
+        """Return the cookie's name, made from the page's secret, so that it differs per host."""
         return COOKIE + fingerprint(self.word)[:12]
 
 
 @frozen
 class StaffSessions:
-    """The dashboard's sessions, stored by the hash of their two halves."""
+    """The dashboard's sessions, stored by the hash of their two secrets."""
 
     ledger: Ledger
     epochs: Epochs
     wall_clock: Callable[[], float]
 
     async def begin(self, account_id: AccountId, ways: str) -> Ticket:
-        """Begin a session; the ticket goes to the browser."""
+        """Start a session; the returned ticket is sent to the browser."""
         ticket = Ticket(hex_token(64), hex_token(32))
 
         def work(tx: Connection) -> None:
@@ -131,14 +133,14 @@ class StaffSessions:
         return ticket
 
     async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
-        """Continue the session of an account that changed how it opens the dashboard."""
+        """Keep the session of an account whose dashboard key or second factor has changed."""
         values = {"ticket": ticket.key, "holder": account_id, "now": ways}
         await self.ledger.write(lambda tx: tx.execute(_KEEP, values), OneAccount(account_id))
 
     async def find(self, ticket: Ticket) -> StaffSession | None:
-        """Return the session if it has not ended; the gate compares its ways.
+        """Return the session if it has not ended; the gate compares its ``ways``.
 
-        Never from a cache: the gate reads the account for each such request anyway.
+        Sessions are not cached, because the gate reads the account for each such request anyway.
         """
         key = {"ticket": ticket.key}
         row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
@@ -154,12 +156,12 @@ class StaffSessions:
 
 
 def end_all(tx: Connection, account_id: AccountId) -> None:
-    """End the account's sessions after a change of its role."""
+    """Delete the account's sessions after a change of its role."""
     tx.execute(_END_ALL, {"holder": account_id})
 
 
 def ticket_of(cookies: str | None, word: str | None) -> Ticket | None:
-    """Return the session that a Cookie header and the page's word name, if both are there."""
+    """Return the ticket from a Cookie header and the page's secret; None if one is missing."""
     if cookies is None or word is None or len(cookies) > LONGEST or len(word) > LONGEST:
         return None
     try:
@@ -170,6 +172,6 @@ def ticket_of(cookies: str | None, word: str | None) -> Ticket | None:
 
 
 def set_cookie(ticket: Ticket, *, ended: bool = False) -> str:
-    """Return the Set-Cookie value that begins a session, or ends it."""
+    """Return the Set-Cookie value that starts or ends a session."""
     secret, life = ("", 0) if ended else (ticket.secret, LIVES_S)
     return f"{ticket.cookie}={secret}; Path=/svc; Max-Age={life}; HttpOnly; SameSite=Strict"

@@ -22,12 +22,12 @@ MAX_TOKEN = 4_096  # characters; ours have about 650
 
 
 class InvalidToken(Exception):
-    """An error: the token is not ours, or no longer valid."""
+    """The error for a token that another server signed or that is no longer valid."""
 
 
 @frozen
 class Claims:
-    """The claims of a token that are used; times in epoch seconds."""
+    """The claims that the metagame reads from a token; times in epoch seconds."""
 
     account_id: AccountId
     issued_at: float
@@ -38,8 +38,8 @@ class Claims:
 class Tokens:
     """Signs and verifies tokens; no other code verifies them.
 
-    ``wall_clock`` gives epoch seconds. The keys are parsed once: PyJWT would parse the PEM anew
-    on every call.
+    ``wall_clock`` gives epoch seconds. The keys are parsed once, because PyJWT would parse the
+    PEM again on every call.
     """
 
     wall_clock: Callable[[], float]
@@ -52,8 +52,8 @@ class Tokens:
     def sign(self, account_id: AccountId, asked_at: float | None = None) -> str:
         """Return a new token for the account; raises CannotSign.
 
-        ``asked_at``: when the credentials were checked (epoch seconds), if not just now, so that
-        ending the account's sessions meanwhile ends this one, too.
+        ``asked_at``: when the credentials were checked (epoch seconds), if that was earlier. If the
+        account's sessions are ended in between, the new token is then invalid as well.
         """
         issued_at = self._issued_at(account_id, self.wall_clock() if asked_at is None else asked_at)
         self.epochs.signed(account_id, issued_at)
@@ -67,22 +67,22 @@ class Tokens:
         return self.keys.sign(claims)
 
     def _issued_at(self, account_id: AccountId, at: float) -> int:
-        """Return ``at``, but never before the account's epoch, so that a new login is valid.
+        """Return ``at``, or the account's epoch if that is later, so that a new log-in is valid.
 
-        The process that ended the sessions may have a clock ahead of ours.
+        The process that ended the sessions may have a faster clock.
         """
         return max(int(at), self.epochs.not_before(account_id))
 
     def verify(self, token: str) -> AccountId:
-        """Return the account of the token; raises InvalidToken."""
+        """Return the account id in the token; raises InvalidToken."""
         claims = self.claims(token)
         self.check(claims)
         return claims.account_id
 
     def claims(self, token: str) -> Claims:
-        """Return the token's claims, its signature checked once; raises InvalidToken.
+        """Return the token's claims after checking its signature; raises InvalidToken.
 
-        Whoever keeps it asks ``check`` at every use.
+        Callers that keep the claims must call ``check`` at every use.
         """
         known = self._known.get(token)
         if known is None:
@@ -92,7 +92,7 @@ class Tokens:
         return known
 
     def check(self, claims: Claims) -> None:
-        """Raise InvalidToken if the token has expired or its account's sessions were ended."""
+        """Raise InvalidToken if the token has expired or the account's sessions were ended."""
         if not claims.expires > self.wall_clock():
             raise InvalidToken
         if not claims.issued_at >= self.epochs.not_before(claims.account_id):
@@ -116,7 +116,7 @@ class Tokens:
         return Claims(account_id, _seconds(claims.get("iat", 0)), expires)
 
     def _checked(self, token: str, kid: object) -> dict[str, Any]:
-        """Return the claims; raises unless one of our keys signed them."""
+        """Return the claims; raises unless one of this server's keys signed the token."""
         for key in self.keys.for_token(kid):
             try:
                 claims: dict[str, Any] = jwt.decode(
@@ -146,5 +146,5 @@ def _seconds(claim: object) -> float:
 
 
 def is_usable(account_id: str) -> bool:
-    """Return whether an unchecked id can be that of an account."""
+    """Return whether an unverified id has the form of an account id."""
     return 1 <= len(account_id) <= MAX_ACCOUNT_ID and "\0" not in account_id

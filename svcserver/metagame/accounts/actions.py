@@ -1,6 +1,6 @@
-"""The audit log's names of the acts of staff, and the content of its rows.
+"""The names of staff actions in the audit log, and the content of their rows.
 
-A try that was refused before its act began stands in the log as method and path.
+An attempt that was refused before its action began is logged under its HTTP method and path.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from attrs import frozen
 
 
 class TargetKind(StrEnum):
-    """The kind of an act's target."""
+    """The kind of target that a staff action has."""
 
     ACCOUNT = "account"  # by its name; by its id where there is no such account
     INVITE = "invite"  # the first group of the code
@@ -26,7 +26,7 @@ class TargetKind(StrEnum):
 
 @frozen
 class Action:
-    """An act of staff, the kind of its target, and the content of ``before`` and ``after``."""
+    """A staff action, the kind of its target, and the content of ``before`` and ``after``."""
 
     says: str
     target: TargetKind = TargetKind.ACCOUNT
@@ -192,6 +192,6 @@ ACTIONS: Mapping[str, Action] = {
 
 
 def target_of(action: str) -> TargetKind:
-    """Return the kind of a row's target; acts of older hosts without a name here had accounts."""
+    """Return the target kind of an audit row; ACCOUNT for an action that only older hosts had."""
     known = ACTIONS.get(action)
     return TargetKind.ACCOUNT if known is None else known.target

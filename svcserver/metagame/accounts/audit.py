@@ -1,7 +1,8 @@
-"""The audit log: a row for every act of staff and every refused try, in the act's transaction.
+"""The audit log: a row for every staff action and every refused attempt.
 
-An act that is no transaction has two: one that it has begun, and one of what came of it.
-The database refuses to change or delete a row (a trigger of migration 0009).
+The row is written in the transaction of the action. An action without a transaction has two rows:
+one at its beginning and one with its result. The database refuses to change or delete a row
+(a trigger of migration 0009).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ BROKEN_OFF: Mapping[str, Json] = {"outcome": "failed: part of it may have been d
 
 @frozen
 class AuditEntry:
-    """An act about to be tried: actor, action, target and reason."""
+    """A staff action about to be attempted: actor, action, target and reason."""
 
     actor: str
     action: str
@@ -69,7 +70,7 @@ class AuditEntry:
 
 @define
 class Trace:
-    """An act's additions to its row: state before and after, and the target's name as stored."""
+    """Details that an action adds to its audit row: before, after and the stored target name."""
 
     before: Mapping[str, Json] | None = None
     after: Mapping[str, Json] | None = None
@@ -78,7 +79,7 @@ class Trace:
 
 @frozen
 class AuditQuery:
-    """A choice of rows; empty texts and 0 mean any."""
+    """A filter for audit rows; an empty string or 0 matches every row."""
 
     actor: str = ""
     target: str = ""
@@ -94,7 +95,7 @@ Act = Callable[[Connection, Trace], T]
 def audited(
     entry: AuditEntry, wall_clock: Callable[[], float], act: Act[T]
 ) -> Callable[[Connection], T]:
-    """Return work that runs ``act`` and adds its row; raises RefusedWrite with a refusal's row."""
+    """Return work that runs ``act`` and adds an audit row; RefusedWrite carries a refusal's row."""
 
     def whole(tx: Connection) -> T:
         trace = Trace()
@@ -117,12 +118,12 @@ def add_row(
     refused: str | None = None,
     trace: Trace | None = None,
 ) -> None:
-    """Add a row for an act that is not a transaction."""
+    """Add an audit row for an action that has no transaction of its own."""
     tx.execute(_ADD, _row(entry, at, trace or Trace(), refused))
 
 
 def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
-    """Return the matching rows, newest first, with the columns' names."""
+    """Return the matching audit rows, newest first, with the names of their columns."""
     wanted = [_L.at >= int(query.since * 1000), _L.id < query.until]
     if query.before is not None:
         wanted.append(_L.at < int(query.before * 1000))
@@ -136,19 +137,19 @@ def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
 
 @frozen
 class Audit:
-    """Runs acts of staff, each with its row."""
+    """Runs staff actions and writes an audit row for each."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
 
     async def write(self, entry: AuditEntry, act: Act[T], scope: Scope) -> T:
-        """Return the result of ``act(tx, trace)``; a refusal is recorded and raised again."""
+        """Run ``act(tx, trace)`` and return its result; a refusal is recorded and raised again."""
         return await write_or_record(self.ledger, audited(entry, self.wall_clock, act), scope)
 
     async def leave(
         self, entry: AuditEntry, refused: str | None, trace: Trace | None = None
     ) -> None:
-        """Add a row for a try that was refused before its transaction, or had none."""
+        """Add an audit row for an attempt that was refused early or has no transaction."""
 
         def work(tx: Connection) -> None:
             add_row(tx, entry, self.wall_clock(), refused, trace)
@@ -159,11 +160,11 @@ class Audit:
     async def around(
         self, entry: AuditEntry, act: Callable[[Trace], Awaitable[T]], trace: Trace | None = None
     ) -> T:
-        """Run ``act(trace)``, which is no transaction, between two rows; returns its result.
+        """Run ``act(trace)``, which is no transaction, between two audit rows; return its result.
 
-        The first row says that it has begun, and stays alone if the metagame stops meanwhile.
-        The second records the result: done, refused, unanswered, or failed by a fault of ours.
-        Errors are raised again.
+        The first row says that the action has begun; no second row follows if the metagame stops
+        before the end. The second row has the result: done, refused, unanswered, or failed by an
+        internal error. Errors are raised again.
         """
         trace = trace or Trace()
         await self.leave(entry, None, evolve(trace, after={**(trace.after or {}), **BEGUN}))

@@ -1,4 +1,4 @@
-"""The accounts of management routes that act for a player: the key's holder, or ``From``.
+"""Management routes that act for a player: for the key's holder, or for the account in ``From``.
 
 Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 """
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class NotDirect(Forbidden):
-    """A 403 without a body, for an admin who does not call directly (``HttpRequest.direct``)."""
+    """A 403 without a body, for an admin request that is not direct (``HttpRequest.direct``)."""
 
 
 @frozen
@@ -35,7 +35,7 @@ class ActingPair:
 
 @frozen
 class Behalf:
-    """Finds the two accounts of a body, and records what staff does in another's name."""
+    """Finds the two accounts that a body names, and records what staff do for another account."""
 
     directory: Directory
     audit: Audit
@@ -46,8 +46,8 @@ class Behalf:
     ) -> tuple[ActingPair, T]:
         """Return the two accounts of a body ``{Username, From?}``, and the result of ``act``.
 
-        Raises the documented refusals. Who names another account acts as staff: what comes of
-        it stands in the audit log, called ``action``.
+        Raises the documented errors. A request that names another account counts as a staff action;
+        its result is in the audit log under the name ``action``.
         """
         try:
             pair = await self._pair(call, sent)
@@ -73,10 +73,10 @@ class Behalf:
 
 
 async def sender_of(call: Call, accounts: Directory, named: Callable[[], str] | None) -> Account:
-    """Return the account in whose name a management route acts: the key's holder, or ``named``.
+    """Return the account for which a management route acts: the key's holder, or ``named``.
 
-    Only an admin may name one. ``named`` gives its id or name, or raises for a malformed one;
-    it is called only when the request came directly and the caller is an admin.
+    Only an admin may name an account. ``named`` returns its id or name, or raises if that is
+    malformed; it is called only for a direct request of an admin.
     """
     if named is None:
         own = await accounts.account_of_id(call.player)

@@ -1,6 +1,6 @@
-"""The keys of the dashboard: a key of its own, and a second factor (TOTP, RFC 6238).
+"""Access to the dashboard: a separate key, and a second factor (TOTP, RFC 6238).
 
-With a key for the dashboard the account's own key is a game key and opens no route of staff.
+If an account has a dashboard key, its own key is only a game key and opens no staff route.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _PUT = Upsert(DASHBOARD_ACCESS)
 
 @frozen
 class DashboardAccess:
-    """An account's dashboard key and second factor; ``step`` is the last one that was used.
+    """An account's dashboard key and second factor; ``step`` is the last TOTP step that was used.
 
-    ``tries`` of codes were made since the time ``tries_since``.
+    ``tries`` is the number of codes entered since ``tries_since``.
     """
 
     account_id: AccountId
@@ -58,7 +58,7 @@ class DashboardAccess:
     tries_since: int = 0
 
     def tried(self, now: float) -> DashboardAccess:
-        """Return it after one more try of a code; raises TooMany."""
+        """Return a copy with one more attempted code counted; raises TooMany."""
         fresh = not 0 <= now - self.tries_since < TRIES_S
         tries, since = (0, int(now)) if fresh else (self.tries, self.tries_since)
         if tries >= TRIES:
@@ -67,7 +67,7 @@ class DashboardAccess:
 
     @property
     def mark(self) -> str:
-        """A hash that changes with the key or the second factor; empty for neither."""
+        """Return a hash that changes with the key or second factor; empty if neither is set."""
         if self.key_hash is None and self.factor is None:
             return ""
         return fingerprint(f"{self.key_hash} {self.factor}")[:16]
@@ -75,17 +75,17 @@ class DashboardAccess:
 
 @frozen
 class SqlDashboardAccess:
-    """The ways into the dashboard, in an open transaction."""
+    """The dashboard keys and second factors, in an open transaction."""
 
     tx: Connection
 
     def of_account(self, account_id: AccountId) -> DashboardAccess:
-        """Return the account's access; nothing is set without a row."""
+        """Return the account's access settings; nothing is set if there is no row."""
         row = self.tx.execute(_OF, {"holder": account_id}).first()
         return DashboardAccess(account_id) if row is None else _access(row)
 
     def by_key(self, key: str) -> DashboardAccess | None:
-        """Return the access of the account with this dashboard key; None for any other key."""
+        """Return the access settings with this dashboard key, or None."""
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"offered": offered}).first()
         if row is None or not constant_time_equal(row.key_hash, offered):
@@ -109,18 +109,18 @@ class SqlDashboardAccess:
 
 
 def new_factor() -> str:
-    """Return a new secret for TOTP, in base32 as authenticator apps take it."""
+    """Return a new TOTP secret in base32, the format of authenticator apps."""
     return base64.b32encode(bytes.fromhex(token_hex(SECRET_BYTES))).decode()
 
 
 def address_of(factor: str, name: str, server: str) -> str:
-    """Return the ``otpauth:`` address that an authenticator app reads, also as a QR code."""
+    """Return the ``otpauth:`` URI that authenticator apps read, usually as a QR code."""
     label = quote(f"{server}:{name}")
     return f"otpauth://totp/{label}?secret={factor}&issuer={quote(server)}"
 
 
 def step_of(factor: str, code: str, now: float) -> int | None:
-    """Return the step of a right code, this one or a neighbour; None for a wrong code."""
+    """Return the TOTP step of a correct code (at most one step off), or None."""
     if len(code) != DIGITS or not (code.isascii() and code.isdigit()):
         return None
     totp = TOTP(base64.b32decode(factor), DIGITS, SHA1(), STEP_S)  # noqa: S303 - RFC 6238
@@ -134,7 +134,7 @@ def step_of(factor: str, code: str, now: float) -> int | None:
 
 
 def is_factor(text: str) -> bool:
-    """Return whether the text can be a secret of ours."""
+    """Return whether the text has the form of a secret from ``new_factor``."""
     return len(text) == BASE32 and set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 

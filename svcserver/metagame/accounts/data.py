@@ -1,7 +1,7 @@
-"""Database access for one account's data: large work is queued per account, writes are counted.
+"""Database access for one account's data: large work is queued, and written bytes are counted.
 
-All accounts share the database's threads: eight large reads of one account at once would
-keep everybody's log-in waiting until the last is done.
+Large work is queued per account, because all accounts share the database threads. Eight large
+concurrent reads of one account would delay everybody's log-in until the last read ended.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MINUTES_A_DAY = 1440
 
 @define
 class Allowance:
-    """A token bucket of a day's bytes per account; 0: no limit. ``wall_clock``: epoch seconds.
+    """A daily byte quota per account (a token bucket); 0: no limit. ``wall_clock``: epoch seconds.
 
-    Kept in memory: a restart, which no player can cause, refills it.
+    The quota is kept in memory: a restart, which no player can cause, refills it.
     """
 
     bytes_a_day: int
@@ -38,7 +38,7 @@ class Allowance:
         self._buckets = TokenBuckets(Rate(most, most / MINUTES_A_DAY))
 
     def spend(self, account_id: AccountId, size: int) -> None:
-        """Count a write of ``size`` bytes; raises TooMany if it exceeds the rest."""
+        """Count a write of ``size`` bytes; raises TooMany if it exceeds the remaining quota."""
         if not self.bytes_a_day:
             return
         wait = self._buckets.take(account_id, self.wall_clock(), max(size, LEAST))
@@ -48,22 +48,22 @@ class Allowance:
 
 @frozen
 class AccountData:
-    """Runs reads and writes, each for one account."""
+    """Runs database reads and writes, each for one account."""
 
     ledger: Ledger
     allowance: Allowance
     _turns: Turns = field(factory=Turns, repr=False)
 
     async def read(self, account_id: AccountId, work: Work[T]) -> T:
-        """Run ``work`` on a snapshot; raises TooMany when too many reads of the account wait."""
+        """Run ``work`` on a snapshot; raises TooMany if the account has too many queued reads."""
         return await self._turns.run(account_id, lambda: self.ledger.read(work))
 
     def write(
         self, account_id: AccountId, size: int, work: Work[T], across: Across | None = None
     ) -> Awaitable[T]:
-        """Run ``work``, which stores about ``size`` bytes; raises TooMany beyond a day's quota.
+        """Run ``work``, which stores about ``size`` bytes; raises TooMany above the daily quota.
 
-        ``ACROSS`` where it judges by more than what is the account's own.
+        Pass ``ACROSS`` if ``work`` decides by data of other accounts, too.
         """
         self.allowance.spend(account_id, size)
         scope = OneAccount(account_id) if across is None else Across(account_id)

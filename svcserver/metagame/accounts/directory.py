@@ -1,7 +1,8 @@
 """Look-ups of accounts and keys for the gate and for other features.
 
-Changes that others make to the database (``svcctl``) show within a second: only checks of
-game-server keys are cached, for that long, and names, which only a metagame changes (``names.py``).
+Changes that another process (``svcctl``) makes to the database take effect within a second. Only
+two things are cached: checks of game-server keys, for one second, and names, which only a metagame
+changes (``names.py``).
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ MAX_REMEMBERED = 64
 
 
 class LaunchedServers(Protocol):
-    """Checks the keys that single launches of game servers got."""
+    """The interface for checking the key that a launched game server received."""
 
     def knows(self, key: str) -> Deferred[bool]: ...
 
 
 @define
 class Directory:
-    """Finds accounts. ``by_id`` (AUTH_MODE=NONE): a key is taken as the account id itself."""
+    """Finds accounts. With ``by_id`` (AUTH_MODE=NONE) a key is taken as the account id."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -54,7 +55,7 @@ class Directory:
         return KnownNames(self.wall_clock)
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
-        """Return the key's account; with ``by_id`` the key is the id. Never from a cache."""
+        """Return the key's account, never cached; with ``by_id`` the key is the account id."""
         if self.by_id:
             return self.account_of_id(key)
         return self.ledger.read(lambda tx: SqlAccounts(tx).by_key(key))
@@ -63,9 +64,9 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
-        """Return a session's account, and the ways by which it opens the dashboard now.
+        """Return a session's account, and how it may currently open the dashboard.
 
-        With its ban: a session may begin while one commits.
+        The account includes its ban, because a session may begin while a ban commits.
         """
 
         def work(tx: Connection) -> tuple[Account, str] | None:
@@ -77,7 +78,7 @@ class Directory:
         return self.ledger.read(work)
 
     def staff_of_key(self, key: str) -> Deferred[StaffKey | None]:
-        """Return what an account's own key, or its dashboard key, opens of the routes of staff."""
+        """Return the account of an account key or dashboard key, and the staff access it gives."""
         by_id = self.by_id
 
         def work(tx: Connection) -> StaffKey | None:
@@ -95,7 +96,7 @@ class Directory:
         return self.ledger.read(work)
 
     def is_banned(self, account_id: AccountId) -> Deferred[bool]:
-        """Return whether the account may not log in now."""
+        """Return whether the account is banned from logging in."""
 
         def work(tx: Connection) -> bool:
             ban = SqlSanctions(tx).find(account_id, SanctionKind.BAN)
@@ -104,7 +105,7 @@ class Directory:
         return self.ledger.read(work)
 
     def account_named(self, username: str) -> Deferred[Account | None]:
-        """Return the account of that name, in any case."""
+        """Return the account with that name, ignoring case."""
         return self.ledger.read(lambda tx: SqlAccounts(tx).named(username))
 
     def accounts(self, account_ids: Iterable[str]) -> Deferred[dict[AccountId, Account]]:
@@ -128,7 +129,7 @@ class Directory:
         return self.accounts(missing).addCallback(keep)
 
     def knows_game_server(self, key: str) -> Deferred[bool]:
-        """Return whether the key is registered, or that of a running game server."""
+        """Return whether the key is registered or belongs to a running game server."""
         hashed = fingerprint(key)
         if hashed in self._game_servers:
             return succeed(True)
@@ -149,6 +150,9 @@ def _with_ban(tx: Connection, account: Account) -> Account:
 
 
 async def id_of(ledger: Ledger, who: str) -> AccountId:
-    """Return an account's id for the scope of an act, which looks it up again; "" for nobody."""
+    """Return the id of an account by name or id; "" if there is none.
+
+    The id only selects what a write locks; the write looks the account up again.
+    """
     account = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
     return "" if account is None else account.id

@@ -1,6 +1,6 @@
 """The progression event log: a row for every admin or game-server write. Spec: 1 §6.3.
 
-A write and its row are in one transaction; a refused write leaves only the row.
+A write and its row share one transaction; a refused write stores only the row.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class WriteNotes(list[str]):
-    """The notes of a write; ``trace`` is for the audit log, if staff writes."""
+    """The notes of a write; ``trace`` is for the audit log if a staff member writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,19 +65,19 @@ Work = Callable[[Connection, WriteNotes], T]
 
 
 def is_known(tx: Connection, account_id: AccountId) -> bool:
-    """Return whether the account exists; the ledger has locked its row (``OneAccount``)."""
+    """Return whether the account exists; the ledger has already locked its row (``OneAccount``)."""
     return "\0" not in account_id and bool(tx.execute(_KNOWN, {"wanted": account_id}).first())
 
 
 def known(tx: Connection, account_id: AccountId) -> None:
-    """Raise Missing for an unknown account."""
+    """Raise Missing if the account does not exist."""
     if not is_known(tx, account_id):
         raise Missing("no such account", code="not_found")
 
 
 @frozen
 class EventEntry(Generic[T]):
-    """A write to record: its account, its caller, and how its result is answered."""
+    """A write to record: its account, its caller, and the function that makes the reply."""
 
     account_id: AccountId
     caller: str
@@ -92,21 +92,21 @@ class EventEntry(Generic[T]):
 
 @frozen
 class EventLog:
-    """Runs writes for an account and records each with its answer or refusal."""
+    """Runs writes for an account, and records each with its reply or error."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
     allowance: Allowance
 
     async def write(self, entry: EventEntry[T], work: Work[T]) -> T:
-        """Run ``work(tx, notes)`` for the account; returns its result, or raises its refusal."""
+        """Run ``work(tx, notes)`` for the account, record it, and return its result."""
         done, _ = await self.noted(entry, work)
         return done
 
     async def noted(self, entry: EventEntry[T], work: Work[T]) -> tuple[T, list[str]]:
-        """Run ``work`` as ``write`` does; returns the notes too, which the caller may log.
+        """Run ``work`` like ``write``; return its result and the notes, which the caller may log.
 
-        ``work`` must not log: it runs in another thread, and may run twice.
+        ``work`` must not log, because it runs in another thread and may run twice.
         """
         if not entry.by_admin:
             self.allowance.spend(entry.account_id, len(entry.body))
@@ -142,7 +142,7 @@ class EventLog:
 
 
 def _audited(tx: Connection, entry: EventEntry[Any]) -> audit.AuditEntry:
-    """Return the audit log's entry of a write by staff."""
+    """Return the audit-log entry of a write by a staff member."""
     account = SqlAccounts(tx).find(entry.account_id)
     target = entry.account_id if account is None else account.username
     name = entry.staff or entry.caller

@@ -1,4 +1,4 @@
-"""Invite codes: shapes, acts and routes for owners. Spec: 2 §3 Invite code, §4 Management API."""
+"""Invite codes: shapes, writes and staff routes. Spec: 2 §3 Invite code, §4 Management API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_USES = 1_000
 
 @frozen
 class InviteWish:
-    """A code to create; the name is a note for the log."""
+    """A request for a new code; the name is only a note for the log."""
 
     uses: Annotated[int, whole(1, MAX_USES)] = 1
     name: str = ""
@@ -40,7 +40,7 @@ class InviteWish:
 @spelled(pascal_case)
 @frozen
 class CodeWish:
-    """A code of the owner's choice; ``Uses`` counts unless they are infinite."""
+    """A request for a code that the owner chose; ``Uses`` is ignored if uses are infinite."""
 
     new_invite_code: str
     uses: Lenient[Count] = 0
@@ -88,7 +88,7 @@ MAX_NOTE = 64  # characters in the log
 
 
 def put(invite: InviteCode) -> Act[None]:
-    """Return the act that adds a code, or gives an existing one the new uses."""
+    """Return a transaction that adds a code, or sets the uses of an existing one."""
 
     def act(tx: Connection, trace: Trace) -> None:
         accounts = SqlAccounts(tx)
@@ -100,7 +100,7 @@ def put(invite: InviteCode) -> Act[None]:
 
 
 def drop(code: str) -> Act[bool]:
-    """Return the act that deletes a code; its result is whether there was one."""
+    """Return a transaction that deletes a code, with whether the code existed as its result."""
 
     def act(tx: Connection, trace: Trace) -> bool:
         accounts = SqlAccounts(tx)
@@ -113,7 +113,7 @@ def drop(code: str) -> Act[bool]:
 
 
 def _uses(invite: InviteCode | None) -> Mapping[str, Json] | None:
-    """Return a code's uses for the audit log, which names only its first group."""
+    """Return a code's remaining uses for the audit log, which shows only the first group."""
     if invite is None:
         return None
     return {"uses": None if invite.infinite_uses else invite.uses_remaining}
@@ -124,7 +124,7 @@ ADMIN = Access.ADMIN_KEY
 
 @frozen
 class InviteRoutes:
-    """List, create, register and delete invite codes, under ``/svc/api``."""
+    """The routes under ``/svc/api`` that list, create, register and delete invite codes."""
 
     routes: ClassVar[Routes] = Routes(bare, access=ADMIN, again=Again.NEVER)
     ledger: Ledger

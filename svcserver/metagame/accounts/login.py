@@ -1,4 +1,4 @@
-"""Log-in and the related routes of the client's online library. Spec: 1 §4 Login."""
+"""Log-in and related routes for the client's online library. Spec: 1 §4 Login."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOBODYS_ID = "9626f441055349ce8cb7d7d5a483eaa2"
 
 @frozen
 class LoginWish:
-    """The account key, as JSON or as a form. All else is ignored."""
+    """The account key, as JSON or as a form; other fields are ignored."""
 
     exchange_code: Lenient[TextWithNul] = ""
 
@@ -46,7 +46,7 @@ class QueueWish:
 
 
 class LoginReply(TypedDict):
-    """The token, its life in seconds (``expires_in``) and its account; all else are constants."""
+    """The token, its lifetime in seconds (``expires_in``) and its account; the rest is constant."""
 
     access_token: str
     token_type: str
@@ -76,7 +76,7 @@ class VerifyReply(TypedDict):
 
 
 class GameSession(TypedDict):
-    """``sessionToken`` is the caller's own bearer, as sent."""
+    """The caller's own player token, in the field ``sessionToken``."""
 
     error_code: None
     sessionid: str
@@ -84,7 +84,7 @@ class GameSession(TypedDict):
 
 
 class TicketReply(TypedDict):
-    """The turn to log in, which always comes at once."""
+    """The reply of the log-in queue: the caller may always log in immediately."""
 
     error_code: str
     message: str
@@ -94,9 +94,9 @@ class TicketReply(TypedDict):
 
 
 def show_login(token: str, account_id: AccountId) -> LoginReply:
-    """Return the body of a successful login.
+    """Return the body of a successful log-in.
 
-    The client may compare the constants with its build's own values.
+    The client may compare the constants with the values in its own build.
     """
     return {
         "access_token": token,
@@ -140,7 +140,7 @@ TRIES = 3  # look-ups of a key, when the account's sessions are ended meanwhile
 
 @frozen
 class LoginActs:
-    """The log-in. ``by_id`` (AUTH_MODE=NONE): the key is the account id itself, known or not."""
+    """The log-in. With ``by_id`` (AUTH_MODE=NONE) the key is the account id, even if unknown."""
 
     directory: Directory
     tokens: Tokens
@@ -152,7 +152,7 @@ class LoginActs:
     async def log_in(self, key: str, network: str = "") -> tuple[str, AccountId]:
         """Return a token and its account; raises Malformed for an unknown key or a banned account.
 
-        ``network``: from where, as ``kernel.networks`` has it; empty for this machine.
+        ``network``: the caller's network (see ``kernel.networks``); empty for this machine.
         """
         if self.by_id:
             login = (self.tokens.sign(key), key) if await self._may_enter(key) else None
@@ -187,7 +187,7 @@ log = Logger()
 
 @frozen
 class LoginRoutes:
-    """Token, verification and session routes."""
+    """The routes for tokens, their verification and sessions."""
 
     routes: ClassVar[Routes] = Routes(bare, again=Again.NATURAL)
     settings: Settings
@@ -214,13 +214,13 @@ class LoginRoutes:
 
     @routes.row("GET", "/account/api/oauth/verify", access=Access.OPTIONAL_TOKEN, reply=VerifyReply)
     async def verify(self, call: Call) -> Answer:
-        """The account of the token; always 200, with a placeholder id without a valid token."""
+        """Show the token's account; always 200, with a placeholder id if the token is invalid."""
         known = None if self.settings.verify_stub_account else call.caller.account
         return Answer(200, show_token(known or NOBODYS_ID))
 
     @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=Empty)
     async def kill_sessions(self, call: Call) -> Answer:
-        """End sessions: answered, but none ends; a new account key ends them."""
+        """Accept a request to end sessions, but end none; a new account key ends them."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
@@ -231,12 +231,12 @@ class LoginRoutes:
         secret_path=("token",),
     )
     async def kill_session(self, call: Call, token: str) -> Answer:
-        """End one session: answered, but it goes on; the token in the path is never logged."""
+        """Accept a request to end one session, but keep it; the token in the path is not logged."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("POST", "/login", access=Access.TOKEN, body=OrEmpty[QueueWish], reply=TicketReply)
     async def queue(self, call: Call[QueueWish]) -> Answer:
-        """Ask for a turn to log in, which comes at once; ``email`` is the caller's account id."""
+        """Ask to log in, which is always possible; ``email`` is the caller's account id."""
         own = own_or_none(call, call.body.email)
         if own is None or await self.directory.account_of_id(own) is None:
             raise Malformed("email is not the caller's account id")
@@ -256,7 +256,7 @@ class LoginRoutes:
 
 
 def login(parts: Parts, on_login: Callable[[AccountId, str], object] | None) -> Iterator[Feature]:
-    """Yield the log-in; ``on_login`` is called with each account and its network."""
+    """Yield the log-in routes; ``on_login`` is called with each account and its network."""
     acts = LoginActs(
         parts.directory,
         parts.tokens,

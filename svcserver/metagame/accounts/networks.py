@@ -1,7 +1,7 @@
-"""The networks from which accounts log in, and those that a ban or a mute covers.
+"""The networks from which accounts log in, and the networks that a ban or a mute covers.
 
-A network is an IPv4 address, or the /64 of an IPv6 one. The newest of an account are kept, for a
-month.
+A network is an IPv4 address, or the /64 of an IPv6 address. The newest networks of each account are
+stored for a month.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ _NEAR = (
 
 
 class HeldNetworks:
-    """The networks that sanctions of one kind hold, each for the account that is sanctioned.
+    """The networks that sanctions of one kind cover, each for its sanctioned account.
 
-    They hold no longer than their sanction: what an older version has left of one counts nothing.
-    Every method takes the open transaction; times are in epoch seconds.
+    A network is covered only while the sanction runs; rows that an older version left behind are
+    ignored. Every method takes the open transaction; times are in epoch seconds.
     """
 
     def __init__(self, name: str, kind: str) -> None:
@@ -111,7 +111,7 @@ class HeldNetworks:
     def put(
         self, tx: Connection, account_id: AccountId, networks: Iterable[str], ends_at: int
     ) -> None:
-        """Hold these with the account, instead of those held before."""
+        """Cover these networks for the account, instead of the previous ones."""
         self.drop(tx, account_id)
         rows = [
             {"account_id": account_id, "network": network, "ends_at": ends_at}
@@ -121,20 +121,20 @@ class HeldNetworks:
             tx.execute(self._add, rows)
 
     def drop(self, tx: Connection, account_id: AccountId) -> None:
-        """Release the account's networks."""
+        """Cover none of the account's networks any more."""
         tx.execute(self._drop, {"holder": account_id})
 
     def held_by(
         self, tx: Connection, account_ids: Iterable[AccountId]
     ) -> dict[AccountId, tuple[str, ...]]:
-        """Return the networks held with each of the accounts."""
+        """Return the covered networks of each of these accounts."""
         by_account: dict[AccountId, tuple[str, ...]] = {}
         for row in tx.execute(self._of, {"holders": [*account_ids]}):
             by_account[row.account_id] = (*by_account.get(row.account_id, ()), row.network)
         return by_account
 
     def among(self, tx: Connection, networks: Iterable[str], now: float) -> frozenset[str]:
-        """Return those of the networks that a current sanction holds."""
+        """Return the given networks that a current sanction covers."""
         values = {"wanted": [*networks], "at": int(now)}
         return frozenset(tx.execute(self._among, values).scalars())
 
@@ -145,12 +145,12 @@ MUTED = HeldNetworks("muted_networks", "mute")  # whoever chats from there write
 
 @frozen
 class SqlNetworks:
-    """The networks in an open transaction; times in epoch seconds."""
+    """The networks of log-ins, in an open transaction; times in epoch seconds."""
 
     tx: Connection
 
     def note(self, account_id: AccountId, network: str, now: float) -> None:
-        """Record a log-in from there; old networks and those beyond ``MOST`` are deleted."""
+        """Record a log-in from the network; delete old networks and those beyond ``MOST``."""
         _NOTE.put(self.tx, [{"account_id": account_id, "network": network, "at": int(now)}])
         for number, row in enumerate(self.tx.execute(_OF, {"holder": account_id}).all()):
             if number >= MOST or row.at <= int(now) - KEPT_S:
@@ -162,14 +162,14 @@ class SqlNetworks:
         return [row.network for row in rows[:MOST] if row.at > int(now) - KEPT_S]
 
     def near(self, networks: Iterable[str], since: float) -> list[AccountId]:
-        """Return the accounts that have logged in from these networks since then."""
+        """Return the accounts that have logged in from these networks since that time."""
         values = {"among": [*networks], "since": int(since)}
         return list(self.tx.execute(_NEAR, values).scalars())
 
 
 @define
 class Networks:
-    """Records the networks of log-ins, and applies bans of networks; an empty one is any."""
+    """Records networks of log-ins and applies bans to networks; an empty one is never banned."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -180,7 +180,7 @@ class Networks:
         return TTLCache(MAX_NOTED, AGAIN_S, self.wall_clock)
 
     async def admit(self, account: Account, network: str) -> bool:
-        """Return whether the account may log in from there; records it. Staff always may."""
+        """Record a log-in and return whether the network is not banned. Staff may always log in."""
         if not network:
             return True
         self._note(account.id, network)

@@ -1,4 +1,4 @@
-"""The parts that the features of every group share, made once for a metagame."""
+"""The objects that features of all groups share, made once per metagame."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from svcserver.metagame.settings import Settings
 
 
 class Parts:
-    """The settings, the storage, the clocks, and the accounts.
+    """The settings, the storage, the clocks and the accounts, passed to every feature's factory.
 
-    ``wall_clock`` gives epoch seconds, ``clock`` timers. A feature's factory gets it.
+    ``wall_clock`` gives epoch seconds; ``clock`` runs timers.
     """
 
     def __init__(

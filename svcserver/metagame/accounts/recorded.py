@@ -1,4 +1,4 @@
-"""Entries of the event log, made of requests."""
+"""Makes event-log and audit-log entries from requests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 def entry(
     acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any], action: str = ""
 ) -> EventEntry[T]:
-    """Return the entry of a write for an account; ``show`` makes the reply of its result.
+    """Return the log entry of a write for an account; ``show`` makes the reply from its result.
 
-    ``action``: what the audit log calls it, of a route that staff may use.
+    ``action``: the name in the audit log, for a route that staff may use.
     """
     return EventEntry(
         acting.writes(call, named),
@@ -41,12 +41,12 @@ def entry(
 
 
 def by_staff(call: Call, action: str, target: str = "") -> audit.AuditEntry:
-    """Return the audit log's entry of an act that a member of staff requests."""
+    """Return the audit-log entry of an action that a staff member requests."""
     return audit.AuditEntry(staff_of(call).name, action, target, reason_of(call))
 
 
 def reason_of(call: Call) -> str:
-    """Return the reason: the body's ``Reason``, or the query's if there is no body."""
+    """Return ``Reason`` from the body, or from the query if there is no body."""
     if call.body is None:
         reason_sent = (call.request.argument("Reason") or "")[:MAX_REASON]
         if not is_plain(reason_sent):
@@ -63,7 +63,7 @@ def nothing(done: None) -> Mapping[str, Json]:
 
 
 def as_stored(reply: bytes) -> bytes:
-    """Return the reply's bytes, for a write whose act makes and stores them."""
+    """Return the reply's bytes unchanged, for a write that made and stored them itself."""
     return reply
 
 

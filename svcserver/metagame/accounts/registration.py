@@ -1,7 +1,8 @@
 """The current registration mode. Spec: 1 §4 Accounts.
 
-The database keeps it. On the board lies the mark of the last change alone, which a new start of the
-host forgets: whoever writes to the engine can only return the host to its own setting.
+The database stores the mode. The board stores only the mark of the last change, and a restart of
+the host deletes the mark. So anybody who can write to the board's engine can only reset the mode to
+the host's own setting.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Registration:
         self.board.forget_at_start((MARK, ONLY))
 
     async def mode(self) -> str | None:
-        """Return the mode in force: set at run time, else REGISTRATION_MODE."""
+        """Return the current mode: the one set at run time, else REGISTRATION_MODE."""
         mark = await self.board.transact(
             lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
         )
@@ -48,11 +49,11 @@ class Registration:
         return self.setting if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:
-        """Store another mode, which counts after ``begin`` with the returned mark."""
+        """Store another mode, which takes effect after ``begin`` with the returned mark."""
         mark = hex_token(32)
         _KEPT.put(tx, {"mode": mode, "mark": mark})
         return mark
 
     async def begin(self, mark: str) -> None:
-        """Let the stored mode count until the only metagame, or all of them, have stopped."""
+        """Make the stored mode take effect until the metagame (all its workers) stops."""
         await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))

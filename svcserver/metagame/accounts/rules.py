@@ -1,4 +1,4 @@
-"""The rules of usernames, registration, invites and session ends.
+"""The rules for usernames, registration, invites and ending sessions.
 
 Spec: 2 §4 Register, 1 §2 Account.
 """
@@ -29,7 +29,7 @@ MAX_CODE_USES = 2**31 - 1  # what the column holds
 
 
 class ServerFault(Refusal):
-    """The owner left the registration mode unset or wrong: an empty 500."""
+    """An empty 500, because the owner left the registration mode unset or invalid."""
 
     status = 500
 
@@ -39,7 +39,7 @@ class Account:
     """An account; ``notes`` is the main currency's column, which owners may edit.
 
     Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until``
-    (epoch seconds) is known only of an account that was found by its key.
+    (epoch seconds) is set only on an account that was found by its key.
     """
 
     id: AccountId
@@ -57,7 +57,7 @@ class Account:
 
 @frozen
 class NewAccount:
-    """A newly registered account; its ``key`` is shown once and never stored."""
+    """A newly registered account; its ``key`` is shown once and stored only as a hash."""
 
     account: Account
     key: str = field(repr=False)
@@ -111,7 +111,7 @@ def username(text: object) -> str:
 
 
 def open_for(mode: str | None) -> str:
-    """Return the registration mode; raises if it is unusable or nobody may register."""
+    """Return the registration mode; raises if it is invalid or registration is closed."""
     if mode not in MODES:
         raise ServerFault("REGISTRATION_MODE is not set to NONE, INVITECODE or OPEN")
     if mode == "NONE":
@@ -120,7 +120,7 @@ def open_for(mode: str | None) -> str:
 
 
 def closed() -> Malformed:
-    """Return the refusal while nobody may register."""
+    """Return the error for closed registration."""
     return Malformed("registration is closed", code="registration_closed")
 
 
@@ -133,9 +133,9 @@ def register(
     *,
     is_admin: bool = False,
 ) -> NewAccount:
-    """Register an account: check the invite, then the name, then spend a use and store it.
+    """Register an account after checking the invite and the name; use up one use of the invite.
 
-    A taken name never costs a use. ``at`` in epoch seconds.
+    A taken name never costs a use. ``at`` is in epoch seconds.
     """
     spelled = check_wish(accounts, mode, name, code)
     if spelled is not None and not accounts.spend(spelled):
@@ -146,7 +146,7 @@ def register(
 
 
 def check_wish(accounts: StoredAccounts, mode: str, name: str, code: str | None) -> str | None:
-    """Return the stored spelling of the code to spend, None without one; raises the refusal."""
+    """Return the stored spelling of the invite code, or None without one; raises if invalid."""
     spelled = _usable_code(accounts, code) if mode == "INVITECODE" else None
     check_free(accounts, name)
     return spelled
@@ -161,7 +161,7 @@ def check_free(accounts: StoredAccounts, name: str) -> None:
 def rename(
     accounts: StoredAccounts, account_id: AccountId | None, new: str
 ) -> tuple[Account, Account]:
-    """Rename an account; returns it before and after. The case alone may be changed, too."""
+    """Rename an account; return it before and after. A change of case only is allowed."""
     before = None if account_id is None else accounts.find(account_id)
     if before is None:
         raise Missing("no such account", code="not_found")
@@ -172,11 +172,11 @@ def rename(
 
 
 def end_sessions(accounts: StoredAccounts, account_id: AccountId, at: float) -> EndedSessions:
-    """Void every token of the account issued until ``at``; returns its new epoch.
+    """Invalidate every token of the account issued until ``at``; return its new epoch.
 
-    That is the next whole second, since tokens carry whole seconds and one from the second of
-    ``at`` may be an old one. It increases on every call, even when ``at`` comes from a clock
-    that is behind, so that other processes notice.
+    The epoch is the next whole second, because tokens have whole seconds: a token from the second
+    of ``at`` may be an old one. The epoch increases on every call, even when ``at`` comes from a
+    slow clock, so that other processes notice the change.
     """
     account = accounts.find(account_id)
     if account is None:
@@ -187,18 +187,18 @@ def end_sessions(accounts: StoredAccounts, account_id: AccountId, at: float) -> 
 
 
 def new_account_key() -> str:
-    """Return ``UUK_`` and 48 lowercase hex characters."""
+    """Return a new account key: ``UUK_`` and 48 lowercase hex digits."""
     return f"UUK_{hex_token(48)}"
 
 
 def new_invite_code() -> str:
-    """Return three groups of four of CODE_ALPHABET, joined by dashes: 60 random bits."""
+    """Return a random code: three dash-separated groups of four from CODE_ALPHABET (60 bits)."""
     letters = "".join(choice(CODE_ALPHABET) for _ in range(12))
     return "-".join(letters[at : at + 4] for at in (0, 4, 8))
 
 
 def own_invite(code: str, uses: int, *, infinite: bool) -> InviteCode:
-    """Return an invite with a code of the owner's choice; raises Malformed."""
+    """Return an invite with a code that the owner chose; raises Malformed."""
     if not 1 <= len(code.strip()) <= MAX_CODE or not is_plain(code.strip()):
         raise Malformed(f"NewInviteCode must have 1 to {MAX_CODE} characters, without {NOT_PLAIN}")
     if not infinite and not 1 <= uses <= MAX_CODE_USES:
@@ -212,7 +212,7 @@ def first_group(code: str) -> str:
 
 
 def _usable_code(accounts: StoredAccounts, code: str | None) -> str:
-    """Return the stored spelling of a code with a use left; raises Unauthenticated."""
+    """Return the stored spelling of a code that has uses left; raises Unauthenticated."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
         raise _invite_invalid()

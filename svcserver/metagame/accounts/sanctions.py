@@ -1,4 +1,4 @@
-"""Bans and mutes of accounts: at most one of each kind, which the newest replaces."""
+"""Bans and mutes of accounts: an account has at most one of each; a new one replaces the old."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_REASON, MAX_NOTE = 256, 1_024  # characters
 
 
 class SanctionKind(StrEnum):
-    """The effect of a sanction on a player."""
+    """What a sanction forbids a player."""
 
     BAN = "ban"  # logging in
     MUTE = "mute"  # writing in the chat
@@ -44,7 +44,7 @@ HELD: Mapping[SanctionKind, HeldNetworks] = {SanctionKind.BAN: BANNED, SanctionK
 class Sanction:
     """A ban or a mute, with times in epoch seconds; ``note`` is private.
 
-    ``networks`` are kept out, or silent, as long as it holds.
+    While the sanction runs, players from ``networks`` are banned or muted as well.
     """
 
     reason: str
@@ -55,7 +55,7 @@ class Sanction:
     networks: tuple[str, ...] = ()
 
     def holds(self, now: float) -> bool:
-        """Return whether it has not ended yet."""
+        """Return whether the sanction has not ended yet."""
         return now < self.ends_at
 
 
@@ -104,7 +104,7 @@ class SqlSanctions:
     tx: Connection
 
     def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None:
-        """Return the account's newest sanction of that kind, which may have ended."""
+        """Return the account's newest sanction of that kind, even if it has ended."""
         row = self.tx.execute(_ONE, {"holder": account_id, "wanted": kind.value}).first()
         if row is None:
             return None
@@ -112,7 +112,7 @@ class SqlSanctions:
         return _sanction(row, held.get(account_id, ()))
 
     def put(self, account_id: AccountId, kind: SanctionKind, sanction: Sanction) -> None:
-        """Add a sanction, in place of the previous one."""
+        """Add a sanction, which replaces the previous one of its kind."""
         self.drop(account_id, kind)
         self.tx.execute(
             _ADD,
@@ -142,7 +142,7 @@ class SqlSanctions:
         return int(self.tx.execute(_HOW_MANY, {"now": int(now)}).scalar_one())
 
     def running(self, now: float, count: int, after: Held | None = None) -> list[Held]:
-        """Return up to ``count`` current sanctions, newest first; those ``after`` one, if given."""
+        """Return up to ``count`` current sanctions, newest first, starting behind ``after``."""
         values = {"now": int(now), "count": count, "made": FOREVER, "holder": "", "wanted": ""}
         if after is not None:
             holder, kind, sanction = after

@@ -1,7 +1,7 @@
-"""Ends the sessions of accounts, and detects when another process has. Spec: 1 §5.
+"""Ends sessions of accounts, and detects sessions that another process ended. Spec: 1 §5.
 
-``svcctl`` and other metagames write to the same database, so it is read twice a second:
-sessions that they ended are ended here within a second.
+``svcctl`` and other metagames write to the same database. It is read twice a second, so sessions
+that they ended are ended here within a second.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Sessions:
 
     @shielded
     async def end(self, account_id: AccountId) -> None:
-        """Void all tokens of the account; raises Missing."""
+        """Invalidate all tokens of the account; raises Missing."""
 
         def work(tx: Connection) -> EndedSessions:
             return rules.end_sessions(SqlAccounts(tx), account_id, self.wall_clock())
@@ -52,7 +52,7 @@ class Sessions:
         await self.publish(await self.ledger.write(work, OneAccount(account_id)))
 
     async def publish(self, ended: EndedSessions) -> None:
-        """Tell every process of an epoch that a transaction has stored."""
+        """Notify every process of an epoch that a transaction has stored."""
         moved = EpochMoved(ended.account_id, ended.not_before)
         self.epochs.on_moved(moved)
         # who does not hear of it reads the database
@@ -62,11 +62,11 @@ class Sessions:
         log.info("the sessions of {account} have ended", account=ended.account_id)
 
     def load(self, tx: Connection) -> None:
-        """Read all epochs before the first request."""
+        """Read all epochs from the database, before the first request."""
         self.epochs.load(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Read what others have written, and correct epochs from a clock behind ours."""
+        """Read epochs that others stored, and correct those from a slow clock."""
         return Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:
@@ -85,7 +85,7 @@ class Sessions:
             self.epochs.corrected(account_id, ours, stored=moved)
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
-        """The epochs that matter: tokens from before them have expired, however clocks differ."""
+        """Return the stored epochs that are recent enough to matter; older tokens have expired."""
         return SqlAccounts(tx).epochs(int(self.wall_clock()) - LIFETIME_S - CLOCKS_DIFFER_S)
 
 
@@ -94,9 +94,9 @@ def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool
 
 
 def session_watch(sessions: Sessions, clock: IReactorTime) -> Every:
-    """Return the service that calls ``refresh`` every ``EVERY_S``.
+    """Return the service that calls ``refresh`` every ``EVERY_S`` seconds.
 
-    After a failed read the old data stay.
+    After a failed read the previous epochs stay in use.
     """
     what = "the look for ended sessions"
     return Every(clock, EVERY_S, sessions.refresh, what, at_once=True)

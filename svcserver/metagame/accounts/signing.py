@@ -1,7 +1,7 @@
-"""The time since when the metagame signs with its key, for ``svcctl keys retire``.
+"""The time since which the metagame signs with its current key, for ``svcctl keys retire``.
 
-A renewed key counts from the metagame's next start on. Until then the old one signs, so its last
-token is a day old a day after that start, however long before it the key was renewed.
+A renewed key is used from the metagame's next start on. Until that start the old key signs tokens,
+which are valid for a day. So the old key can be retired a day after that start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ADD = insert(SIGNING_KEYS)
 
 
 def note_signing(tx: Connection, kid: str, at: float) -> None:
-    """Record a start with that key; nothing changes if it was the last one's, too."""
+    """Record a start of the metagame with that key; no change if the last start used it, too."""
     newest = tx.execute(_NEWEST).first()
     if newest is not None and newest.kid == kid:
         return
@@ -42,6 +42,6 @@ def note_signing(tx: Connection, kid: str, at: float) -> None:
 
 
 def signs_since(tx: Connection, kid: str) -> int | None:
-    """Return the first start with that key (epoch seconds), or None if it is not the newest."""
+    """Return the first start with that key (epoch seconds), or None unless it is the newest."""
     newest = tx.execute(_NEWEST).first()
     return None if newest is None or newest.kid != kid else int(newest.signs_since)

@@ -1,4 +1,4 @@
-"""The tables of accounts, keys and invite codes. Keys are stored as their SHA-256."""
+"""The tables of accounts, keys and invite codes; keys are stored as SHA-256 hashes."""
 
 from __future__ import annotations
 
@@ -172,13 +172,13 @@ class SqlAccounts:
     tx: Connection
 
     def find(self, account_id: object) -> Account | None:
-        """Return the account by id; None also for a text that cannot be an id."""
+        """Return the account with this id; None also for a string that is no valid id."""
         if not is_account_shaped(account_id):
             return None
         return _account(self.tx.execute(_BY_ID, {"account_id": account_id}).first())
 
     def find_all(self, account_ids: Iterable[str]) -> dict[AccountId, Account]:
-        """Return the existing accounts among these ids, however many."""
+        """Return the accounts with these ids, of which there may be any number."""
         wanted = [
             account_id for account_id in dict.fromkeys(account_ids) if is_account_shaped(account_id)
         ]
@@ -189,7 +189,7 @@ class SqlAccounts:
         return accounts
 
     def named(self, username: str) -> Account | None:
-        """Return the account by name, trimmed and ignoring ASCII case.
+        """Return the account with this name, which is trimmed and compared without ASCII case.
 
         Old accounts whose names differ only in case are not found.
         """
@@ -199,14 +199,14 @@ class SqlAccounts:
         return _account(self.tx.execute(_BY_NAME, {"folded": folded}).first())
 
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool:
-        """Return whether another account than ``but_for`` has the name, ignoring case."""
+        """Return whether an account other than ``but_for`` has the name, ignoring case."""
         rows = self.tx.execute(_BY_LOWER, {"folded": fold(username)})
         return any(row.id != but_for for row in rows)
 
     def by_key(self, key: str) -> Account | None:
-        """Return the holder of an account key, found by its hash, compared in constant time.
+        """Return the account with this key, found by hash and compared in constant time.
 
-        Only here ``banned_until`` is read, too.
+        Only this method reads ``banned_until`` as well.
         """
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"key_hash": offered}).first()
@@ -215,7 +215,7 @@ class SqlAccounts:
         return evolve(_known(row), banned_until=row.ends_at or 0)
 
     def add(self, account: Account, key: str, at: float) -> None:
-        """Write a new account and its key's hash."""
+        """Store a new account and the hash of its key."""
         self.tx.execute(
             _ADD,
             {
@@ -240,25 +240,25 @@ class SqlAccounts:
         )
 
     def set_role(self, account_id: AccountId, role: Role) -> None:
-        """Give the account this role in place of its own."""
+        """Replace the account's role."""
         word = role.word if role in (Role.HELPER, Role.MODERATOR) else None
         sent = {"account_id": account_id, "flag": int(role is Role.OWNER), "word": word}
         self.tx.execute(_SET_ROLE, sent)
 
     def owners(self) -> int:
-        """Return the number of owners."""
+        """Return the number of accounts with the role of owner."""
         return int(self.tx.execute(_OWNERS).scalar_one())
 
     def set_not_before(self, account_id: AccountId, not_before: int) -> None:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Set the epoch to ``after`` if it is still ``before``; returns whether it was."""
+        """Set the epoch to ``after`` if it is ``before``; return whether that was so."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
-        """Return the epochs later than ``since`` (epoch seconds), deleted accounts' too."""
+        """Return epochs later than ``since`` (epoch seconds), deleted accounts included."""
         wanted = {"since": since}
         deleted = self.tx.execute(_DELETED_EPOCHS, wanted)
         epochs = {row.account_id: row.not_before for row in deleted}
@@ -269,7 +269,7 @@ class SqlAccounts:
         return [_known(row) for row in self.tx.execute(_ALL)]
 
     def page(self, skip: int, count: int) -> list[tuple[Account, str | None]]:
-        """Return ``count`` accounts after ``skip`` by id, each with its key's hash."""
+        """Return ``count`` accounts in id order after the first ``skip``, with key hashes."""
         rows = self.tx.execute(_PAGE, {"skip": skip, "count": count})
         return [(_known(row), row.key_hash) for row in rows]
 
@@ -281,11 +281,11 @@ class SqlAccounts:
         return [_invite(row) for row in self.tx.execute(_INVITES)]
 
     def spend(self, code: str) -> bool:
-        """Spend one use; returns False if none is left."""
+        """Use up one use of an invite code; return False if none is left."""
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
     def put_invite(self, invite: InviteCode) -> None:
-        """Add a code, or give an existing one the new uses."""
+        """Add an invite code, or set the uses of an existing one."""
         self.drop_invite(invite.code)
         self.tx.execute(
             _ADD_INVITE,
@@ -297,12 +297,12 @@ class SqlAccounts:
         )
 
     def drop_invite(self, code: str) -> bool:
-        """Delete a code; returns whether there was one."""
+        """Delete an invite code; return whether it existed."""
         return self.tx.execute(_DROP_INVITE, {"wanted": code}).rowcount == 1
 
 
 def bury(tx: Connection, account_id: AccountId, not_before: int) -> None:
-    """Void every token that a deleted account ever had; ``not_before`` in epoch seconds."""
+    """Invalidate all tokens of a deleted account; ``not_before`` in epoch seconds."""
     tx.execute(_ADD_DELETED, {"account_id": account_id, "not_before": not_before})
 
 
@@ -314,7 +314,7 @@ def knows_game_server(tx: Connection, key: str) -> bool:
 
 
 def is_anothers(tx: Connection, key: str) -> bool:
-    """True if the database, of any version, has accounts, and none with this account key."""
+    """True if the database (any version) has accounts, but none with this key."""
     if not _has_accounts(tx):
         return False
     anybody = tx.execute(select(ACCOUNTS.c.id).limit(1)).first()
@@ -322,30 +322,30 @@ def is_anothers(tx: Connection, key: str) -> bool:
 
 
 def knows_key(tx: Connection, key: str) -> bool:
-    """True if the database, of any version, has an account with this account key."""
+    """True if the database (any version) has an account with this key."""
     mine = select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
     return _has_accounts(tx) and tx.execute(mine).first() is not None
 
 
 def _has_accounts(tx: Connection) -> bool:
-    """Return whether the tables exist; a new database has none."""
+    """Return whether the account tables exist; a new database has no tables."""
     return {ACCOUNTS.name, ACCOUNT_KEYS.name} <= set(inspect(tx).get_table_names())
 
 
 def add_game_server_key(tx: Connection, key: str) -> None:
-    """Register a game-server key by its hash; a second time changes nothing."""
+    """Store a game-server key as a hash; nothing changes if it is already registered."""
     if not knows_game_server(tx, key):
         tx.execute(insert(GAMESERVER_KEYS), {"key_hash": fingerprint(key)})
 
 
 def drop_game_server_key(tx: Connection, key: str) -> bool:
-    """Delete a game-server key; returns whether it was registered."""
+    """Delete a game-server key; return whether it was registered."""
     gone = tx.execute(_DROP_GAMESERVER_KEY, {"key_hash": fingerprint(key)})
     return gone.rowcount == 1
 
 
 def move_queued_keys(tx: Connection) -> int:
-    """Register the keys that the owner put into the queue table; returns how many. Spec: 1 §2."""
+    """Register keys that the owner put into the queue table; return how many. Spec: 1 §2."""
     keys = list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
     for key in keys:
         add_game_server_key(tx, key)
@@ -354,7 +354,7 @@ def move_queued_keys(tx: Connection) -> int:
 
 
 def fold(username: str) -> str:
-    """Return the form in which names are compared: trimmed, ASCII letters in lower case."""
+    """Return a name's form for comparison: trimmed, with ASCII letters in lower case."""
     return "".join(c.lower() if c.isascii() else c for c in username.strip())
 
 

@@ -1,6 +1,7 @@
-"""Refused tries of routes of staff, in the audit log: a limited number, the rest counted.
+"""Refused attempts on staff routes, recorded in the audit log up to a rate limit.
 
-The log is append-only, so whoever is refused must not be able to fill it.
+Attempts above the limit are only counted. The log is append-only, so a refused caller must not be
+able to fill it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ OURS = "the metagame"  # who counts
 
 @define(eq=False)
 class RefusedTries:
-    """Records refused tries, and once a minute the number that it could not record."""
+    """Records refused attempts, and once a minute the number of those not recorded."""
 
     audit: Audit
     board: Board
@@ -35,7 +36,7 @@ class RefusedTries:
 
     @shielded
     async def record(self, actor: str, address: str, row: str, why: str) -> None:
-        """Add a row for a try of ``actor``; empty for a stranger, whom the address names."""
+        """Add an audit row for an attempt by ``actor``, or by ``address`` if ``actor`` is ""."""
         quota, key = (NAMED, actor) if actor else (NAMELESS, "")
         name = actor or f"stranger at {address}"
         try:
@@ -50,11 +51,11 @@ class RefusedTries:
         self._missed += 1
 
     def miss(self) -> None:
-        """Count a try that cannot be recorded."""
+        """Count an attempt that cannot be recorded."""
         self._missed += 1
 
     def report_missed(self) -> Deferred[None]:
-        """Add one row with the number of tries not recorded since the last."""
+        """Add one row with the number of attempts not recorded since the last such row."""
         return Deferred.fromCoroutine(self._report_missed())
 
     async def _report_missed(self) -> None:
@@ -71,6 +72,6 @@ class RefusedTries:
 
 
 def tries_watch(tries: RefusedTries, clock: IReactorTime) -> Every:
-    """Return the service that records the count; it does so at its stop, too."""
+    """Return the service that calls ``report_missed`` every minute and when it stops."""
     what = "the count of refused tries"
     return Every(clock, EVERY_S, tries.report_missed, what, at_end=True)

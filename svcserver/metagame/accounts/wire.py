@@ -28,7 +28,7 @@ Reason = Annotated[str, plain_text(0, MAX_REASON)]
 class BehalfWish:
     """The target's name; an admin may name the acting account in ``From``, by id or name.
 
-    ``Reason``: why, for the audit log.
+    ``Reason``: the reason for the audit log.
     """
 
     username: TextWithNul = field(metadata=sent_as("Username"))
@@ -37,7 +37,7 @@ class BehalfWish:
 
 
 class AccountEntry(TypedDict):
-    """An account in an admin's list, with a part of its key's hash."""
+    """An account in an admin's list, with the first part of its key's hash."""
 
     id: str
     name: str
@@ -46,7 +46,7 @@ class AccountEntry(TypedDict):
 
 
 def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -> AccountEntry:
-    """Return an account for an admin; ``key_hash`` is shown in part, to tell keys apart."""
+    """Return an account for an admin; part of ``key_hash`` is shown to tell keys apart."""
     return {
         "id": account_id,
         "name": name,
@@ -56,7 +56,7 @@ def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -
 
 
 def read_offset(text: str | None) -> int:
-    """Return the offset of a page of accounts; raises Malformed."""
+    """Return the offset for a page of accounts; raises Malformed."""
     if text is None:
         return 0
     offset = whole_in(text, MAX_DIGITS)
@@ -69,10 +69,10 @@ Noted = Annotated[Json, Opaque("A value of the recorded act.")]
 
 
 class AuditRow(TypedDict):
-    """A row of the audit log; ``refused`` is the reason of a refusal, null if the act was done.
+    """A row of the audit log; ``refused`` is the reason for a refusal, null if the action ran.
 
-    ``targetKind``: what the target is (account, invite, guild, channel, game server, host, file);
-    empty where there is none.
+    ``targetKind``: the kind of target (account, invite, guild, channel, game server, host, file);
+    empty if there is no target.
     """
 
     id: int
@@ -88,7 +88,7 @@ class AuditRow(TypedDict):
 
 
 def shown(row: dict[str, Any]) -> AuditRow:
-    """Return a row with its time as text, and before and after as objects."""
+    """Return an audit row with its time as a string, and before and after as objects."""
     return {
         "id": row["id"],
         "at": iso(row["at"] / 1000),

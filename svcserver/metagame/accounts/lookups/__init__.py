@@ -1,1 +1,1 @@
-"""The client's look-ups of accounts by name and id."""
+"""The routes with which the client looks up accounts by name and id."""

@@ -1,4 +1,4 @@
-"""The client's look-ups of accounts. Spec: 1 §4 Login and accounts."""
+"""The client's account look-ups. Spec: 1 §4 Login and accounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 @frozen
 class LookupRoutes:
-    """Account records, names and mappings."""
+    """The routes for account records, names and id mappings."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN, again=Again.NATURAL)
     settings: Settings
@@ -54,7 +54,7 @@ class LookupRoutes:
         reply=wire.PublicAccount | Empty,
     )
     async def account(self, call: Call, account_id: str) -> Answer:
-        """One account; ``{}`` when unknown or without a token."""
+        """Show an account; ``{}`` if it is unknown or the request has no token."""
         account = await self._visible(call.caller.account, account_id)
         return Answer(200, EMPTY_OBJECT if account is None else wire.public(account))
 
@@ -65,7 +65,7 @@ class LookupRoutes:
         reply=wire.PublicAccount,
     )
     async def by_name(self, call: Call, name: str) -> Answer:
-        """An account by username, in any case."""
+        """Find an account by username, ignoring case."""
         me = call.caller.account
         account = None if me is None else await self.directory.account_named(name)
         if account is None:
@@ -79,7 +79,7 @@ class LookupRoutes:
         reply=Empty,
     )
     async def external_auths(self, call: Call, account_id: str) -> Answer:
-        """The account's log-ins with other providers: always none."""
+        """List the account's log-ins with other providers; the list is always empty."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
@@ -91,7 +91,7 @@ class LookupRoutes:
         body_log=True,
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
-        """The account of each id: an account's id stands for itself."""
+        """Map each account id to an account; every id maps to itself."""
         is_on = call.caller.account is not None and self.settings.account_mapping
         ids = wire.ids_of(call.body) if is_on else []
         accounts = await self.directory.accounts(ids) if ids else {}
@@ -99,14 +99,14 @@ class LookupRoutes:
 
     @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=Envelope[wire.Crossplay])
     async def features(self, call: Call) -> Answer:
-        """Cross-play and shared progress between platforms: always on."""
+        """Show whether cross-play and cross-platform progress are on; they always are."""
         return enveloped({"crossplay": True, "crossprogression": True})
 
     @routes.row(
         "GET", "/account/link/epic/<account_id>", access=Access.NONE, reply=Envelope[wire.Linked]
     )
     async def linked(self, call: Call, account_id: str) -> Answer:
-        """The link of the account to a game store: always there."""
+        """Show the account's link to a game store; every account has one."""
         return enveloped({"isLinked": True})
 
     @routes.row("GET", "/accountinfo", reply=wire.AccountInfo)
@@ -117,7 +117,7 @@ class LookupRoutes:
 
     @routes.row("GET", "/tags", reply=wire.Tags)
     async def tags(self, call: Call) -> Answer:
-        """The caller's tags: always none."""
+        """List the caller's tags; the list is always empty."""
         reply: wire.Tags = {"accountId": call.caller.account, "tags": []}
         return Answer(200, reply)
 
@@ -130,7 +130,7 @@ class LookupRoutes:
         body_log=True,
     )
     async def public_info(self, call: Call[wire.PublicInfoWish]) -> Answer:
-        """Look up any account by id or name, as any logged-in player."""
+        """Look up any account by id or name; any logged-in player may."""
         wanted, account = call.body, None
         if wanted.account_id:
             account = await self.directory.account_of_id(wanted.account_id)
@@ -143,13 +143,13 @@ class LookupRoutes:
         return Answer(200, wire.public_info(account.id, account))
 
     async def _visible(self, me: AccountId | None, account_id: AccountId | None) -> Account | None:
-        """Return the account of that id; a caller without an account sees nobody."""
+        """Return the account with that id; None if the caller has no account."""
         if me is None or account_id is None:
             return None
         return await self.directory.account_of_id(account_id)
 
     async def _name(self, me: AccountId | None) -> str:
-        """Return the caller's own name, empty without an account."""
+        """Return the caller's own name; empty if the caller has no account."""
         account = await self._visible(me, me)
         return "" if account is None else account.username
 

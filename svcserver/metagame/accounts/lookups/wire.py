@@ -32,7 +32,7 @@ MaybeText = Lenient[TextWithNul | None]
 
 
 class PublicAccount(TypedDict):
-    """The part of an account that anyone logged in may see."""
+    """The part of an account that any logged-in player may see."""
 
     id: str
     displayName: str
@@ -40,7 +40,7 @@ class PublicAccount(TypedDict):
 
 
 class OwnAccount(TypedDict):
-    """The caller's own record; ``id`` is left out for a game server alone."""
+    """The caller's own record; it has no ``id`` if a game server sends no player token."""
 
     id: NotRequired[str]
     displayName: str | Empty
@@ -65,7 +65,7 @@ class OwnAccount(TypedDict):
 @spelled(camel_case)
 @frozen
 class MappingWish:
-    """Ids to map, in the newest form or an older one; a bare list of ids is taken, too."""
+    """Account ids to map, in the newest or an older format; a plain list of ids is valid, too."""
 
     src_account_type: MaybeText = None
     type: MaybeText = None
@@ -84,13 +84,13 @@ class MappedAccount(TypedDict):
 
 
 class Mappings(TypedDict):
-    """Accounts by requested id, without ids that are no accounts."""
+    """Accounts by requested id; ids of no account are omitted."""
 
     accountMappings: dict[str, MappedAccount]
 
 
 class MappingReply(Mappings):
-    """The account of each id, twice: some clients read the payload, some the keys beside it."""
+    """The accounts by id, twice: some clients read the payload, others the top-level keys."""
 
     code: str
     message: str
@@ -98,7 +98,7 @@ class MappingReply(Mappings):
 
 
 class Crossplay(TypedDict):
-    """The switches of cross-play and of shared progress."""
+    """The switches for cross-play and for cross-platform progress."""
 
     crossplay: bool
     crossprogression: bool
@@ -119,7 +119,7 @@ class Tags(TypedDict):
 
 @frozen
 class PublicInfoWish:
-    """The account to look up, by id or by name; a non-empty id wins."""
+    """The account to look up, by id or name; the id takes precedence unless it is empty."""
 
     account_id: Lenient[TextWithNul] = field(default="", metadata=sent_as("accountId"))
     displayname: MaybeText = None
@@ -131,7 +131,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The one link that is always shown: the account itself, as one of another provider."""
+    """The only link shown: the account itself, presented as an account of another provider."""
 
     accountId: str | None
     accountType: str
@@ -159,12 +159,12 @@ class AccountInfo(TypedDict):
 
 
 def public(account: Account) -> PublicAccount:
-    """Return the part of an account that anyone logged in may see."""
+    """Return the part of an account that any logged-in player may see."""
     return {"id": account.id, "displayName": account.username, "externalAuths": {}}
 
 
 def own_record(account_id: str | None, name: str | Empty, at: float) -> OwnAccount:
-    """Return the caller's own record at ``at`` (epoch seconds); most values are fixed."""
+    """Return the caller's own record at ``at`` (epoch seconds); most values are constant."""
     now = iso(at)
     record: OwnAccount = {
         "displayName": name,
@@ -189,7 +189,7 @@ def own_record(account_id: str | None, name: str | Empty, at: float) -> OwnAccou
 
 
 def info(account_id: str | None, username: str) -> AccountInfo:
-    """Return the body of ``/accountinfo``; all but id and name is fixed."""
+    """Return the body of ``/accountinfo``; everything except id and name is constant."""
     return {
         "accountId": account_id,
         "creationDate": "2000-01-01 00:00:00",
@@ -201,7 +201,7 @@ def info(account_id: str | None, username: str) -> AccountInfo:
 
 
 def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
-    """Return the body of ``/accountinfo/public``; all but id and name is fixed."""
+    """Return the body of ``/accountinfo/public``; all except id and name is constant."""
     return {
         "accountId": account_id,
         "username": "" if named is None else named.username,
@@ -212,7 +212,7 @@ def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
 
 
 def ids_of(sent: MappingWish | tuple[str, ...]) -> list[str]:
-    """Return the ids of a mapping request, in any of its forms; at most 100, each once."""
+    """Return up to 100 distinct ids of a mapping request, in any of its formats."""
     if isinstance(sent, MappingWish):
         forms = (sent.ids, sent.external_ids, sent.account_ids, sent.external_auth_ids)
         sent = next((ids for ids in forms if ids is not None), ())
@@ -229,7 +229,7 @@ def source_type(sent: MappingWish | tuple[str, ...]) -> str:
 
 
 def show_mappings(ids: list[str], known: Collection[str], source: str) -> MappingReply:
-    """Return the reply: each id of an account maps to itself, with the other type."""
+    """Return the reply that maps each account id to itself, with the other account type."""
     account_type = FOREIGN if source.lower() == NATIVE else NATIVE
     mappings: dict[str, MappedAccount] = {
         account_id: {"accountId": account_id, "accountType": account_type}

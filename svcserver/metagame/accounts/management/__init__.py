@@ -1,1 +1,1 @@
-"""Registration, names and tokens, for the owner and the launcher."""
+"""Registration, names and tokens for the owner and the launcher."""

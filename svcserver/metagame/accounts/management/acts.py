@@ -1,4 +1,4 @@
-"""Operations on accounts for owner and launcher, one transaction each. Spec: 2 §4."""
+"""Account operations for owner and launcher, one transaction each. Spec: 2 §4."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Also = Callable[[Connection, AccountId, str], None]
 class AccountActs:
     """Registers, lists and renames accounts.
 
-    ``also_rename`` run in the transaction of a rename, with account id and new name;
-    ``renamed`` is sent after it.
+    The ``also_rename`` functions run in the transaction of a rename, with account id and new
+    name; the signal ``renamed`` is sent after it.
     """
 
     ledger: Ledger
@@ -60,9 +60,9 @@ class AccountActs:
         log.info("registration is now {mode}", mode=mode)
 
     async def register(self, name: str, code: str | None, network: str = "") -> NewAccount:
-        """Return a new account with its key, as the registration mode allows it.
+        """Return a new account with its key, if the registration mode allows it.
 
-        It is closed for a ``network`` (see ``kernel.networks``) that a ban keeps out.
+        Raises if a ban covers ``network`` (see ``kernel.networks``).
         """
         mode = await self._mode_for(network)
 
@@ -74,7 +74,7 @@ class AccountActs:
         return created
 
     async def why_not(self, username: str, code: str | None, network: str) -> Refusal | None:
-        """Return the refusal that registering by that name would meet, or None."""
+        """Return the error that registering with that name and code would raise, or None."""
         try:
             await self._check_wish(rules.username(username), code, network)
         except (Malformed, Conflict, Unauthenticated) as why:
@@ -82,7 +82,7 @@ class AccountActs:
         return None
 
     async def why_not_free(self, username: str) -> Refusal | None:
-        """Return the reason why no account may take that name, or None."""
+        """Return the error that says why no account may take that name, or None."""
         try:
             name = rules.username(username)
             await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
@@ -91,12 +91,12 @@ class AccountActs:
         return None
 
     async def _check_wish(self, name: str, code: str | None, network: str) -> None:
-        """Raise the refusal that registering would meet, if any; nothing is spent or stored.
+        """Raise the error that registering would raise, if any; nothing is used up or stored.
 
-        A taken name is reported with a wrong code as well, so that the player can correct both.
-        Strangers learn of codes and names no more by it than by registering, which the gateway
-        lets an address do about as often: a wrong code counts, as does every question where no
-        code is asked for. When the count is full, a right code is answered as a wrong one is.
+        Strangers can learn no more about codes and names than by registering, which the gateway
+        limits to a similar rate per address. A wrong code counts towards this limit, and so does
+        every check while no code is required. Above the limit, right and wrong codes get the same
+        answer.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:
@@ -113,7 +113,7 @@ class AccountActs:
                 raise
 
     async def _mode_for(self, network: str) -> str:
-        """Return the registration mode; raises the refusal if nobody from there may register."""
+        """Return the registration mode; raises if registration is closed to that network."""
         mode = rules.open_for(await self.registration.mode())
         if await self.networks.keeps_out(network):
             raise rules.closed()
@@ -123,7 +123,7 @@ class AccountActs:
         return await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())
 
     async def page(self, offset: int, count: int) -> list[tuple[Account, str | None]]:
-        """Return ``count`` accounts from ``offset`` on by id, each with its key's hash."""
+        """Return ``count`` accounts in id order from ``offset`` on, each with its key's hash."""
         return await self.ledger.read(lambda tx: SqlAccounts(tx).page(offset, count))
 
     @shielded
@@ -148,7 +148,7 @@ class AccountActs:
         return before, after
 
     async def player_token(self, entry: AuditEntry, account_id: AccountId) -> str:
-        """Return a token for any id, whether or not there is such an account."""
+        """Return a player token for any account id, even one that does not exist."""
 
         def act(tx: Connection, trace: Trace) -> Account | None:
             account = SqlAccounts(tx).find(account_id)

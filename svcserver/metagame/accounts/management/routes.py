@@ -1,4 +1,4 @@
-"""The owner's and launcher's routes for accounts. Spec: 2 §4 Management API; name-free is ours."""
+"""Account routes for owner and launcher. Spec: 2 §4 Management API; name-free is an extension."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ ADMIN = Access.ADMIN_KEY
 
 @worded_as(WordedRefusal, bare_too=(403, 429))
 def refuse_registration(status: int, refusal: Refusal) -> Answer:
-    """Return ``{error, message}``, but an empty 500 for a wrong REGISTRATION_MODE."""
+    """Return ``{error, message}``, or an empty 500 for an invalid REGISTRATION_MODE."""
     return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
 
 
 @frozen
 class AccountManagementRoutes:
-    """The routes of registration and accounts for owners and the launcher."""
+    """The routes for registration and accounts, used by owners and the launcher."""
 
     routes: ClassVar[Routes] = Routes(bare, access=ADMIN)
     acts: AccountActs
@@ -46,10 +46,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
     )
     async def registration_status(self, call: Call) -> Answer:
-        """The registration mode: OPEN, INVITECODE (with an invite code) or NONE; ``{}`` if unset.
-
-        The answer is ``{}`` where the owner has said nothing.
-        """
+        """Show the registration mode: OPEN, INVITECODE, or NONE; ``{}`` if the owner set none."""
         return Answer(200, wire.show_mode(await self.acts.registration.mode()))
 
     @routes.row(
@@ -77,7 +74,7 @@ class AccountManagementRoutes:
         again=Again.NEVER,
     )
     async def register(self, call: Call[wire.RegisterWish]) -> Answer:
-        """A new account; the reply holds the only copy of its key."""
+        """Register an account; the reply holds the only copy of its key."""
         name = rules.username(call.body.username)
         network = self.network_of(call.request)
         created = await self.acts.register(name, call.body.invite_code, network)
@@ -91,7 +88,7 @@ class AccountManagementRoutes:
         query={"Username": str},
     )
     async def username_available(self, call: Call) -> Answer:
-        """The availability of a user name; always 200."""
+        """Check whether a username is available; always 200."""
         username = call.request.argument("Username") or ""
         return Answer(200, wire.show_free(await self.acts.why_not_free(username)))
 
@@ -107,7 +104,7 @@ class AccountManagementRoutes:
         again=Again.NATURAL,
     )
     async def name_free(self, call: Call[wire.RegisterWish]) -> Answer:
-        """Check whether the holder of an invite could register by this name, and if not, why."""
+        """Check whether an invite's holder could register this name, and if not, why."""
         sent, network = call.body, self.network_of(call.request)
         why = await self.acts.why_not(sent.username, sent.invite_code, network)
         return Answer(200, wire.show_free(why), NO_STORE)
@@ -116,7 +113,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True
     )
     async def user_info(self, call: Call) -> Answer:
-        """The account of the key in the header, and its role as an admin."""
+        """Show the account of the key in the header, and its staff role."""
         who = call.caller
         admin = who.role is Role.OWNER  # the account, also where this key only plays
         reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": admin}
@@ -136,7 +133,7 @@ class AccountManagementRoutes:
         quiet=True,
     )
     async def dashboard_accounts(self, call: Call) -> Answer:
-        """Up to 100 accounts by id, from ``?offset=`` on."""
+        """List up to 100 accounts in id order, starting at ``?offset=``."""
         await self.reads.take(call.request.peer)
         offset = read_offset(call.request.argument("offset"))
         accounts = await self.acts.page(offset, wire.PAGE + 1)
@@ -167,13 +164,13 @@ class AccountManagementRoutes:
         again=Again.NEVER,
     )
     async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
-        """A player token of 24 hours for any account id; the account is not looked up."""
+        """Make a 24-hour player token for any account id, which is not checked."""
         entry = by_staff(call, "player token", call.body.account_id)
         return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})
 
 
 def management(parts: Parts, *also_rename: Also) -> Iterator[Feature]:
-    """Yield registration and accounts; ``also_rename`` runs in the transaction of a rename."""
+    """Yield the account routes; ``also_rename`` runs in the transaction of a rename."""
     acts = AccountActs(
         parts.ledger,
         parts.tokens,

@@ -54,7 +54,7 @@ class RenameWish:
     reason: Reason = ""
 
     def checked(self) -> RenameWish:
-        """Return it; raises Malformed if it names no account."""
+        """Return the request; raises Malformed if it names no account."""
         if self.user_id is None and self.username is None:
             raise Malformed("UserId or Username, and NewUsername", code="bad_request")
         return self
@@ -62,20 +62,20 @@ class RenameWish:
 
 @frozen
 class TokenWish:
-    """The account to make a token for."""
+    """The account for which to make a token."""
 
     account_id: AnyId = field(metadata=sent_as("UserId"))
     reason: Reason = field(default="", metadata=sent_as("Reason"))
 
 
 class RegisterReply(TypedDict):
-    """The only copy of the account key, by the name that the client knows it by."""
+    """The only copy of the account key, under the field name that the client expects."""
 
     UUK: str
 
 
 class UserInfo(TypedDict):
-    """The account of a key."""
+    """The account to which a key belongs."""
 
     UserId: str
     Username: str
@@ -89,7 +89,7 @@ class ModeReply(TypedDict, total=False):
 
 
 class NameReply(TypedDict):
-    """The availability of a name, and if it is not available, the reason."""
+    """Whether a name is available, and if not, the reason."""
 
     available: bool
     error: NotRequired[str]
@@ -110,7 +110,7 @@ class AllUsers(TypedDict):
 
 
 class AccountPage(TypedDict):
-    """Up to 100 accounts by id, and the offset of the next page; null on the last."""
+    """Up to 100 accounts in id order, and the offset of the next page; null on the last page."""
 
     accounts: list[AccountEntry]
     nextOffset: int | None
@@ -125,7 +125,7 @@ class RenameReply(TypedDict):
 
 
 class PlayerToken(TypedDict):
-    """A player token that staff has asked for; it lives for 24 hours."""
+    """A player token that a staff member requested; it is valid for 24 hours."""
 
     JWT: str
 
@@ -141,7 +141,7 @@ def show_users(accounts: Iterable[Account]) -> AllUsers:
 
 
 def show_page(page: Sequence[tuple[Account, str | None]], offset: int) -> AccountPage:
-    """Return the reply; ``page`` has one entry more than a page if another page follows."""
+    """Return the reply; an extra last entry in ``page`` means that another page follows."""
     shown = [
         entry(account.id, account.username, account.is_admin, key) for account, key in page[:PAGE]
     ]
@@ -154,7 +154,7 @@ def show_rename(before: Account, after: Account) -> RenameReply:
 
 
 def show_free(why_not: Refusal | None) -> NameReply:
-    """Return the reply on a name's availability; ``why_not`` is the refusal, if any."""
+    """Return the reply about a name's availability; ``why_not`` is the error, if any."""
     if why_not is None:
         return {"available": True}
     return {"available": False, "error": why_not.code, "message": why_not.message}
