@@ -1,1 +1,1 @@
-"""The belongings of a player: characters, inventory, currency, shop, loadouts, save history."""
+"""The belongings of players: characters, inventory, currency, shop, loadouts, save history."""

@@ -1,4 +1,4 @@
-"""JSON texts that players save and get back as they sent them: characters and loadouts."""
+"""JSON documents that players save and get back unchanged: characters and loadouts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_DOCUMENT = 524_288  # bytes
 class Document:
     """A character's data: JSON text that is stored and returned unchanged.
 
-    ``literal`` is the text as a JSON string with its quotes, so that no read has to escape
-    40 KB again; ``size`` is the length of the text itself in bytes.
+    ``literal`` is the text as a quoted JSON string, so that a read need not escape 40 KB again.
+    ``size`` is the length of the unquoted text in bytes.
     """
 
     literal: bytes = field(repr=False)
@@ -29,7 +29,7 @@ EMPTY = Document(b'"{}"', 2)
 
 
 def document(data: str, most: int = MAX_DOCUMENT) -> Document:
-    """The document of a JSON object as text, of at most ``most`` bytes; raises Malformed."""
+    """Return the document for a JSON object of at most ``most`` bytes; raises Malformed."""
     size = len(data) if data.isascii() else len(data.encode())
     if size > most:
         raise Malformed("data is too large")
@@ -38,7 +38,7 @@ def document(data: str, most: int = MAX_DOCUMENT) -> Document:
 
 
 def shallow_object(data: str) -> dict[str, Any]:
-    """The object in a JSON text that we may have to write again; raises Malformed."""
+    """Return the object in a JSON text, if shallow enough to encode again; raises Malformed."""
     return _object_in(data, json.parse)
 
 

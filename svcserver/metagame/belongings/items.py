@@ -1,4 +1,4 @@
-"""Items, inventory transactions and sizes as values. Spec: 1 §2 Inventory transaction."""
+"""Data classes of items, inventory transactions and sizes. Spec: 1 §2 Inventory transaction."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ROW = 32  # bytes that a stack or an item counts besides its data
 
 @define(unsafe_hash=True)  # not frozen: two or three are made for every transaction
 class Size:
-    """A number of stacks and instanced items, and their bytes; a change may be negative.
+    """The numbers of stacks and instanced items, and their bytes; a change may be negative.
 
-    It is stored beside an inventory, because computing it is linear in the inventory.
+    The size is stored with an inventory, because computing it takes time linear in the inventory.
     """
 
     items: int = 0
@@ -33,7 +33,7 @@ NOTHING = Size()
 
 @define  # not frozen: a frozen one takes twice as long to make
 class Stacked:
-    """A stack of one kind; ``extra`` is the JSON of further keys, returned as sent."""
+    """A stack of one item kind; ``extra`` is the JSON of unknown keys, returned as sent."""
 
     catalog_id: str
     quantity: int
@@ -42,7 +42,7 @@ class Stacked:
 
 @frozen
 class Instance:
-    """An instanced item with its own version; ``body`` is its JSON as sent."""
+    """An instanced item with a version of its own; ``body`` is its JSON as sent."""
 
     instance_id: str
     catalog_id: str
@@ -52,19 +52,19 @@ class Instance:
 
     @property
     def size(self) -> Size:
-        """Its share of the bounds of a character."""
+        """Return the item's contribution to its character's size."""
         return Size(1, ROW + len(self.body))
 
 
 @frozen
 class Removal:
-    """An instance to remove; only a lower version than the stored one is refused."""
+    """An instanced item to remove; refused only if its version is below the stored one."""
 
     instance_id: str
     version: int | None
 
     def is_outdated(self, held: Instance) -> bool:
-        """Return whether a newer version is held."""
+        """Return whether the character holds a newer version of the item."""
         if self.version is None or held.version is None:
             return False
         return self.version < held.version
@@ -72,11 +72,11 @@ class Removal:
 
 @define  # not frozen: a frozen one takes twice as long to make
 class Transaction:
-    """A change of one character's belongings.
+    """A change of one character's inventory.
 
-    ``added`` and ``removed`` are quantities by catalogue id, ``extras`` the further keys of added
-    stacks as JSON. ``answer`` makes the reply of the stacks' final totals, which is stored for a
-    repeat; ``transaction_id`` is None when a repeat cannot be recognised.
+    ``added`` and ``removed`` are quantities by catalogue id; ``extras`` holds the JSON of unknown
+    keys of added stacks. ``answer`` makes the reply from the stacks' final totals; the reply is
+    stored for a repeat. ``transaction_id`` is None if a repeat cannot be recognised.
     """
 
     transaction_id: str | None
@@ -91,26 +91,26 @@ class Transaction:
 
     @property
     def catalog_ids(self) -> list[str]:
-        """The stacks it touches: those it adds to first, then those it only removes from."""
+        """The ids of the affected stacks: first those added to, then those only removed from."""
         return list({**self.added, **self.removed})
 
     @property
     def instance_ids(self) -> list[str]:
-        """The instanced items it touches, each once."""
+        """The ids of the affected instanced items, without duplicates."""
         ids = [removal.instance_id for removal in self.remove]
         ids += [item.instance_id for item in (*self.save, *self.add)]
         return list(dict.fromkeys(ids))
 
 
 def stack_bytes(catalog_id: str, extra: bytes | None) -> int:
-    """Return the share of a stack in the bounds of a character."""
+    """Return a stack's contribution in bytes to its character's size."""
     return ROW + len(catalog_id.encode()) + len(extra or b"")
 
 
 def transaction_id(sent: str | None) -> str | None:
-    """Return the id by which a repeat is recognised; None for an empty or zero one.
+    """Return the id that identifies repeats, or None for an empty or zero id.
 
-    Zero is one of only ``0`` and ``-``. A long id is stored as its hash.
+    A zero id consists only of ``0`` and ``-``. A long id is stored as its hash.
     """
     if sent is None or not sent.strip("0-"):
         return None
@@ -118,5 +118,5 @@ def transaction_id(sent: str | None) -> str | None:
 
 
 def source_of(sent: str | None) -> str:
-    """Return ``source`` as the item log stores it."""
+    """Return ``source`` in the form that the item log stores."""
     return (sent or "")[:MAX_SOURCE].replace("\0", "")

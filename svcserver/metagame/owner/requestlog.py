@@ -1,4 +1,4 @@
-"""The metagame's request log, which marks game servers' requests and warns of missing routes."""
+"""The metagame's request log; it marks game servers' requests and warns of missing routes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def _nobody(done: FinishedRequest) -> str:
 
 @frozen
 class RequestLog:
-    """An observer of the front door that logs each request; ``on`` is LOG_REQUESTS.
+    """An observer of the HTTP server that logs each request, if ``on`` (LOG_REQUESTS).
 
-    ``mark`` returns fields to add to each line, ``proxy`` is the name of the proxy before it. An
-    unknown path that begins with one of ``expected`` (lower case) logs a warning.
+    ``mark`` returns fields to add to each log line. ``proxy`` is the name of the proxy in front of
+    the metagame. An unknown path that begins with one of ``expected`` (lowercase) logs a warning.
     """
 
     lines: LogLines
@@ -54,7 +54,7 @@ class RequestLog:
     _refusals: LogSampler = field(factory=LogSampler, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
-        """Log the request; a path without a row is logged even with LOG_REQUESTS=0."""
+        """Log the request; a request without a route is logged even with LOG_REQUESTS=0."""
         request, row = done.request, done.row
         if 400 <= done.status < 500 and not self._keeps(done):
             self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
@@ -68,7 +68,7 @@ class RequestLog:
             self.lines.keep(self._line(done, path))
 
     def _keeps(self, done: FinishedRequest) -> bool:
-        """Return whether a refusal is logged: floods are sampled, except from this machine."""
+        """Return whether to log a refusal; floods are sampled, except from this machine."""
         request = done.request
         if not done.address and is_loopback(request.peer) and not request.proxied:
             return True
@@ -116,7 +116,7 @@ class RequestLog:
 def request_log(
     lines: LogLines, on: bool, wall_clock: Callable[[], float] = epoch, **more: Any
 ) -> RequestLog:
-    """Return an observer of the metagame's front door."""
+    """Return the metagame's request log, an observer of its HTTP server."""
     return RequestLog(
         lines,
         on,

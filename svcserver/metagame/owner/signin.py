@@ -1,4 +1,4 @@
-"""The dashboard's sessions and how they begin. Direct callers only."""
+"""The dashboard's sessions, and how to sign in. For direct callers only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
 class WhoIsIn(TypedDict):
     """The signed-in account and its role.
 
-    ``Word`` is sent once, with the cookie; the page returns it in ``x-svc-dashboard``.
+    The CSRF token (``Word``) is sent once, with the cookie. The page sends it back in the
+    ``x-svc-dashboard`` header.
     """
 
     UserId: str
@@ -54,7 +55,7 @@ class WhoIsIn(TypedDict):
 
 
 class Ways(TypedDict):
-    """The account's sign-in settings; ``secret`` is fresh and counts once a code of it was sent."""
+    """The account's sign-in settings; ``secret`` is new, and unused until a code proves it."""
 
     ownKey: bool
     secondFactor: bool
@@ -64,7 +65,7 @@ class Ways(TypedDict):
 
 
 class OwnKey(TypedDict):
-    """The only copy of the key; null if the account's own key opens the dashboard again."""
+    """The only copy of the dashboard key; null if the account key opens the dashboard again."""
 
     key: str | None
 
@@ -80,20 +81,20 @@ class OwnKeyWish:
 @spelled(pascal_case)
 @frozen
 class FactorWish:
-    """A code and the secret it proves; an empty secret ends the second factor."""
+    """A code and the secret that the code proves; an empty secret removes the second factor."""
 
     code: Annotated[str, text(1, 16)] = field(repr=False)
     secret: Annotated[str, text(0, 64)] = field(default="", repr=False)
 
 
 def wrong_code() -> Unauthenticated:
-    """Return the 401 for a missing, wrong or used code, on which the page asks for one."""
+    """Return the 401 reply for a missing, wrong or used code; the page then asks for a code."""
     return Unauthenticated("enter the code from your authenticator app", code="second_factor")
 
 
 @frozen
 class SignInActs:
-    """The sign-in settings of a member of staff."""
+    """The sign-in settings of a staff member."""
 
     audit: Audit
     counters: Counters
@@ -105,7 +106,7 @@ class SignInActs:
         )
 
     async def check(self, account_id: AccountId, code: str | None) -> None:
-        """Raise unless the account has no second factor or the code is right and unused."""
+        """Raise an error if the account has a second factor and the code is wrong or used."""
         if (await self.of(account_id)).factor is None:
             return
         if code is None:
@@ -122,12 +123,12 @@ class SignInActs:
             raise
 
     async def note(self, name: str, account_id: AccountId, action: str) -> None:
-        """Record a sign-in or sign-out."""
+        """Record a sign-in or sign-out in the audit log."""
         entry, scope = AuditEntry(name, action, name), OneAccount(account_id)
         await self.audit.write(entry, lambda tx, trace: None, scope)
 
     async def set_key(self, name: str, account_id: AccountId, *, on: bool) -> str | None:
-        """Set and return a fresh dashboard key, or remove it."""
+        """Set and return a new dashboard key, or remove the dashboard key."""
         key = new_account_key() if on else None
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -142,7 +143,7 @@ class SignInActs:
     async def set_factor(
         self, name: str, account_id: AccountId, factor: str | None, code: str
     ) -> None:
-        """Set the second factor ``factor``, or with None remove it; a right code proves it."""
+        """Set the second factor, proved by a valid code, or remove it if ``factor`` is None."""
         await self._count(account_id)
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -163,7 +164,7 @@ class SignInActs:
         await self.audit.write(AuditEntry(name, "second factor", name), act, OneAccount(account_id))
 
     def _use(self, tx: Connection, account_id: AccountId, code: str) -> DashboardAccess:
-        """Use up a code; raises Unauthenticated if it is wrong or used."""
+        """Mark a code as used; raises Unauthenticated if the code is wrong or already used."""
         access = SqlDashboardAccess(tx)
         current = access.of_account(account_id)
         step = (
@@ -178,7 +179,7 @@ class SignInActs:
         return used
 
     async def _count(self, account_id: AccountId) -> None:
-        """Count a try in its own transaction, so that a wrong code does not undo it."""
+        """Count an attempt in a separate transaction, which a wrong code does not roll back."""
 
         def work(tx: Connection) -> None:
             access = SqlDashboardAccess(tx)
@@ -194,7 +195,7 @@ CODE = {CODE_HEADER.decode(): str}  # needed only where the account has a second
 
 @frozen
 class SignInRoutes:
-    """The dashboard's sessions, and the sign-in settings."""
+    """The routes for the dashboard's sessions and the sign-in settings."""
 
     routes: ClassVar[Routes] = Routes(
         worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON, again=Again.NEVER
@@ -205,7 +206,7 @@ class SignInRoutes:
 
     @routes.row("POST", PATH, reply=WhoIsIn, headers=CODE, signs_in=True)
     async def sign_in(self, call: Call) -> Answer:
-        """Sign in to the dashboard with an account key; a cookie and a word replace it.
+        """Sign in to the dashboard with an account key; get a cookie and a CSRF token instead.
 
         An account with a second factor sends its code in ``x-svc-second-factor``.
         """
@@ -230,7 +231,7 @@ class SignInRoutes:
 
     @routes.row("GET", "/svc/api/DashboardAccess", reply=Ways, quiet=True)
     async def shown(self, call: Call) -> Answer:
-        """Show the caller's sign-in settings, and a fresh secret for an authenticator app."""
+        """Show the caller's sign-in settings, and a new secret for an authenticator app."""
         import segno  # most metagames never need it
 
         has, fresh = await self.ways.of(call.player), new_factor()
@@ -254,10 +255,10 @@ class SignInRoutes:
         signs_in=True,
     )
     async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
-        """Set a separate key for the dashboard; the account's own key then only plays.
+        """Set a separate key for the dashboard; the account's other key then only serves to play.
 
-        The request needs the current sign-in key and the code of a second factor: a session alone
-        must not change what outlives it. The account's other sessions end.
+        The request needs the current sign-in key and the code of a second factor, because a session
+        alone must not change settings that outlast it. The account's other sessions end.
         """
         _with_key(call, "send the key that you sign in with")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
@@ -273,7 +274,7 @@ class SignInRoutes:
         signs_in=True,
     )
     async def second_factor(self, call: Call[FactorWish]) -> Answer:
-        """Require a code at sign-in, or stop doing so. The account's other sessions end.
+        """Require a code at sign-in, or stop requiring one. The account's other sessions end.
 
         The request needs the current sign-in key; the code proves that the caller has the factor.
         """
@@ -284,14 +285,14 @@ class SignInRoutes:
         return Answer(200, EMPTY_OBJECT, NO_STORE)
 
     async def _end(self, call: Call, ticket: Ticket | None) -> Mapping[str, str]:
-        """End the session, if any; returns the headers that remove its cookie."""
+        """End the session, if any; return the headers that remove its cookie."""
         if ticket is None:
             return NO_STORE
         await self.staff.end(ticket, call.player)
         return {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
 
     async def _keep(self, call: Call[Any]) -> None:
-        """Keep the session that changed its own settings."""
+        """Keep the caller's own session after a change of the sign-in settings."""
         ticket = _ticket(call)
         if ticket is not None:
             mark = (await self.ways.of(call.player)).mark
@@ -299,7 +300,7 @@ class SignInRoutes:
 
 
 def _with_key(call: Call[Any], why: str) -> None:
-    """Raise if only a session was sent: a stolen session could otherwise be kept for ever."""
+    """Raise an error if only a session was sent: a thief could otherwise keep a stolen session."""
     if not call.request.has_header(ACCOUNT_KEY):
         raise Unauthenticated(why, code="key_wanted")
 

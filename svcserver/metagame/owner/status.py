@@ -1,4 +1,4 @@
-"""The status banner and the routes with constant answers.
+"""The status banner and the routes with constant replies.
 
 Spec: 1 §4 Status, heartbeat, fixed replies.
 """
@@ -57,32 +57,32 @@ StatusBanner.__doc__ = (
 
 
 class Migrated(TypedDict):
-    """The state of the move to the launcher's accounts."""
+    """The state of an account's migration to the launcher's accounts."""
 
     migration_failed: bool
     migration_finished: bool
 
 
 class Treatments(TypedDict):
-    """The variants of experiments that a player sees."""
+    """The experiment variants that a player gets."""
 
     treatments: list[str]
 
 
 class EventStats(TypedDict):
-    """Statistics of a seasonal event; there are none."""
+    """The statistics of a seasonal event; always empty."""
 
     stats: list[Empty]
 
 
 class Mailbox(TypedDict):
-    """Messages to a player; there are none."""
+    """The messages to a player; always empty."""
 
     messages: list[Empty]
 
 
 class Schedule(TypedDict):
-    """Scheduled events; there are none."""
+    """The scheduled events; always empty."""
 
     ScheduledItems: list[Empty]
 
@@ -96,14 +96,14 @@ class HuntPassLimits(TypedDict):
 
 
 class HuntPass(TypedDict):
-    """The experience that a hunt gives the hunt pass; no event changes it."""
+    """The experience points that a hunt adds to the hunt pass; no event changes them."""
 
     EventConfigs: list[Empty]
     GlobalConfig: HuntPassLimits
 
 
 class Creator(TypedDict):
-    """The content creator whom the player supports; fixed."""
+    """The content creator whom the player supports; always the same."""
 
     expirationDate: Moment
     slug: str
@@ -111,7 +111,7 @@ class Creator(TypedDict):
 
 
 class Moved(TypedDict):
-    """The reply to a list of moved items: an envelope without payload."""
+    """The reply about a list of moved items: an envelope without payload."""
 
     code: None
     message: str
@@ -136,7 +136,7 @@ MOVED_ITEMS: Moved = {"code": None, "message": ""}
 
 @frozen
 class BannerRoutes:
-    """The status banner; without an announcement its body is always the same bytes."""
+    """The status banner; without an announcement, its body never changes."""
 
     routes: ClassVar[Routes] = Routes(bare)
     banner: dict[str, json.Json]
@@ -166,7 +166,7 @@ class BannerRoutes:
 
     @routes.row("GET", "/svc-status", access=Access.NONE, reply=StatusBanner)
     async def read(self, call: Call) -> Answer:
-        """Return the banner that the client shows, or the announcement. It names nobody."""
+        """Return the announcement, or else the client's usual banner; neither names a player."""
         announcement = self.announced()
         if announcement is None:
             return Answer(200, self.body)
@@ -177,43 +177,43 @@ class BannerRoutes:
 
 @frozen
 class FixedReplyRoutes:
-    """Routes with constant replies, which the client needs to continue."""
+    """Routes with constant replies that the client needs in order to continue."""
 
     routes: ClassVar[Routes] = Routes(bare)
 
     @routes.row("POST", "/event", access=Access.NONE, reply=Empty, again=Again.NATURAL)
     async def event(self, call: Call) -> Answer:
-        """Accept the client's telemetry, which is discarded. Spec: 1 §6.2."""
+        """Accept the client's telemetry and discard it. Spec: 1 §6.2."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
         "POST", "/account/migrate", access=Access.TOKEN, reply=Migrated, again=Again.NATURAL
     )
     async def migrate(self, call: Call) -> Answer:
-        """Report the migration of an old account as finished; there are none.
+        """Report the migration of an old account as finished; this host has no old accounts.
 
-        The client repeats the request for ever otherwise.
+        Otherwise the client would repeat the request forever.
         """
         return Answer(200, MIGRATED)
 
     @routes.row("POST", "/profile/update", access=Access.TOKEN, again=Again.NATURAL)
     async def profile(self, call: Call) -> Answer:
-        """Accept the client's profile, which is discarded."""
+        """Accept the client's profile and discard it."""
         return Answer(200)
 
     @routes.row("GET", "/vivox/login", access=Access.TOKEN, reply=NoReturn)
     async def voice(self, call: Call) -> Answer:
-        """Log in to voice chat; always 404, as there is none."""
+        """Refuse a log-in to voice chat with 404, because this host has no voice chat."""
         return Answer(404)
 
     @routes.row("POST", "/motd/", access=Access.TOKEN, reply=NoContent, again=Again.NATURAL)
     async def message_of_the_day(self, call: Call) -> Answer:
-        """Return no message of the day; see the banner of `/svc-status`."""
+        """Return an empty message of the day; the banner is in `/svc-status`."""
         return NO_CONTENT
 
     @routes.row("GET", "/motd/trigger", access=Access.NONE, reply=NoContent, when=MISC_ROUTES)
     async def message_trigger(self, call: Call) -> Answer:
-        """Return no time for the message of the day, as there is none."""
+        """Return no time for the message of the day, because there is no such message."""
         return NO_CONTENT
 
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=Treatments)
@@ -223,7 +223,7 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=EventStats)
     async def event_stats(self, call: Call) -> Answer:
-        """Return statistics of an event; none ever runs."""
+        """Return the statistics of an event; always empty, because no event ever runs."""
         return Answer(200, NO_STATS)
 
     @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[Mailbox])
@@ -238,19 +238,19 @@ class FixedReplyRoutes:
         reply=Envelope[Schedule],
     )
     async def schedule(self, call: Call) -> Answer:
-        """Return the scheduled events; there are none."""
+        """Return the list of scheduled events, which is always empty."""
         return enveloped(NO_EVENTS)
 
     @routes.row(
         "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[HuntPass]
     )
     async def hunt_pass_xp(self, call: Call) -> Answer:
-        """Return how much experience a hunt gives the hunt pass."""
+        """Return the experience points that a hunt adds to the hunt pass."""
         return enveloped(HUNT_PASS_XP)
 
     @routes.row("GET", "/creator", access=Access.TOKEN, reply=Creator)
     async def creator(self, call: Call) -> Answer:
-        """Return the supported creator; always none."""
+        """Return the content creator whom the player supports; always none."""
         return Answer(200, CREATOR)
 
     @routes.row(
@@ -261,7 +261,7 @@ class FixedReplyRoutes:
         again=Again.NATURAL,
     )
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
-        """Report the move of older items as finished; there are none."""
+        """Report the migration of old items as finished; this host has no old items."""
         return Answer(200, MOVED_ITEMS)
 
 

@@ -34,7 +34,7 @@ class Titles:
         return cls(data["behemoths"], data["matchmakerHunts"], data["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:
-        """Return the display name of a game server's behemoth; None if it has none."""
+        """Return the display name of a game server's behemoth, or None without a behemoth."""
         path = record.get("behemoth")
         if not isinstance(path, str) or not path:
             return None
@@ -45,7 +45,7 @@ class Titles:
         return self.behemoths.get(base) or base.removesuffix("_bp")
 
     def hunt(self, hunt_id: str) -> str:
-        """Return the display name of a hunt, else its id."""
+        """Return the display name of a hunt, or the hunt's id if it has no display name."""
         return self.matchmaker_hunts.get(hunt_id) or self.player_hunts.get(hunt_id) or hunt_id
 
     def title(self, record: Mapping[str, Any], city_title: str) -> str:

@@ -1,4 +1,4 @@
-"""Shapes shared by several of the owner's features and ``svcctl``."""
+"""The data shapes shared by several of the owner's features and ``svcctl``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tables = dict[str, list[dict[str, Cell]]]
 class SanctionEntry(TypedDict):
     """A ban or mute; ``until`` is null if it has no end.
 
-    ``networks`` lists the banned addresses, for IPv6 the /64.
+    ``networks`` lists the banned addresses; an IPv6 ban covers the /64 network.
     """
 
     reason: str
@@ -29,9 +29,9 @@ class SanctionEntry(TypedDict):
 
 
 class AccountExport(TypedDict):
-    """All data of an account: rows by table, with columns by name.
+    """All data of an account: the rows of each table, with values by column name.
 
-    ``leftOut`` counts the oldest rows of a table that did not fit.
+    ``leftOut`` is the number of a table's oldest rows that did not fit.
     """
 
     account: str
@@ -41,7 +41,7 @@ class AccountExport(TypedDict):
 
 
 def described(sanction: Sanction | None) -> SanctionEntry | None:
-    """Return a sanction as the audit log and replies show it."""
+    """Return a sanction in the form that the audit log and replies use."""
     if sanction is None:
         return None
     return {

@@ -20,9 +20,10 @@ from svcserver.metagame.once import ONLY, Attempt
 
 @frozen
 class CharacterActs:
-    """Read, create and save; ``size``: bytes of the body; ``most_bytes``: CHARACTER_MAX_BYTES.
+    """Read, create and save characters; ``most_bytes`` is CHARACTER_MAX_BYTES.
 
-    ``after_save`` runs in the transaction of every save, with character id and time.
+    ``size`` is the number of bytes of a request body. ``after_save`` runs in the transaction of
+    each save, with the character id and the time.
     """
 
     data: AccountData
@@ -31,7 +32,7 @@ class CharacterActs:
     after_save: AfterSave | None = None
 
     async def read(self, me: AccountId) -> Sequence[Character]:
-        """The account's characters; the first one is created at the first read."""
+        """Return the account's characters; the first read creates the first character."""
         characters = await self.data.read(me, lambda tx: SqlCharacters(tx).of_account(me))
         if characters:
             return characters
@@ -46,7 +47,7 @@ class CharacterActs:
     async def create(
         self, me: AccountId, name: str, size: int, *, attempt: Attempt = ONLY
     ) -> Character:
-        """Create a character; ``size``: bytes of the request, counted against the day's quota."""
+        """Create a character; ``size`` bytes of the request are charged to the daily quota."""
 
         def work(tx: Connection) -> Character:
             return SqlCharacters(tx, attempt.request_id).create(me, name, self.wall_clock())
@@ -62,9 +63,9 @@ class CharacterActs:
         *,
         attempt: Attempt = ONLY,
     ) -> Character:
-        """Replace a character's document; returns the character afterwards.
+        """Replace a character's document; return the character after the save.
 
-        The document is parsed last: Missing and Conflict come before Malformed.
+        The document is parsed last: Missing and Conflict have precedence over Malformed.
         """
 
         def work(tx: Connection) -> Character:
@@ -82,7 +83,7 @@ class CharacterActs:
 
     @staticmethod
     def _saved(me: AccountId, attempt: Attempt) -> Callable[[Connection], tuple[Character] | None]:
-        """Return a function that finds the result of an earlier attempt."""
+        """Return a function that finds the result of an earlier attempt of the same request."""
 
         def find(tx: Connection) -> tuple[Character] | None:
             saved = SqlCharacters(tx).saved_by(attempt.request_id)

@@ -1,4 +1,4 @@
-"""The character routes; replies are flat. Spec: 1 §4 Characters."""
+"""The character routes; their replies have no envelope. Spec: 1 §4 Characters."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from svcserver.web.routes import Answer, Feature, bare
 
 @frozen
 class CharacterRoutes:
-    """Read, create and save characters. The caller is checked before the body."""
+    """Read, create and save characters. The caller is checked before the body is parsed."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: CharacterActs
 
     @routes.row("GET", "/character", reply=list[CharacterReply])
     async def read(self, call: Call) -> Answer:
-        """The caller's characters; the first one is made on the first read."""
+        """Return the caller's characters; the first read creates the first character."""
         return Answer(200, [show(character) for character in await self.acts.read(call.player)])
 
     @routes.row(
         "PUT", "/character", body=Late[NewCharacter], reply=CharacterReply, again=Again.STORED
     )
     async def create(self, call: Call[Late[NewCharacter]]) -> Answer:
-        """Create a character, without data as yet."""
+        """Create a character; it has no data yet."""
         me, name, size = call.player, call.body.read().name, len(call.request.body)
         return Answer(200, show(await self.acts.create(me, name, size, attempt=call.attempt)))
 
@@ -47,7 +47,7 @@ class CharacterRoutes:
         "POST", "/character", body=Late[CharacterSave], reply=CharacterReply, again=Again.STORED
     )
     async def save(self, call: Call[Late[CharacterSave]]) -> Answer:
-        """Save the caller's own character; answered once it is on disk."""
+        """Save the caller's own character; the reply is sent after the save is on disk."""
         me, sent, size = call.player, call.body.read(), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         saved = await self.acts.save(me, sent, reason, size, attempt=call.attempt)
@@ -55,6 +55,6 @@ class CharacterRoutes:
 
 
 def characters(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
-    """Yield the routes of characters; ``after_save`` thins their history."""
+    """Yield the character routes; ``after_save`` thins the save history."""
     most = parts.settings.character_max_bytes
     yield CharacterRoutes(CharacterActs(parts.data, parts.wall_clock, most, after_save))

@@ -1,7 +1,7 @@
 """The tables of characters and their saves.
 
-A document is stored once, in its save's row. The character's row points at the newest one, which
-doubles the saves a second.
+A document is stored once, in the row of its save. The character's row refers to the newest save;
+this doubles the possible number of saves per second.
 """
 
 from __future__ import annotations
@@ -124,18 +124,18 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """Stored characters, inside one transaction; ``request_id`` is stored with each save."""
+    """The tables of characters, within one transaction; each save stores ``request_id``."""
 
     tx: Connection
     request_id: str = ""
 
     def of_account(self, account_id: AccountId) -> list[Character]:
-        """The account's characters with their data, oldest first."""
+        """Return the account's characters with their data, oldest first."""
         rows = self.tx.execute(_OF_ACCOUNT, {"account": account_id})
         return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
 
     def saved_by(self, request_id: str) -> Character | None:
-        """The character as this request has saved it."""
+        """Return the character as this request saved it, or None if it saved none."""
         row = self.tx.execute(_SAVED_BY, {"request": request_id}).first()
         if row is None:
             return None
@@ -151,7 +151,7 @@ class SqlCharacters:
         return None if row is None else Head(*row)
 
     def all_of(self, account_id: AccountId, username: str, now: float) -> list[Character]:
-        """Return the account's characters; the first one is created, with the username."""
+        """Return the account's characters; if none exists, create one named after the user."""
         characters = self.of_account(account_id)
         if not characters:
             characters = [new_character(account_id, username[:MAX_NAME], now)]
@@ -159,7 +159,7 @@ class SqlCharacters:
         return characters
 
     def create(self, account_id: AccountId, name: str, now: float) -> Character:
-        """Create a character; raises Conflict beyond ``MAX_CHARACTERS``."""
+        """Create a character; raises Conflict if the account has ``MAX_CHARACTERS`` already."""
         if self.tx.execute(_COUNT, {"account": account_id}).scalar_one() >= MAX_CHARACTERS:
             raise Conflict("this account has the maximum number of characters")
         character = new_character(account_id, name, now)
@@ -167,7 +167,7 @@ class SqlCharacters:
         return character
 
     def add(self, character: Character) -> None:
-        """Insert a character with its first history row."""
+        """Insert a character and its first history row."""
         self.tx.execute(
             _ADD,
             {
@@ -182,7 +182,7 @@ class SqlCharacters:
         )
 
     def save(self, character: Character, reason: str) -> None:
-        """Append the history row and point the character at it."""
+        """Insert a history row and make the character's row refer to it."""
         self.tx.execute(
             _POINT,
             {
@@ -194,7 +194,7 @@ class SqlCharacters:
         )
 
     def make_newest(self, before: Head, data: Document, now: float, reason: str) -> Character:
-        """Save ``data`` as the newest version, above all others."""
+        """Save ``data`` under a new version that is above all others."""
 
         def highest(below: int) -> int:
             values = {"character": before.id, "below": below}
@@ -218,5 +218,5 @@ class SqlCharacters:
 
 
 def rename_characters(tx: Connection, account_id: AccountId, name: str) -> None:
-    """Give the account's characters its new name."""
+    """Give all characters of the account its new name."""
     tx.execute(_RENAME, {"account": account_id, "new_name": name})

@@ -30,7 +30,7 @@ class NewCharacter:
 @spelled(camel_case)
 @frozen
 class CharacterSave:
-    """``data`` is the JSON text of an object; ``updateVersion`` must rise."""
+    """The body of a save: ``data`` is JSON text of an object, ``updateVersion`` must increase."""
 
     update_version: CountOrDigits
     data: Late[TextWithNul]
@@ -38,7 +38,7 @@ class CharacterSave:
 
 
 class CharacterReply(TypedDict):
-    """A character; ``data`` is a JSON text inside a JSON string."""
+    """A character; ``data`` is JSON text inside a JSON string."""
 
     accountId: str
     createdDate: str
@@ -50,7 +50,7 @@ class CharacterReply(TypedDict):
 
 
 def show(character: Character) -> dict[str, Json]:
-    """The ``CharacterReply``, with the document's text as it is stored."""
+    """Return the ``CharacterReply`` with the document's text exactly as stored."""
     return {
         "accountId": character.account_id,
         "createdDate": short_date(character.created_at),

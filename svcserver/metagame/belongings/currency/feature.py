@@ -1,4 +1,4 @@
-"""Balances: data file, shapes, reads and routes. Spec: 1 §2 Currency table, §4 reconcile."""
+"""Balances: data file, data shapes, reads and routes. Spec: 1 §2 Currency table, §4 reconcile."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ReconcileReply(TypedDict):
 
 @frozen
 class CurrencyActs:
-    """Joins the fixed values with an account's own, which ``read_balance`` returns."""
+    """Balances: fixed values combined with the account's own, which ``read_balance`` returns."""
 
     currencies: Currencies
     read_balance: Callable[[Connection, AccountId], Balance]
@@ -70,17 +70,17 @@ class CurrencyActs:
 
     @classmethod
     def of(cls, ledger: Ledger, *, from_inventory: bool) -> CurrencyActs:
-        """``from_inventory``: the setting BALANCE_FROM_INVENTORY. Raises BadData."""
+        """Return the operations; ``from_inventory`` is BALANCE_FROM_INVENTORY. Raises BadData."""
         currencies = load()
         read_balance = balance_reader(currencies.spellings) if from_inventory else notes_alone
         return cls(currencies, read_balance, ledger)
 
     async def balance(self, me: AccountId) -> dict[str, int]:
-        """The balance in all currencies, by key."""
+        """Return the account's balance in each currency, by currency key."""
         return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
-        """The main currency in both spellings."""
+        """Return the balance in the main currency, under both of the currency's keys."""
         return self.currencies.reconciled(
             *await self.ledger.read(lambda tx: self.read_balance(tx, me))
         )
@@ -94,7 +94,7 @@ Balance = tuple[int, list[tuple[str, int]]]
 
 
 def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountId], Balance]:
-    """A function that reads an account's balance in these currencies with one statement."""
+    """Return a function that reads an account's balance in these currencies in one query."""
     # literals, not parameters: they are few, and validated names of our data file
     names: list[Any] = [literal_column(f"'{name}'") for name in sorted(catalog_ids)]
     statement = (
@@ -121,25 +121,25 @@ def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountI
 
 
 def notes_alone(tx: Connection, account_id: AccountId) -> Balance:
-    """The ``notes`` column without any stack, for BALANCE_FROM_INVENTORY=0."""
+    """Return the ``notes`` column only, without item stacks (BALANCE_FROM_INVENTORY=0)."""
     return tx.execute(_NOTES, {"account": account_id}).scalar() or 0, []
 
 
 @frozen
 class CurrencyRoutes:
-    """The balance of an account."""
+    """The routes for an account's balances."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: CurrencyActs
 
     @routes.row("GET", "/balance", reply=dict[str, int])
     async def balance(self, call: Call) -> Answer:
-        """Return the caller's balance in all 52 currencies of the client, always in one order."""
+        """Return the caller's balance in the client's 52 currencies, always in the same order."""
         return Answer(200, await self.acts.balance(call.player))
 
     @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
     async def reconcile(self, call: Call) -> Answer:
-        """Return the caller's main currency under both of its names. The body is ignored."""
+        """Return the caller's main currency under both of its keys. The body is ignored."""
         return Answer(
             200, {"balances": await self.acts.reconciled(call.player), "refreshInventory": True}
         )

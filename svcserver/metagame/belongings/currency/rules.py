@@ -1,4 +1,4 @@
-"""Balances: fixed values, overlaid by the account's own.
+"""Balances: fixed values, which the account's own values override.
 
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """
@@ -14,9 +14,9 @@ UPPER, LOWER = "CURRENCY_", "id_currency_"
 
 @frozen
 class Currencies:
-    """The currency keys in order, with their values for an account without a stack of them.
+    """The currency keys in order, each with the balance of an account that has no stack of it.
 
-    ``spellings`` maps a catalogue id to its keys; ``notes`` are those of the main currency.
+    ``spellings`` maps a catalogue id to its keys; ``notes`` are the keys of the main currency.
     """
 
     plain: Mapping[str, int]
@@ -24,9 +24,9 @@ class Currencies:
     notes: tuple[str, ...]
 
     def filled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """All balances: stacks overlay the main currency's column, which overlays fixed values.
+        """Return all balances, from stacks, else the main currency's column, else fixed values.
 
-        Keys are never added, removed or reordered; a stack that has no key is ignored.
+        Keys are never added, removed or reordered; a stack without a key is ignored.
         """
         currencies = dict(self.plain)
         for key in self.notes:
@@ -37,6 +37,6 @@ class Currencies:
         return currencies
 
     def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """The main currency under its two keys, in the order of the reply."""
+        """Return the main currency under its two keys, in the order of the reply."""
         currencies = self.filled(notes, stacks)
         return {key: currencies[key] for key in sorted(self.notes, reverse=True)}

@@ -1,1 +1,1 @@
-"""The inventory of a character: stacks and single items, changed only by transactions."""
+"""A character's inventory of stacks and single items, which only transactions change."""

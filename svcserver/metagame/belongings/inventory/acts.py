@@ -23,14 +23,14 @@ MAX_ODDITIES = 5  # of one transaction (see ``rules.Done``) that are logged
 
 @frozen
 class InventoryActs:
-    """Read and change the belongings of characters; ``size``: bytes of the request's body."""
+    """Read and change characters' inventories; ``size`` is the bytes of the request body."""
 
     policy: Policy
     data: AccountData
     wall_clock: Callable[[], float]
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> bytes:
-        """Return the belongings of a character as the JSON of the reply."""
+        """Return a character's inventory as the JSON of the reply."""
 
         def work(tx: Connection) -> bytes:
             if owner_of(tx, character_id) != owner:
@@ -47,7 +47,7 @@ class InventoryActs:
         by: By,
         size: int,
     ) -> bytes:
-        """Run one inventory transaction; returns the JSON of its reply."""
+        """Run one inventory transaction; return the JSON of the reply."""
 
         def work(tx: Connection) -> rules.Done:
             inventory, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
@@ -68,10 +68,10 @@ class InventoryActs:
         *,
         attempt: Attempt = ONLY,
     ) -> bytes:
-        """Save one held item; returns its stored JSON.
+        """Save one held item; return the item's stored JSON.
 
-        Raises Forbidden, Missing (no item with both ids), Conflict (version not greater, or more
-        than a character may hold).
+        Raises Forbidden, Missing (no item has both ids), or Conflict (the version is not greater,
+        or the character would hold more than allowed).
         """
 
         def work(tx: Connection) -> bytes:

@@ -1,4 +1,4 @@
-"""The inventory routes; replies are flat. Spec: 1 §4 Characters, inventory, currency."""
+"""The inventory routes; no envelope in replies. Spec: 1 §4 Characters, inventory, currency."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class InventoryRoutes:
 
     @routes.row("GET", "/inventory/<user_id>/<character_id>", reply=InventoryReply)
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """Return the inventory of a character; a player may read only its own."""
+        """Return a character's inventory; players may read only their own characters."""
         return Answer(200, await self.acts.read(self.acting.reads(call, user_id), character_id))
 
     @routes.row(
@@ -49,7 +49,7 @@ class InventoryRoutes:
         again=Again.NATURAL,
     )
     async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
-        """Add and remove items, all or none of them; answered once that is on disk."""
+        """Add and remove items, all or none; the reply is sent after the change is on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         if deal.transaction_id is None and call.attempt.is_again:
@@ -72,7 +72,7 @@ class InventoryRoutes:
         return Answer(200, saved)
 
     def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:
-        """The account; checked before the body, since a game server without a player gets 403."""
+        """Return the account; called before parsing, as a game server without a player gets 403."""
         return self.acting.writes(call, account_named(call.body.sent))
 
 

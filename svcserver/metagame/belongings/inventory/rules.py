@@ -39,7 +39,7 @@ class By(StrEnum):
 
 @frozen
 class Policy:
-    """INVENTORY_REFUSE_OVERSPEND, INVENTORY_REPORT_REMOVALS, and the bounds of a character."""
+    """The settings INVENTORY_REFUSE_OVERSPEND and _REPORT_REMOVALS, and a character's limits."""
 
     refuse_overspend: bool = False
     report_removals: bool = True
@@ -47,9 +47,9 @@ class Policy:
     log_bytes: int = LOG_BYTES
 
     def grown(self, held: Size, growth: Size) -> Size:
-        """Return the size after a change; raises Conflict when it grows beyond the bounds.
+        """Return the size after a change; raises Conflict if the change grows it beyond the limits.
 
-        A character that is beyond them already (they were lowered) may still shrink.
+        An inventory that already exceeds the limits (because they were lowered) may still shrink.
         """
         after = held + growth
         if (growth.items > 0 and after.items > self.most.items) or (
@@ -61,7 +61,7 @@ class Policy:
 
 @define  # not frozen: one is made for every transaction
 class InventoryHolder:
-    """A character's account and size, and the stored answer to a repeated transaction."""
+    """A character's account and size, and the stored reply if the transaction is a repeat."""
 
     character_id: CharacterId
     account_id: AccountId
@@ -71,10 +71,10 @@ class InventoryHolder:
 
 @define  # not frozen: one is made for every transaction
 class Note:
-    """A row of the item log; its stored answer serves a repeat.
+    """A row of the item log; a repeated transaction gets the reply stored in it.
 
     ``changes`` are the ``added`` and ``taken`` stacks with their final ``totals``, and the ids of
-    instanced items that were ``removed``, ``saved`` and ``made``.
+    items that were ``removed``, ``saved`` and ``made``.
     """
 
     character_id: CharacterId
@@ -88,7 +88,7 @@ class Note:
 
 @define  # not frozen: one is made for every transaction
 class Done:
-    """A transaction's result; ``oddities`` (overspent, removed but not held) are for the log."""
+    """A transaction's result; ``oddities`` (overspent, or removed but not held) are logged."""
 
     answer: bytes = field(repr=False)
     oddities: Sequence[str] = ()
@@ -96,7 +96,7 @@ class Done:
 
 @define  # not frozen: one is made for every transaction
 class InventoryPlan:
-    """The rows that a transaction writes and deletes, and its totals of stacks."""
+    """The rows that a transaction writes and deletes, and the resulting totals of its stacks."""
 
     totals: dict[str, int] = field(factory=dict)
     stacks: list[Stacked] = field(factory=list)
@@ -108,7 +108,7 @@ class InventoryPlan:
     oddities: list[str] = field(factory=list)
 
     def report(self, deal: Transaction, policy: Policy) -> Mapping[str, int]:
-        """Return the totals for the reply; stacks that are only removed are in it by policy."""
+        """Return the totals for the reply; policy decides whether removed-only stacks are in it."""
         if policy.report_removals:
             return self.totals
         return {catalog_id: self.totals[catalog_id] for catalog_id in deal.added}
@@ -122,8 +122,8 @@ def plan(
 ) -> InventoryPlan:
     """Return the effect of ``deal`` on a character that holds these stacks and instanced items.
 
-    Both need only the entries that the transaction touches. Raises Conflict for an older version
-    or (by policy) an overspend, and Malformed for a total that no client could hold.
+    Only the entries that the transaction touches are needed. Raises Conflict for an older version
+    or (depending on policy) an overspend, and Malformed for a total too large for the client.
     """
     result = InventoryPlan()
     _plan_stacks(result, deal, stacks, policy)
@@ -133,17 +133,17 @@ def plan(
 
 
 def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> InventoryHolder:
-    """Return the holder; raises Forbidden unless the character is the account's."""
+    """Return the holder; raises Forbidden unless the character belongs to the account."""
     if holder is None or holder.account_id != account_id:
         raise Forbidden("not one of this account's characters")
     return holder
 
 
 def is_newer(held: Instance, sent: Instance) -> bool:
-    """Return whether ``sent`` replaces ``held``; False when both are stateless at version 0.
+    """Return whether ``sent`` replaces ``held``; False if both have version 0 and no state.
 
-    Raises Conflict for a version that is not greater than a stored one, or leaves no room for
-    later ones. A stored version without such room counts as none.
+    Raises Conflict for a version that is not greater than the stored one, or that leaves no room
+    for a higher one. A stored version without room for a higher one is treated as absent.
     """
     if sent.version is not None and sent.version > MAX_VERSION:
         raise Conflict("this version is too high: no newer one would fit above it")
@@ -198,7 +198,7 @@ def _overspend(result: InventoryPlan, name: str, lacking: int, policy: Policy) -
 def _plan_instances(
     result: InventoryPlan, deal: Transaction, before: Mapping[str, Instance]
 ) -> None:
-    """Remove items, then save, then add, in this order."""
+    """Plan first the removals of instanced items, then the saves, then the additions."""
     held = dict(before)
     for removal in deal.remove:
         removed = held.pop(removal.instance_id, None)

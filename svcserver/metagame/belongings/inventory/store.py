@@ -1,7 +1,7 @@
 """The tables of inventories.
 
-A row of the item log is both the record of a transaction and the stored answer to a repeat, so that
-a transaction of stacks needs only four statements.
+A row of the item log is both the record of a transaction and the stored reply to a repeat. Thus a
+transaction of stacks needs only four SQL statements.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ _PUT_SIZE = Upsert(INVENTORY_SIZES)
 
 @define  # not frozen: one is made for every transaction
 class SqlInventory:
-    """Stored belongings, inside one transaction; an account's log is cut to ``log_bytes``."""
+    """The tables of inventories, within one transaction; each log is cut to ``log_bytes``."""
 
     tx: Connection
     log_bytes: int = LOG_BYTES
@@ -195,11 +195,11 @@ class SqlInventory:
         policy: Policy,
         now: float,
     ) -> Done:
-        """Apply ``deal`` completely, or refuse it. ``now`` in epoch seconds.
+        """Apply ``deal`` completely, or raise an error. ``now`` is in epoch seconds.
 
-        A repeated transaction id gets the stored answer and changes nothing, whatever it lists.
-        Raises Forbidden for a character that is not the account's, Conflict for more than a
-        character may hold, and whatever ``rules.plan`` raises.
+        A repeated transaction id gets the stored reply and changes nothing, whatever it lists.
+        Raises Forbidden if the character does not belong to the account, Conflict if it would
+        hold more than allowed, and the errors of ``rules.plan``.
         """
         transaction_id = deal.transaction_id
         holder = check_owner(self.holder(character_id, transaction_id), account_id)
@@ -226,7 +226,7 @@ class SqlInventory:
     def holder(
         self, character_id: CharacterId | None, transaction_id: str | None
     ) -> InventoryHolder | None:
-        """Return the character's account and size, with the stored answer to a repeat."""
+        """Return the character's account and size, and the stored reply if this is a repeat."""
         if not isinstance(character_id, str) or "\0" in character_id:
             return None
         if transaction_id is None:
@@ -242,14 +242,14 @@ class SqlInventory:
         )
 
     def grow(self, character_id: CharacterId, held: Size, growth: Size, policy: Policy) -> None:
-        """Update the stored size; raises Conflict, before anything else is written."""
+        """Update the stored size first of all writes; raises Conflict."""
         if growth.items or growth.bytes:
             size = policy.grown(held, growth)
             row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
             self.tx.execute(_PUT_SIZE.statement(self.tx.dialect.name), row)
 
     def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]:
-        """Return the held stacks among these ids."""
+        """Return the held stacks that have one of these ids."""
         if len(ids) == 1:
             values = {"character": character_id, "catalog": ids[0]}
             row = self.tx.execute(_STACK, values).first()
@@ -261,7 +261,7 @@ class SqlInventory:
         }
 
     def instances(self, character_id: CharacterId, ids: list[str]) -> dict[str, Instance]:
-        """Return the held instances among these ids."""
+        """Return the held instanced items that have one of these ids."""
         return {
             row[0]: Instance(*row)
             for chunk in chunks(ids)
@@ -299,7 +299,7 @@ class SqlInventory:
             self.tx.execute(statement, [{"character": character_id, "id": name} for name in ids])
 
     def note(self, note: Note) -> None:
-        """Append a row to the item log, and now and then cut the log to its bound."""
+        """Insert a row into the item log; occasionally cut the log to its maximum size."""
         changes = orjson.dumps(note.changes)
         self.tx.execute(
             _NOTE,
@@ -338,12 +338,12 @@ def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
 
 
 def held_by(tx: Connection, character_id: CharacterId) -> set[str]:
-    """Return the catalogue ids that a character holds, stacked or instanced."""
+    """Return the catalogue ids of the stacks and instanced items that a character holds."""
     return set(tx.execute(_HELD, {"character": character_id}).scalars())
 
 
 def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
-    """Return the character's account; None for an unknown character."""
+    """Return the character's account, or None for an unknown character."""
     if "\0" in character_id:
         return None
     owner: AccountId | None = tx.execute(_OWNER, {"character": character_id}).scalar()
@@ -362,6 +362,6 @@ def cut_log(tx: Connection, character_id: CharacterId, most: int) -> int:
 
 
 def forget_old(tx: Connection, now: float) -> int:
-    """Delete log rows (with stored answers) older than ``LOG_DAYS``; returns how many."""
+    """Delete log rows and their replies older than ``LOG_DAYS``; return how many rows."""
     before = int((now - LOG_DAYS * 86_400) * 1000)
     return tx.execute(_FORGET, {"before": before}).rowcount

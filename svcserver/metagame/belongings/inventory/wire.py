@@ -1,6 +1,6 @@
-"""Request and reply shapes of inventories. Spec: 1 §2 Inventory transaction.
+"""The request and reply shapes of inventories. Spec: 1 §2 Inventory transaction.
 
-Items are validated strictly before anything is looked up.
+Items are validated strictly before any database access.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Identifier = Annotated[str, text(1, 256)]
 @spelled(camel_case)
 @define  # not frozen: a frozen one takes twice as long to make
 class StackWish:
-    """A stack; further keys are stored and returned as sent."""
+    """A stack; unknown keys are stored and returned as sent."""
 
     catalog_id: Identifier
     quantity: CountOrDigits
@@ -52,7 +52,7 @@ class StackWish:
 
     @property
     def extra(self) -> bytes:
-        """The JSON of the keys that we do not know; empty if there are none."""
+        """Return the unknown keys as JSON, or empty bytes if there are none."""
         if len(self.sent) <= 2:
             return b""
         known = ("catalogId", "quantity")
@@ -62,7 +62,7 @@ class StackWish:
 @spelled(camel_case)
 @frozen
 class InstanceWish:
-    """An instanced item; ``itemData`` is JSON text, and without it the version is 0."""
+    """An instanced item; ``itemData`` is JSON text. Without it, the version is 0."""
 
     instance_id: Identifier
     catalog_id: Identifier
@@ -71,7 +71,7 @@ class InstanceWish:
     sent: Itself = field(factory=dict)
 
     def instance(self) -> Instance:
-        """The item for the rules, stored as sent."""
+        """Return the item for the rules, with its data as sent."""
         return instance_of(
             self.instance_id, self.catalog_id, self.item_data, self.update_version, self.sent
         )
@@ -80,7 +80,7 @@ class InstanceWish:
 @spelled(camel_case)
 @frozen
 class RemovalWish:
-    """An instanced item to remove; further keys are ignored."""
+    """An instanced item to remove; unknown keys are ignored."""
 
     instance_id: Identifier
     update_version: Count | None = None
@@ -96,7 +96,7 @@ def _listed(name: str) -> Any:
 class TransactionWish:
     """One transaction; a repeated ``transactionId`` changes nothing.
 
-    ``accountId`` is used for game servers only. Missing lists are empty.
+    ``accountId`` is used only in requests of game servers. A missing list is an empty list.
     """
 
     character_id: Lenient[str | None] = None
@@ -110,7 +110,7 @@ class TransactionWish:
     save_instanced_items: tuple[InstanceWish, ...] | None = _listed("saveInstancedItems")
 
     def transaction(self) -> Transaction:
-        """The transaction for the rules; raises Malformed when too much is listed."""
+        """Return the transaction for the rules; raises Malformed if it lists too much."""
         add, save = self.add_instanced_items or (), self.save_instanced_items or ()
         add_stacked, remove_stacked = self.add_stacked_items or (), self.remove_stacked_items or ()
         remove = self.remove_instanced_items or ()
@@ -139,7 +139,7 @@ def _sums(stacks: Iterable[StackWish]) -> dict[str, int]:
 @spelled(camel_case)
 @frozen
 class ItemWish:
-    """The new state of a held item; ``accountId`` is used for game servers only."""
+    """The new state of a held item; ``accountId`` is used only in requests of game servers."""
 
     instance_id: Identifier
     catalog_id: Identifier
@@ -149,7 +149,7 @@ class ItemWish:
     account_id: Lenient[TextWithNul | None] = None
 
     def instance(self) -> Instance:
-        """The item for the rules; further keys are not stored."""
+        """Return the item for the rules; unknown keys are not stored."""
         members = {
             "catalogId": self.catalog_id,
             "instanceId": self.instance_id,
@@ -162,7 +162,7 @@ class ItemWish:
 
 
 def account_named(sent: Json) -> AccountId | None:
-    """The account that a game server names, if any; raises Malformed unless it is an object."""
+    """Return the account id in a game server's body, if any; raises Malformed for no object."""
     if not isinstance(sent, dict):
         raise Malformed("the body must be an object")
     named = sent.get("accountId")
@@ -176,7 +176,7 @@ def instance_of(
     version: int | None,
     members: dict[str, Any],
 ) -> Instance:
-    """An instanced item; raises Malformed for one without data that has a version."""
+    """Return an instanced item; raises Malformed if it has a version but no data."""
     stateless = data is None
     if stateless and version:
         raise Malformed("an item without data has version 0")
@@ -186,7 +186,7 @@ def instance_of(
 
 @further_members(AS_SENT)
 class StackedItem(TypedDict):
-    """A stack: a kind of item, and the number of it."""
+    """A stack: a catalogue id and a quantity."""
 
     catalogId: str
     quantity: int
@@ -194,7 +194,7 @@ class StackedItem(TypedDict):
 
 @further_members(AS_SENT)
 class InstancedItem(TypedDict):
-    """An instanced item; ``itemData`` is JSON text, and without it the version is 0."""
+    """An instanced item; ``itemData`` is JSON text. Without it, the version is 0."""
 
     catalogId: str
     instanceId: str
@@ -211,7 +211,7 @@ class RemovedItem(TypedDict):
 
 
 class InventoryReply(TypedDict):
-    """All items of a character."""
+    """All items that a character holds."""
 
     characterId: str
     instancedItems: list[InstancedItem]
@@ -219,7 +219,7 @@ class InventoryReply(TypedDict):
 
 
 class TransactionReply(TypedDict):
-    """The result of a transaction; stacks with their final totals."""
+    """The result of a transaction; stacks have their final totals."""
 
     createdInstancedItems: list[InstancedItem]
     updatedInstancedItems: list[InstancedItem]

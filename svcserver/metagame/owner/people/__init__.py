@@ -1,1 +1,1 @@
-"""Accounts as staff sees them: lists, and everything about one account."""
+"""The accounts as staff sees them: lists, and everything about one account."""

@@ -1,4 +1,4 @@
-"""Reads of accounts, an owner's acts on them, and the watch that records who is online."""
+"""Reads of accounts, owner actions on accounts, and the service that stores who was online."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SEEN_EVERY_S = 20.0
 
 @frozen
 class PeopleActs:
-    """The accounts for the owner: lists, and details of one."""
+    """The owner's reads of accounts: lists, and the details of one account."""
 
     ledger: Ledger
     online: Online
@@ -63,12 +63,12 @@ class PeopleActs:
         )
 
     async def where(self) -> Mapping[AccountId, Place]:
-        """Return the kind of place of everybody online."""
+        """Return the kind of place in which each online player is."""
         beats = await self.online.all()
         return {beat.account_id: place(beat.map, beat.state, self.city_map) for beat in beats}
 
     async def person(self, who: str) -> AccountDetails:
-        """Return the account of that name or id; raises Missing."""
+        """Return the account with this name or id; raises Missing."""
         return await self.ledger.read(
             lambda tx: SqlPeople(tx).person(person(SqlAccounts(tx), who), self.wall_clock())
         )
@@ -76,7 +76,7 @@ class PeopleActs:
 
 @frozen
 class Keyed:
-    """An account with a fresh key; its sessions have ended."""
+    """An account that got a new key and whose sessions have ended."""
 
     account: Account
     key: str = field(repr=False)
@@ -85,7 +85,7 @@ class Keyed:
 
 @frozen
 class Removed:
-    """A deleted account and its export, without secrets."""
+    """A deleted account, with an export of its data without secrets."""
 
     account: Account
     export: AccountExport = field(repr=False)
@@ -94,14 +94,14 @@ class Removed:
 
 @frozen
 class PersonWork:
-    """Makes the acts of an owner on the account ``who``."""
+    """A factory for one owner's actions on the account ``who``."""
 
     staff: Staff
     who: str
     wall_clock: Callable[[], float]
 
     def new_key(self) -> Act[Keyed]:
-        """Return the act that replaces a lost key and ends the account's sessions."""
+        """Return the action that replaces a lost key and ends the account's sessions."""
 
         def act(tx: Connection, trace: Trace) -> Keyed:
             account, accounts = self._owned(tx, trace), SqlAccounts(tx)
@@ -112,7 +112,7 @@ class PersonWork:
         return act
 
     def merge_notes(self, to: str) -> Act[tuple[Account, Account, int]]:
-        """Return the act that moves all notes to ``to``; gives both accounts and the sum."""
+        """Return the action that moves all notes to ``to`` and returns both accounts."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Account, Account, int]:
             source, target = self._owned(tx, trace), person(SqlAccounts(tx), to)
@@ -127,7 +127,7 @@ class PersonWork:
         return act
 
     def export(self) -> Act[AccountExport]:
-        """Return the act that exports everything stored of the account, without secrets."""
+        """Return the action that exports all data of the account, without secrets."""
 
         def act(tx: Connection, trace: Trace) -> AccountExport:
             return self._exported(tx, self._owned(tx, trace))
@@ -135,7 +135,7 @@ class PersonWork:
         return act
 
     def delete(self) -> Act[Removed]:
-        """Return the act that deletes the account; its result is the only copy of the data."""
+        """Return the action that deletes the account and returns the last copy of its data."""
 
         def act(tx: Connection, trace: Trace) -> Removed:
             account = self._owned(tx, trace)
@@ -171,7 +171,7 @@ class PersonWork:
 
 @frozen
 class HandlingActs:
-    """The acts of an owner on an account: one transaction each, its audit row in it."""
+    """An owner's operations on an account; each is one transaction that includes its audit row."""
 
     audit: Audit
     sessions: Sessions
@@ -185,7 +185,7 @@ class HandlingActs:
         reason: str,
         choose: Callable[[PersonWork], Act[T]],
     ) -> T:
-        """Do the act that ``choose`` returns, and announce the sessions that it ended."""
+        """Do the action that ``choose`` returns, and announce the sessions that it ended."""
         # the account's own acts wait for it; what it has with others is deleted as it stands then
         act = choose(PersonWork(staff, who, self.audit.wall_clock))
         entry = AuditEntry(staff.name, action, who, reason)
@@ -198,14 +198,14 @@ class HandlingActs:
 
 @define(eq=False)
 class LastSeen:
-    """Stores when players were last seen."""
+    """The writer of the times at which players were last seen."""
 
     ledger: Ledger
     online: Online
     _stored: dict[AccountId, int] = field(factory=dict, init=False)
 
     def look(self) -> Deferred[None]:
-        """Store what is new since the last run."""
+        """Store the times that changed since the previous run."""
         return Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:
@@ -218,5 +218,5 @@ class LastSeen:
 
 
 def seen_watch(clock: IReactorTime, last_seen: LastSeen) -> Every:
-    """Return the service that stores every ``SEEN_EVERY_S``."""
+    """Return the service that stores these times every ``SEEN_EVERY_S``."""
     return Every(clock, SEEN_EVERY_S, last_seen.look, "storing who is online")

@@ -1,4 +1,4 @@
-"""Everything stored of one account, table by table, for export and deletion."""
+"""All data of one account, table by table, for export and deletion."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ ROW_BYTES = 100
 
 
 def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
-    """Return the account's rows by table, without secrets, and the number of rows left out.
+    """Return the account's rows by table, without secrets, and the number of omitted rows.
 
-    They have at most MAX_EXPORT bytes: small tables are exported whole, of large ones the newest
-    rows. Rows left out are never loaded.
+    The exported rows have at most MAX_EXPORT bytes: small tables are exported completely, large
+    tables only with their newest rows. Omitted rows are never loaded into memory.
     """
     mine = [(table, rows) for table, rows in _rows(tx, account_id) if table.name not in SECRET]
     sizes = {str(table.name): _sizes(tx, table, rows) for table, rows in mine}
@@ -72,7 +72,7 @@ def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, i
 
 
 def _sizes(tx: Connection, table: Table, rows: ColumnElement[bool]) -> list[int]:
-    """Return the size of each row, newest first."""
+    """Return the size of each row in bytes, newest row first."""
     size: ColumnElement[int] = literal(ROW_BYTES)
     for column in table.c:
         if isinstance(column.type, String | LargeBinary):
@@ -85,7 +85,7 @@ def _newest_first(table: Table) -> list[ColumnElement[Any]]:
 
 
 def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the number of rows that fit and do not fit, by table; small tables come first."""
+    """Return the numbers of rows that fit and do not fit, by table; small tables come first."""
     taken, left, room = {}, {}, most
     by_size = sorted(sizes.items(), key=lambda entry: sum(entry[1]))
     for before, (name, each) in enumerate(by_size):
@@ -101,14 +101,14 @@ def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], 
 
 
 def erase(tx: Connection, account_id: AccountId) -> int:
-    """Delete the account's rows and return their number."""
+    """Delete all rows of the account and return how many rows were deleted."""
     return sum(
         tx.execute(delete(table).where(rows)).rowcount for table, rows in _rows(tx, account_id)
     )
 
 
 def account_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns that name a row's account; none for tables that belong to nobody."""
+    """Return the columns that hold a row's account id; none for tables without an account."""
     if table.name in OF_NOBODY:
         return ()
     return tuple(
@@ -119,12 +119,12 @@ def account_columns(table: Table) -> tuple[str, ...]:
 
 
 def is_of_character(table: Table) -> bool:
-    """Return whether rows of the table belong to a character and name no account."""
+    """Return whether the table's rows belong to a character and have no account column."""
     return "character_id" in table.c and not account_columns(table)
 
 
 def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """Yield each table with the condition of the account's rows; referenced tables come last."""
+    """Yield each table and the SQL condition of the account's rows; referenced tables last."""
     tables = METADATA.tables
     characters = tables["characters"]
     mine = list(

@@ -1,4 +1,4 @@
-"""The dashboard's routes for lists of accounts and an owner's acts. Direct callers only."""
+"""The dashboard's routes for accounts and an owner's actions. For direct callers only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @frozen
 class PeopleRoutes:
-    """Lists of accounts, and details of one."""
+    """The routes for lists of accounts and for the details of one account."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, role=Role.HELPER, quiet=True)
     acts: PeopleActs
@@ -54,7 +54,7 @@ class PeopleRoutes:
         query={"Account": Needed(str)},
     )
     async def person(self, call: Call) -> Answer:
-        """Show the account whose name or id is ``?Account=``."""
+        """Show the account with the name or id ``?Account=``."""
         await self.reads.take(call.request.peer)
         details = await self.acts.person(call.request.argument("Account") or "")
         return Answer(200, wire.show_person(details, await self.acts.where()), NO_STORE)
@@ -64,7 +64,8 @@ class PeopleRoutes:
 class HandlingRoutes:
     """The owner's routes that renew keys and merge, export and delete accounts.
 
-    Every row takes a helper's key: the rules refuse what a role may not do, so it is recorded.
+    Each route accepts a helper's key. The rules refuse what the role may not do, so that the audit
+    log records the refusal.
     """
 
     routes: ClassVar[Routes] = Routes(
@@ -74,7 +75,7 @@ class HandlingRoutes:
 
     @routes.row("POST", "/svc/api/DashboardNewKey", body=wire.AccountWish, reply=wire.NewKey)
     async def new_key(self, call: Call[wire.AccountWish]) -> Answer:
-        """Give an account a new key; the old one and its sessions no longer work."""
+        """Give an account a new key; the old key and the account's sessions stop working."""
         made = await self._do(call, "new key", PersonWork.new_key)
         return Answer(200, {"Username": made.account.username, "Key": made.key}, NO_STORE)
 
@@ -89,13 +90,13 @@ class HandlingRoutes:
 
     @routes.row("POST", "/svc/api/DashboardExport", body=wire.AccountWish, reply=AccountExport)
     async def export(self, call: Call[wire.AccountWish]) -> Answer:
-        """Export everything stored of an account, without secrets."""
+        """Export all data of an account, without secrets."""
         export = await self._do(call, "export", PersonWork.export)
         return Answer(200, export, NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardDelete", body=wire.DeleteWish, reply=wire.Deleted)
     async def delete(self, call: Call[wire.DeleteWish]) -> Answer:
-        """Delete an account for ever; the reply holds the only copy of its data."""
+        """Delete an account permanently; the reply holds the only copy of its data."""
         gone = await self._do(call, "delete", PersonWork.delete)
         export = gone.export if call.body.export else None
         reply: wire.Deleted = {"Username": gone.account.username, "Export": export}

@@ -1,4 +1,4 @@
-"""Values and checks of the pages about accounts."""
+"""The data classes and checks of the pages about accounts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ListedAccount:
 
 @frozen
 class AccountDetails:
-    """Everything staff sees of an account; times in epoch seconds."""
+    """Everything that staff may see about an account; times are in epoch seconds."""
 
     account: Account
     created_at: int
@@ -43,13 +43,13 @@ class AccountDetails:
 
 
 def check_owner(staff: Staff) -> None:
-    """Raise Forbidden unless this member of staff is an owner."""
+    """Raise Forbidden unless this staff member is an owner."""
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner may do this", code="forbidden")
 
 
 def check_merge(source: Account, target: Account) -> None:
-    """Raise Conflict if the accounts are the same or there is nothing to move."""
+    """Raise Conflict if both accounts are the same or the source has no notes."""
     if source.id == target.id:
         raise Conflict("these are the same account", code="same_account")
     if source.notes <= 0:
@@ -57,7 +57,7 @@ def check_merge(source: Account, target: Account) -> None:
 
 
 def check_deletable(account: Account, leads: str) -> None:
-    """Raise Conflict for an owner or a guild leader; ``leads`` is the guild's name."""
+    """Raise Conflict for an owner or a guild leader; ``leads`` is the name of the guild led."""
     if account.role is Role.OWNER:
         raise Conflict(f"{account.username} is an owner: demote the account first", code="is_owner")
     if leads:

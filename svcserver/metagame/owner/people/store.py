@@ -1,4 +1,4 @@
-"""When accounts were last seen, and lists of accounts sorted by it."""
+"""The times at which accounts were last seen, and sorted lists of accounts."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ _ONE = (
 
 @frozen
 class SqlPeople:
-    """The reads of the pages about accounts, in an open transaction."""
+    """The queries of the pages about accounts, within one open transaction."""
 
     tx: Connection
 
     def keep_seen(self, times: Mapping[AccountId, int]) -> None:
-        """Store when accounts were seen (epoch seconds); deleted accounts are skipped."""
+        """Store when accounts were last seen (epoch seconds); skip deleted accounts."""
         there = sorted(SqlAccounts(self.tx).find_all(times))
         if there:
             _PUT_SEEN.put(
@@ -105,7 +105,7 @@ class SqlPeople:
             )
 
     def add_notes(self, account_id: AccountId, more: int) -> None:
-        """Add to an account's notes; a negative number subtracts."""
+        """Add to the amount of an account's notes; a negative number subtracts."""
         self.tx.execute(_ADD_NOTES, {"wanted": account_id, "more": more})
 
     def listed(
@@ -148,6 +148,6 @@ class SqlPeople:
 
 
 def remove(tx: Connection, ended: EndedSessions) -> int:
-    """Delete an account whose sessions have ended, with all its rows; returns their number."""
+    """Delete all rows of an account without sessions; return how many rows were deleted."""
     bury(tx, ended.account_id, ended.not_before)
     return erase(tx, ended.account_id)

@@ -22,7 +22,7 @@ MAX_TEXT = 64
 
 
 class ListedReply(TypedDict):
-    """An account in a list; ``where`` is null if it is not online."""
+    """An account in a list; ``where`` is null if the player is not online."""
 
     id: str
     name: str
@@ -34,14 +34,14 @@ class ListedReply(TypedDict):
 
 
 class PeopleReply(TypedDict):
-    """A page of accounts, and the offset of the next; null on the last."""
+    """A page of accounts, and the offset of the next page, or null on the last page."""
 
     accounts: list[ListedReply]
     nextOffset: int | None
 
 
 class PersonView(TypedDict):
-    """Everything staff sees of an account; ``notes`` is the main currency."""
+    """Everything that staff may see about an account; ``notes`` is the main currency."""
 
     id: str
     name: str
@@ -58,7 +58,7 @@ class PersonView(TypedDict):
 @spelled(pascal_case)
 @frozen
 class AccountWish:
-    """The account by name or id, and the reason."""
+    """The account's name or id, and the reason."""
 
     account: Who
     reason: Reason = ""
@@ -67,7 +67,7 @@ class AccountWish:
 @spelled(pascal_case)
 @frozen
 class DeleteWish:
-    """The account by name or id, and the reason; ``Export`` asks for its data in the reply."""
+    """The account's name or id, and the reason; ``Export`` requests its data in the reply."""
 
     account: Who
     reason: Reason = ""
@@ -77,7 +77,7 @@ class DeleteWish:
 @spelled(pascal_case)
 @frozen
 class MergeWish:
-    """The account whose notes are moved, and the account that gets them."""
+    """The account from which the notes are moved, and the account that receives them."""
 
     account: Who
     to: Who
@@ -92,7 +92,7 @@ class NewKey(TypedDict):
 
 
 class Merged(TypedDict):
-    """The number of notes moved, and both accounts."""
+    """The amount of notes that was moved, and both accounts."""
 
     Username: str
     To: str
@@ -100,14 +100,14 @@ class Merged(TypedDict):
 
 
 class Deleted(TypedDict):
-    """The deleted account and all its data; ``Export`` is null if not requested."""
+    """The deleted account and all its data; ``Export`` is null unless it was requested."""
 
     Username: str
     Export: AccountExport | None
 
 
 def read_text(argument: str | None) -> str:
-    """Return the text to search for; raises Malformed."""
+    """Return the search text of the query; raises Malformed."""
     text = (argument or "").strip()
     if len(text) > MAX_TEXT:
         raise Malformed(f"Text has at most {MAX_TEXT} characters", code="bad_request")
@@ -115,7 +115,7 @@ def read_text(argument: str | None) -> str:
 
 
 def read_order(text: str | None) -> SortOrder:
-    """Return the order of a list, by default by name; raises Malformed."""
+    """Return the sort order of the query, by name if absent; raises Malformed."""
     try:
         return SortOrder(text or SortOrder.NAME)
     except ValueError:
@@ -125,7 +125,7 @@ def read_order(text: str | None) -> SortOrder:
 def show_list(
     accounts: Sequence[ListedAccount], where: Mapping[AccountId, Place], offset: int
 ) -> PeopleReply:
-    """Return the reply with a page; ``accounts`` has one more if another page follows."""
+    """Return the reply with a page; ``accounts`` has one extra account if another page follows."""
     return {
         "accounts": [
             {
