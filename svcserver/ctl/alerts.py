@@ -154,7 +154,9 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
 def _write(folder: Path, name: str, text: str) -> None:
     """Write a channel's env file; raises Failed."""
     if not is_name(name):
-        fail(f"{name[:40]!r} is not a channel name. Use small letters, digits and -, at most 32.")
+        fail(
+            f"{name[:40]!r} is not a channel name. Use at most 32 lowercase letters, digits and -."
+        )
     try:
         parse_channel(text)
         text.encode()  # from arguments on the command line that are not UTF-8
@@ -164,7 +166,7 @@ def _write(folder: Path, name: str, text: str) -> None:
     except UnicodeEncodeError:
         fail("A line is not UTF-8 text. Type it again.")
     except FileExistsError:
-        fail(f"{path_of(folder, name)} exists already. Change or remove it.")
+        fail(f"{path_of(folder, name)} already exists. Change or remove it.")
     except OSError as why:
         fail(f"{path_of(folder, name)} cannot be written: {why.strerror}")
 
@@ -192,7 +194,9 @@ def test(host: Host, out: Out, name: str, reason: str) -> None:
 
 def _channel(host: Host, name: str) -> Channel:
     if not is_name(name):
-        fail(f"{name[:40]!r} is not a channel name. Use small letters, digits and -, at most 32.")
+        fail(
+            f"{name[:40]!r} is not a channel name. Use at most 32 lowercase letters, digits and -."
+        )
     try:
         return read_channel(path_of(host.need_folder(), name))
     except BadSetting as why:

@@ -48,7 +48,7 @@ def manifest(host: Host, out: Out, folder: Path | None, build: str, output: Path
         fail(str(why))
     count, size = len(listing.files), sum(file.size for file in listing.files.values())
     out.data({"manifest": str(target), "build": build, "files": count, "bytes": size})
-    out.text(f"{target}: {count} files, {size} bytes; restart svc-content to hand them out")
+    out.text(f"{target}: {count} files, {size} bytes; restart svc-content to offer them")
 
 
 @host_command(content, "verify")
@@ -87,7 +87,7 @@ def launcher(host: Host, out: Out, file: Path) -> None:
     Git clone, the default is the file built by "make launcher".
     """
     if not file.is_file():
-        fail(f"{file} is not there; {how(host.folder)}")
+        fail(f"{file} does not exist; {how(host.folder)}")
     folder = launcher_folder(host.folder) if host.folder is not None else None
     if folder is None:
         fail("Set CONTENT_LAUNCHER_DIR in content.env, and give the host with --config DIR.")
@@ -96,7 +96,7 @@ def launcher(host: Host, out: Out, file: Path) -> None:
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
     out.data({"file": str(folder / LAUNCHER_FILE), "sha256": sha256})
-    out.text(f"{sha256}  {folder / LAUNCHER_FILE}", "restart svc-content to hand it out")
+    out.text(f"{sha256}  {folder / LAUNCHER_FILE}", "restart svc-content to offer it")
 
 
 def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path, Path]:

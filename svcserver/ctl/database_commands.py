@@ -64,7 +64,7 @@ def migrate(url: URL) -> None:
     except BadDatabase as why:
         fail(str(why))
     except OSError as why:
-        fail(f"the database {file} cannot be made: {why.strerror}")
+        fail(f"the database {file} cannot be created: {why.strerror}")
     finally:
         engine.dispose()
 
@@ -231,7 +231,7 @@ def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None
             if faults := sqlite_faults(source):
                 fail(f"{source} is not a valid backup ({faults[0]}); the database was not changed")
             if not _has_accounts(source):
-                fail(f"{source} is no backup of a host; the database was not changed")
+                fail(f"{source} is not a backup of a host; the database was not changed")
             if has_foreign_code(source):
                 fail(f"{source}: {FOREIGN_CODE}; the database was not changed")
         with running.stopped(host, url, out, stop_it=stop):

@@ -311,11 +311,11 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
     with transaction(engine) as tx:
         if not shared and is_anothers(tx, key):  # before any change
             fail(
-                f"the database {url.render_as_string()} has accounts, so it is another "
-                "host's: nothing was changed. A host of its own wants another database: name it by "
-                "SVC_DATABASE_URL or --database, or leave both out for a file. One more host on "
-                "this database wants --share-database. Where it is this host's and its folder "
-                "was lost, put that back: "
+                f"the database {url.render_as_string()} has accounts, so it belongs to another "
+                "host: nothing was changed. For a separate host, name another database with "
+                "SVC_DATABASE_URL or --database, or leave both out to use a file. To add a host to "
+                "this database, use --share-database. If the folder of the host was lost, restore "
+                "the folder: "
                 f"svcctl backup restore FILE --into {shlex.quote(str(plan.folder))}"
             )
     engine = make_engine(url)

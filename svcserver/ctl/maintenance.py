@@ -53,7 +53,7 @@ def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
 def _restart(host: Host, *, is_rolling: bool) -> None:
     """Restart the stack and wait until it runs again; raises Failed."""
     if not is_rolling:
-        fail("Give --rolling. To restart everything at once, stop and start svc-stack.")
+        fail("Use --rolling. To restart everything together, stop and start svc-stack.")
     folder, before = running_stack(
         host,
         "under systemd run systemctl restart svc-metagame:"
@@ -86,7 +86,7 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
 def upgrade(host: Host, out: Out, only_check: bool) -> None:
     """Show the migrations that svcctl db upgrade would run."""
     if not only_check:
-        fail("Give --check. svcctl db upgrade or the metagame's start runs the migrations.")
+        fail("Use --check. To run the migrations, use svcctl db upgrade or restart the metagame.")
     engine = database.existing(database.url_of(host))
     with database.transaction(engine) as tx:
         newer = revisions.newer(tx)
@@ -269,11 +269,11 @@ def _standing(owner: Owner) -> dict[str, Any] | None:
 
 def _lines(state: dict[str, Any]) -> list[str]:
     drain = state["drain"]
-    hunts = "nobody says how many" if state["hunts"] is None else str(state["hunts"])
+    hunts = "unknown" if state["hunts"] is None else str(state["hunts"])
     load = f"hunts running: {hunts}; players online: {state['playersOnline']}"
     if drain is None:
         return ["new hunts may begin", load]
-    since = f"no new hunt begins, since {drain['since']} by {drain['by']}"
+    since = f"new hunts are paused since {drain['since']} by {drain['by']}"
     why = [f"reason: {drain['reason']}"] if drain["reason"] else []
     if drain["then"] in ACTING:
         return [since, *why, f"the server is empty, and the stack is {drain['then']}"]

@@ -61,7 +61,7 @@ class NewFile:
     def check(self) -> None:
         """Raise Conflict if the path already exists."""
         if os.path.lexists(self.path):
-            raise Conflict(f"{self.path} exists already. Choose another name.")
+            raise Conflict(f"{self.path} already exists. Choose another name.")
 
     def put(self, value: object) -> None:
         """Write ``value`` as JSON with mode 0600; raises Conflict on failure."""
@@ -305,7 +305,11 @@ def rollback(
     ]
     if len(matches) != 1:
         names = ", ".join(history["Name"] for history in matches)
-        fail(f"{who.username} has no such character" if not matches else f"name one of: {names}")
+        fail(
+            f"{who.username} has no character with this name"
+            if not matches
+            else f"name one of: {names}"
+        )
     if kick:
         _kick(host, who, reason or "rolled back")
     elif (where := _where(host, who)) is not None:

@@ -147,7 +147,7 @@ def _of_a_host(source: Path) -> str:
     """Return the list of the dump's entries; raises Failed if it is not a backup of a host."""
     listed = _listed(source)
     if not _OF_A_HOST.search(listed):
-        fail(f"{source} is no backup of a host")
+        fail(f"{source} is not a backup of a host")
     if _LARGE_OBJECTS.search(listed):  # pg_restore would commit before the end
         fail(f"{source} holds large objects, so it is not a host's backup")
     return listed

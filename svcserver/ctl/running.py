@@ -96,11 +96,13 @@ def stop(host: Host, url: URL) -> list[DatabaseUser]:
     while (user := _user(host, url)) is not None:
         if not user.pid:
             fail(
-                f"{user} uses the database. --stop ends no program that only PostgreSQL lists, "
-                "since it may be of another host: stop it yourself, and try again"
+                f"{user} uses the database. --stop cannot stop it, because only PostgreSQL lists "
+                "it and it may belong to another host: stop it yourself, and try again"
             )
         if user.what not in (STACK, METAGAME) or len(stopped) >= MOST:
-            fail(f"{user} uses the database and is no service of this host. End it, and try again")
+            fail(
+                f"{user} uses the database and is not a service of this host. Stop it and try again"
+            )
         _end(user)
         stopped.append(user)
     return stopped

@@ -306,8 +306,8 @@ class EngineTests(SynchronousTestCase):
         with mock.patch.dict(os.environ, SVC_DATABASE_URL=self.database):
             ran = svcctl("init", folder, "--owner", "another")
         self.assertEqual((ran.status, [*folder.iterdir()]), (1, []))
-        self.assertIn("has accounts, so it is another host's: nothing was changed", ran.line)
-        self.assertIn("One more host on this database wants --share-database.", ran.line)
+        self.assertIn("has accounts, so it belongs to another host: nothing was changed", ran.line)
+        self.assertIn("To add a host to this database, use --share-database.", ran.line)
         self.assertIn(f"svcctl backup restore FILE --into {folder}", ran.line)
         self.assertEqual((self.folder / "mine.db").read_bytes(), before)
 

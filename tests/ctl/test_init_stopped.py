@@ -192,7 +192,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(svcctl("init", target, *self.words("--owner", "Ben")[2:]).status, 0)
         ran = svcctl(*self.words())
         self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
-        self.assertIn("it is another host's: nothing was changed", ran.err)
+        self.assertIn("it belongs to another host: nothing was changed", ran.err)
 
     def test_a_host_that_is_there_gets_no_second_owner(self) -> None:
         self.assertEqual(svcctl(*self.words()).status, 0)

@@ -64,10 +64,10 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
         for name in ("Nobody", "Alpha"):
             for ran in (self.delete(name), self.ctl("account", "export", name, self.file)):
                 self.assertEqual(ran.status, 1)
-                self.assertIn("mine.json exists already. Choose another name.", ran.line)
+                self.assertIn("mine.json already exists. Choose another name.", ran.line)
         self.assertEqual(self.file.read_text(), "precious\n")
         self.assertIn("Alpha", self.accounts())
-        why = f"{self.file} exists already. Choose another name."
+        why = f"{self.file} already exists. Choose another name."
         both = [("export", name, why) for name in ("Alpha", "Nobody")]
         tried = [row for row in self.rows() if row[0] in {"delete", "export"}]
         self.assertEqual(tried, [row for words in both for row in (words, ("delete", *words[1:]))])
@@ -79,14 +79,14 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
             self.file.write_text("precious\n")
 
         with mock.patch.object(people, "_write", late):
-            self.assertIn("mine.json exists already", self.delete().line)
+            self.assertIn("mine.json already exists", self.delete().line)
         self.assertEqual(list(self.above.iterdir()), [self.file])
         self.assertEqual(self.file.read_text(), "precious\n")
         self.assertIn("Alpha", self.accounts())
 
     def test_a_link_that_leads_nowhere_is_no_free_name(self) -> None:
         self.file.symlink_to(self.above / "else")
-        self.assertIn("mine.json exists already", self.delete().line)
+        self.assertIn("mine.json already exists", self.delete().line)
         self.assertTrue(self.file.is_symlink())
 
     def test_nobody_of_that_name_leaves_no_file(self) -> None:
@@ -244,4 +244,4 @@ class SavesTests(RunningHostCase):
             self.assertEqual(ran.line, "svcctl: Ann_1: no such version")
             self.assertEqual(self.acts()[0], (action, "Ann_1", "", False))
         ran = self.ctl("account", "rollback", "Ann_1", "1", "--character", "x")
-        self.assertIn("no such character", ran.line)
+        self.assertIn("no character with this name", ran.line)

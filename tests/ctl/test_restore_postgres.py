@@ -259,7 +259,7 @@ class RestoreTests(HostCase):
         self.add("alpha")
         ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
-        self.assertIn("is no backup of a host; the database was not changed", ran.line)
+        self.assertIn("is not a backup of a host; the database was not changed", ran.line)
         self.assertEqual((self.names(), self.kept()), ({"alpha"}, []))
 
     @proves("svcctl db")
@@ -269,7 +269,7 @@ class RestoreTests(HostCase):
         there.write_text("mine")
         with mock.patch.object(time, "strftime", return_value="now"):
             ran = self.ctl("db", "restore", self.copy)
-        self.assertIn(f"{there} exists already", ran.line)
+        self.assertIn(f"{there} already exists", ran.line)
         self.assertEqual(there.read_text(), "mine")
         with (
             mock.patch.object(time, "strftime", return_value="then"),

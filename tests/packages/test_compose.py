@@ -127,7 +127,7 @@ def test_nightly_backup_of_postgresql_is_made_and_proven(host: Compose) -> None:
     run("podman", "healthcheck", "run", f"{PROJECT}_database_1")  # what docker waits for
     # what the stack starts at BACKUP_AT, in its user's place: a root that nobody can write to
     output = inside("svcctl", "backup", "nightly", "--config", "/data")
-    assert "restored into scratch and played on" in output, output
+    assert "restored into a temporary host" in output, output
     listed = json.loads(inside("svcctl", "backup", "list", "--json", "--config", "/data"))
     [backup] = listed["backups"]
     assert backup["proven"] and backup["file"].startswith("/data/backups/")

@@ -213,7 +213,10 @@ def _tell(out: Out, state: Backups, file: str) -> None:
     if entry is not None:
         out.data(shown(entry))
         if entry.proven is not None:
-            out.text(f"proven {clock(entry.proven)}: restored into scratch and played on")
+            out.text(
+                f"tested {clock(entry.proven)}: restored into a temporary host, where players "
+                "were simulated"
+            )
     if (wrong := state.wrong(time.time())) is not None:
         fail(f"There is a problem with the backups: {wrong}")
 
@@ -316,7 +319,7 @@ def prove_command(
         if not target:
             fail("There is no backup yet. Make one with svcctl backup now.")
         if not path.is_file():
-            proof = Proof("it is not there")
+            proof = Proof("the file does not exist")
         else:
             proof = prove(path, wanted.lock, database.url_of(host))
         moment = time.time()
@@ -326,7 +329,9 @@ def prove_command(
         if proof.fault is not None:
             fail(f"{path}: {proof.fault}")
     rows = sum(proof.contents.counted.tables.values()) if proof.contents is not None else 0
-    out.text(f"{path}: proven {clock(moment)}; {rows} rows were restored, and a session was played")
+    out.text(
+        f"{path}: tested {clock(moment)}; {rows} rows were restored, and players were simulated"
+    )
 
 
 @host_command(backup, "restore", reason=True)

@@ -90,9 +90,7 @@ class ThrowAway:
             if ENDED in text or self._process.poll() is not None:
                 break
             self._pause.wait(LOOK_S)
-        fail(
-            f"the throw-away host did not start: {' | '.join(self._text(began).splitlines()[-3:])}"
-        )
+        fail(f"the temporary host did not start: {' | '.join(self._text(began).splitlines()[-3:])}")
 
     def stop(self) -> None:
         """Stop all services; kill them if they take longer than ``STOP_S``."""

@@ -51,7 +51,7 @@ def doctor(host: Host, out: Out) -> None:
     for finding in findings:
         out.text(str(finding))
     if wrong:
-        fail(f"{counted(len(wrong), 'fault')} found. Follow the cures above.")
+        fail(f"{counted(len(wrong), 'fault')} found. Apply the fixes above.")
     out.text("No faults found.")
 
 

@@ -134,7 +134,7 @@ def test_another_program_in_the_database_is_not_ended(tmp_path: Path) -> None:
         assert f"(process {program.pid})" in refused(folder, file)
         done = restore(folder, file, "--stop")
         assert done.returncode == 1
-        assert "is no service of this host" in done.stderr
+        assert "is not a service of this host" in done.stderr
         assert program.poll() is None
         program.kill()
     assert restore(folder, file).returncode == 0
@@ -151,7 +151,7 @@ def test_a_metagame_on_postgresql_is_refused(tmp_path: Path) -> None:
         stopped = restore(folder, file, "--stop")
         assert stopped.returncode == 1
         assert program in stopped.stderr
-        assert "no service of this host" not in stopped.stderr
+        assert "not a service of this host" not in stopped.stderr
         process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE_S)
     done = restore(folder, file)
