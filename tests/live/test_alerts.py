@@ -56,7 +56,7 @@ def receiver(
     status: int = 204, moved_to: str = ""
 ) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
     stored: list[tuple[dict[str, str], bytes]] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Heard,), {"kept": stored}))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Heard,), {"deliveries": stored}))
     server.answers = status, moved_to  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
