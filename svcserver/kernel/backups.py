@@ -83,7 +83,7 @@ class Backups:
         if not self.drilled and now - self.newest.made > STALE_S:
             return "no backup has been made for two days"
         if self.drilled and now - (self.proven or self.kept[-1].made) > STALE_S:
-            return "no backup has been proven for two days"
+            return "no backup has been tested for two days"
         return None
 
 

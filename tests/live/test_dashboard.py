@@ -350,7 +350,14 @@ def test_the_backup_tile_fits_and_gives_the_date_once(
 ) -> None:
     made = datetime(2026, 5, 1, 3, 14, tzinfo=UTC).timestamp()
     name = f"{here.folder}/svc-backup-20260501-031400.tar.gz"
-    damaged = Backup(name, made, 9, "", proven=made, fault="it is damaged: not as it was written")
+    damaged = Backup(
+        name,
+        made,
+        9,
+        "",
+        proven=made,
+        fault="the file is damaged: it has changed since it was written",
+    )
     with visit(browser, here, size) as tab:
         tab.sign_in(here.key)
         tile = tab.page.locator(".tile").filter(has_text="Backup")

@@ -289,7 +289,9 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
         expect(tile).to_have_text("Needs attention")
         expect(tile).to_have_class("bad")
         note = tab.page.locator("dt:text-is('Backup') ~ dd.note")
-        expect(note).to_have_text(f"{file.name}: it is damaged: not as it was written")
+        expect(note).to_have_text(
+            f"{file.name}: the file is damaged: it has changed since it was written"
+        )
         tab.picture("backup-damaged")
     [alert] = eventually(lambda: heard(deliveries, "backup"))
     assert file.name in alert["text"] and not alert["over"]

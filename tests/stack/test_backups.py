@@ -187,7 +187,7 @@ class StateTests(SynchronousTestCase):
         self.assertEqual(backups.read(self.folder), state)
         self.assertIsNone(state.wrong(9.5 * 86_400))
         self.assertIn("made for two days", state.wrong(12 * 86_400) or "")
-        self.assertIn("proven", Backups(nights, nights[0].made).wrong(9.5 * 86_400) or "")
+        self.assertIn("tested", Backups(nights, nights[0].made).wrong(9.5 * 86_400) or "")
 
     def test_damaged_state_file_is_ignored(self) -> None:
         for text in ("", "[]", '{"form":2,"kept":[]}', '{"form":1,"kept":[{"x":1}]}'):

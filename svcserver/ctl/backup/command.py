@@ -271,9 +271,11 @@ def _looked_at(entry: Backup) -> Backup:
     try:
         whole = path.stat().st_size == entry.bytes and archive.digest_of(path) == entry.sha256
     except OSError as why:
-        return evolve(entry, fault=f"it cannot be read: {why.strerror}", proven=None)
+        return evolve(entry, fault=f"the file cannot be read: {why.strerror}", proven=None)
     if not whole:
-        return evolve(entry, fault="it is damaged: not as it was written", proven=None)
+        return evolve(
+            entry, fault="the file is damaged: it has changed since it was written", proven=None
+        )
     return entry
 
 
@@ -290,7 +292,7 @@ def list_backups(host: Host, out: Out) -> None:
             Path(entry.file).name,
             str(entry.bytes),
             "encrypted" if entry.encrypted else "",
-            entry.fault or (f"proven {clock(entry.proven)}" if entry.proven else "not proven"),
+            entry.fault or (f"tested {clock(entry.proven)}" if entry.proven else "not tested"),
         ]
         for entry in state.kept
     ]

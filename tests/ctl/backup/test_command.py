@@ -95,7 +95,7 @@ class BackupTests(BackupCase):
         listed = self.ctl("backup", "list", "--json").data
         self.assertEqual([backup["file"] for backup in listed["backups"]], [first["file"]])
         self.assertIsNone(listed["wrong"])
-        self.assertIn("proven 20", self.ctl("backup", "list").out)
+        self.assertIn("tested 20", self.ctl("backup", "list").out)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_without_secrets_none_is_in_it(self) -> None:
