@@ -1,1 +1,1 @@
-"""Achievements: progression, entitlements, bounties, escalation and others."""
+"""Achievements: progression, entitlements, bounties, escalation and related features."""

@@ -1,4 +1,4 @@
-"""Bounds of several features: entries of one kind (ACHIEVEMENTS_MAX), durations."""
+"""Limits shared by several features: durations, and entries of one kind (ACHIEVEMENTS_MAX)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_HOURS = 1e9  # of an entitlement; a longer duration is refused
 
 
 def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) -> None:
-    """Raise Conflict when ``wanted`` adds new names beyond ``most``."""
+    """Raise Conflict if ``wanted`` adds new names and the total would exceed ``most``."""
     added = {name for name in wanted if name not in stored}
     if added and len(stored) + len(added) > most:
         raise Conflict("this account has the maximum number of these entries")

@@ -1,4 +1,4 @@
-"""The wire form of entitlements and durations, for players' routes and the owner's. Spec: 1 §4."""
+"""The wire form of entitlements and durations, for players' and owners' routes. Spec: 1 §4."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svcserver.metagame.achievements.bounds import MAX_HOURS
 
 
 def read_hours(sent: Json, _: object) -> float:
-    """Return a duration in hours; raises Unfit, also for NaN, which compares as false."""
+    """Return a duration in hours; raises Unfit for any other value, NaN included."""
     if type(sent) in (int, float) and 0 <= sent <= MAX_HOURS:
         return float(sent)
     raise Unfit("a number of hours, 0 or more")
@@ -22,7 +22,7 @@ Hours = Annotated[float, As(read_hours, {"type": "number"})]
 
 
 class EntitlementRecord(TypedDict):
-    """An entitlement in force; ``duration`` in hours, 0 for ever."""
+    """An entitlement in force; ``duration`` is in hours, 0 means forever."""
 
     name: str
     duration: float
@@ -30,7 +30,7 @@ class EntitlementRecord(TypedDict):
 
 
 def record(name: str, hours: float, activated_at: int) -> EntitlementRecord:
-    """Return the record of an entitlement activated at a time in epoch milliseconds."""
+    """Return the record of an entitlement; the activation time is in epoch milliseconds."""
     return {
         "name": name,
         "duration": int(hours) if hours == int(hours) else hours,  # JSON has no decimal point then

@@ -13,7 +13,7 @@ from svcserver.metagame.belongings.items import Instance
 
 
 def plain(instance_id: str, catalog_id: str) -> Instance:
-    """An instanced item without data, as the store gives it."""
+    """Return an instanced item without data, as the store grants it."""
     shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
     return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
 
@@ -21,7 +21,7 @@ def plain(instance_id: str, catalog_id: str) -> Instance:
 def show_transaction(
     created: Sequence[Any], removed: Sequence[Any], totals: Mapping[str, int]
 ) -> bytes:
-    """The reply: instanced items as they were sent, stacks with their final totals."""
+    """Return the reply: instanced items as they were sent, stacks with their final totals."""
     return json.dump(
         {
             "createdInstancedItems": created,

@@ -1,1 +1,1 @@
-"""The bounty board of an account. Spec: 1 §4 Progression."""
+"""An account's bounty board. Spec: 1 §4 Progression."""

@@ -19,9 +19,9 @@ from svcserver.metagame.achievements.bounties.store import SqlBounties
 
 @frozen
 class BountyActs:
-    """Read, update, delete; each answers with the board.
+    """Read and update a bounty board, and delete bounties; each operation returns the board.
 
-    Bodies are parsed within the transaction, so that a malformed one is recorded, too.
+    Bodies are parsed within the transaction, so that the event log records a malformed body too.
     """
 
     ledger: Ledger
@@ -35,7 +35,7 @@ class BountyActs:
     async def update(
         self, entry: EventEntry[AccountBoard], late: Late[wire.BountyUpdate]
     ) -> AccountBoard:
-        """Add or replace bounties, and replace the draft."""
+        """Add or replace bounties by id, and replace the draft if one is sent."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> AccountBoard:

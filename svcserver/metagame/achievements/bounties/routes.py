@@ -23,7 +23,7 @@ from svcserver.web.routes import Answer, Feature, bare
 
 @frozen
 class BountyRoutes:
-    """The board of an account."""
+    """The routes for an account's bounty board."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -33,12 +33,12 @@ class BountyRoutes:
 
     @routes.row("GET", "/bounty/game-data", reply=Envelope[wire.BountyRules])
     async def fixed(self, call: Call) -> Answer:
-        """Return the client's rules for bounties: slots, drafts, tokens; the same for all."""
+        """Return the client's bounty rules (slots, drafts, tokens), the same for all accounts."""
         return Answer(200, self.game_data)
 
     @routes.row("GET", "/bounty/<user_id>", own=True, reply=Envelope[wire.BountyBoard])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Return the account's bounty board; an empty one with stub progression."""
+        """Return the account's bounty board; it is empty with stub progression."""
         if not self.settings.real_progression(user_id):
             return Answer(200, wire.show_fixed())
         return Answer(200, wire.show(await self.acts.read(user_id)))
@@ -52,7 +52,7 @@ class BountyRoutes:
         again=Again.NATURAL,
     )
     async def update(self, call: Call[Late[wire.BountyUpdate]], user_id: str) -> Answer:
-        """Add bounties to the board, or replace those with the same id; return the board."""
+        """Add bounties to the board, or replace bounties with the same id; return the board."""
         if not self.settings.real_progression(user_id):
             return Answer(200, wire.show_fixed())
         entry = recorded.entry(self.acting, call, user_id, wire.show)
@@ -68,7 +68,7 @@ class BountyRoutes:
         again=Again.NATURAL,
     )
     async def delete(self, call: Call[Late[wire.BountyIds]], user_id: str) -> Answer:
-        """Take bounties off the account's board, by id; return the rest."""
+        """Delete bounties from the account's board, by id; return the remaining board."""
         entry = recorded.entry(self.acting, call, user_id, wire.show)
         return Answer(200, wire.show(await self.acts.delete(entry, call.body)))
 

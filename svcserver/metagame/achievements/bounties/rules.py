@@ -1,4 +1,4 @@
-"""Rules of updates to a bounty board. Spec: 1 §4 POST /bounty."""
+"""The rules for updating a bounty board. Spec: 1 §4 POST /bounty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Bounty:
 
 @frozen
 class AccountBoard:
-    """The board of an account: bounties in any order, and the JSON of its draft."""
+    """An account's board: bounties in any order, and the JSON of the draft."""
 
     bounties: Sequence[Bounty]
     draft: bytes | None
@@ -32,10 +32,10 @@ class AccountBoard:
 def updated(
     stored: Mapping[str, Bounty], sent: Iterable[Bounty], notes: list[str]
 ) -> dict[str, Bounty]:
-    """Return the board with bounties inserted or replaced by id; others stay.
+    """Return the board with bounties inserted or replaced by id; other bounties stay.
 
-    A bounty in a taken slot replaces the one there; one with an older version is skipped, with
-    a note.
+    A bounty for an occupied slot replaces the bounty in that slot. A bounty with an older version
+    than the stored one is skipped, with a note.
     """
     board = dict(stored)
     for bounty in sent:
@@ -59,17 +59,17 @@ def check_size(
     draft: bytes | None,
     most: int = MAX_BYTES,
 ) -> None:
-    """Raise Conflict for a board or draft that grows beyond ``most`` bytes."""
+    """Raise Conflict if the board or the draft grows beyond ``most`` bytes."""
     size = _size(after)
     if (size > most and size > _size(before)) or len(draft or b"") > most:
         raise Conflict("the bounty board is full")
 
 
 def _size(bounties: Mapping[str, Bounty]) -> int:
-    """Bytes of the bounties as a list of the reply: each with a comma or a bracket."""
+    """Return the bytes of the bounties as a JSON list; each adds a comma or a bracket."""
     return 1 + sum(len(bounty.data) + 1 for bounty in bounties.values())
 
 
 def in_order(bounties: Iterable[Bounty]) -> list[Bounty]:
-    """Return bounties by slot, then id; those without a slot last."""
+    """Return the bounties sorted by slot, then by id; bounties without a slot come last."""
     return sorted(bounties, key=lambda bounty: (bounty.slot is None, bounty.slot or 0, bounty.id))

@@ -1,4 +1,4 @@
-"""Tables of bounty boards, and SQL that reads and writes one board."""
+"""The tables of bounty boards, and the SQL that reads and writes a board."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PUT_DRAFT = Upsert(BOUNTY_DRAFTS)
 
 @frozen
 class SqlBounties:
-    """Stored bounty boards, inside one transaction."""
+    """The tables of bounty boards, within one transaction."""
 
     tx: Connection
 
@@ -63,7 +63,7 @@ class SqlBounties:
     def replace(
         self, account_id: AccountId, before: Mapping[str, Bounty], after: Mapping[str, Bounty]
     ) -> None:
-        """Write the difference between two states of a board."""
+        """Write the difference between the old and the new state of a board."""
         self.drop(account_id, [name for name in before if name not in after])
         rows = [
             {

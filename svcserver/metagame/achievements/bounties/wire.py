@@ -35,7 +35,7 @@ NeverFilled = Annotated[Json, Opaque("Never there: the list is always empty.")]
 
 @frozen
 class BountyWish:
-    """A bounty; all keys are stored as sent, with a drafting date added where none is."""
+    """A bounty; all keys are stored as sent, and a missing drafting date is added."""
 
     bounty_id: Name
     slot_index: Lenient[WholeNumber | None] = None
@@ -44,7 +44,7 @@ class BountyWish:
     sent: Itself = field(factory=dict)
 
     def bounty(self, now: str) -> Bounty:
-        """Return the bounty to store; ``now`` is an ISO time."""
+        """Return the bounty to store; ``now`` is an ISO 8601 time."""
         stamp = {} if self.drafted_timestamp else {"drafted_timestamp": now}
         members = {**self.sent, **stamp}
         return Bounty(self.bounty_id, self.slot_index, self.update_version, json.dump(members))
@@ -52,13 +52,13 @@ class BountyWish:
 
 @frozen
 class BountyUpdate:
-    """Bounties to add or replace by id; others stay. A draft replaces the stored one."""
+    """Bounties to add or replace by id; other bounties stay. A draft replaces the stored draft."""
 
     bounties: Skipping[BountyWish] | None = ()
     draft_data: Lenient[dict[str, AsSent] | None] = None
 
     def draft(self) -> bytes | None:
-        """Return the draft to store, as JSON; None leaves the stored one."""
+        """Return the draft to store as JSON, or None to leave the stored draft unchanged."""
         return None if self.draft_data is None else json.dump(self.draft_data)
 
 
@@ -105,7 +105,7 @@ class BountyRules(TypedDict):
 
 @further_members("The client's members of the bounty, returned as they were sent.")
 class StoredBounty(TypedDict):
-    """A bounty as it was sent, with the time of its arrival if it had none of drafting."""
+    """A bounty as it was sent; a missing drafting date is replaced by the time of arrival."""
 
     bounty_id: str
     drafted_timestamp: AsSent
@@ -114,7 +114,7 @@ class StoredBounty(TypedDict):
 
 
 class BountyBoard(TypedDict):
-    """The board; daily and weekly drafts are there only with fixed progression."""
+    """The board; only fixed progression includes daily and weekly drafts."""
 
     bounties: list[StoredBounty]
     draft_data: DraftData | dict[str, AsSent]
@@ -123,7 +123,7 @@ class BountyBoard(TypedDict):
 
 
 def show(board: AccountBoard) -> dict[str, Any]:
-    """Return the reply with a stored board."""
+    """Return the reply with an account's stored board."""
     listed = [json.Fragment(bounty.data) for bounty in in_order(board.bounties)]
     draft = NO_DRAFT if board.draft is None else json.Fragment(board.draft)
     return envelope({"bounties": listed, "draft_data": draft}, code="OK")

@@ -1,4 +1,4 @@
-"""Breadcrumbs: shapes, transactions, table and routes."""
+"""Breadcrumbs: data shapes, transactions, table and routes."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ from svcserver.web.routes import Answer, Feature, bare
 @spelled(camel_case)
 @frozen
 class BreadcrumbSave:
-    """All breadcrumbs of a character, stored as sent; ``updateVersion`` must rise."""
+    """All breadcrumbs of a character, stored as sent; ``updateVersion`` must increase."""
 
     breadcrumbs: list[AsSent]
     update_version: Count
 
 
 class BreadcrumbList(TypedDict):
-    """All breadcrumbs of a character (marks of new things in the menus), as they were sent."""
+    """A character's breadcrumbs (markers for new menu entries), exactly as they were sent."""
 
     breadcrumbs: list[AsSent]
     updateVersion: int
 
 
 def show(version: int, listed: bytes) -> dict[str, Any]:
-    """Return the reply with a list, whose JSON text is ``listed``."""
+    """Return the reply with a list; ``listed`` is the list's JSON text."""
     return envelope({"breadcrumbs": Fragment(listed), "updateVersion": version})
 
 
 @frozen
 class BreadcrumbActs:
-    """Read and replace; ``most_bytes``: BREADCRUMBS_MAX_BYTES."""
+    """Read and replace a character's breadcrumbs; ``most_bytes`` is BREADCRUMBS_MAX_BYTES."""
 
     data: AccountData
     most_bytes: int
 
     async def read(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
-        """Return the version and the JSON text of the list; an empty one at version 0."""
+        """Return the list's version and JSON text; version 0 and no entries if never saved."""
 
         def work(tx: Connection) -> tuple[int, bytes]:
             check_own(owner_of(tx, character_id), me)
@@ -71,7 +71,7 @@ class BreadcrumbActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Replace the whole list; raises Conflict unless the version rises."""
+        """Replace the whole list; raises Conflict unless the version increases."""
         rules.check_size(len(listed), self.most_bytes)
 
         def work(tx: Connection) -> None:
@@ -98,12 +98,12 @@ _PUT = Upsert(BREADCRUMBS)
 
 @frozen
 class SqlBreadcrumbs:
-    """Breadcrumbs on an open transaction."""
+    """The table of breadcrumbs, within one open transaction."""
 
     tx: Connection
 
     def find(self, character_id: CharacterId) -> tuple[int, bytes] | None:
-        """The version and the JSON text of the list."""
+        """Return the version and the JSON text of a character's list."""
         row = self.tx.execute(_FIND, {"character": character_id}).first()
         return None if row is None else (row.version, bytes(row.data))
 
@@ -114,7 +114,7 @@ class SqlBreadcrumbs:
 
 @frozen
 class BreadcrumbRoutes:
-    """Interface breadcrumbs of the caller's character."""
+    """The routes for the menu breadcrumbs of the caller's character."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: BreadcrumbActs
@@ -132,7 +132,7 @@ class BreadcrumbRoutes:
         again=Again.STORED,
     )
     async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
-        """Replace the character's breadcrumbs; 409 unless the version is above the stored one."""
+        """Replace the character's breadcrumbs; 409 unless the version exceeds the stored one."""
         player, sent = call.player, call.body.read()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed, attempt=call.attempt)

@@ -1,4 +1,4 @@
-"""Rules for replacing a list of breadcrumbs. Spec: 1 §4 POST /breadcrumbs."""
+"""The rules for replacing a list of breadcrumbs. Spec: 1 §4 POST /breadcrumbs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from svcserver.kernel.refusals import Conflict, Malformed
 
 
 def check_size(size: int, most: int) -> None:
-    """Raise Malformed for a list of more than ``most`` bytes."""
+    """Raise Malformed if the list has more than ``most`` bytes."""
     if size > most:
         raise Malformed("the list of breadcrumbs is too large")
 
 
 def check(stored: int | None, version: int) -> None:
-    """Raise Conflict unless the version rises and leaves room for later ones.
+    """Raise Conflict unless the version increases and is at most MAX_VERSION.
 
-    The first save may use any such version, and so may a save over one that leaves no room.
+    The first save may use any version up to MAX_VERSION. So may a save over a stored version that
+    leaves no room for a higher one.
     """
     if stored is not None and version <= stored < MAX_VERSION:
         raise Conflict("this version of the breadcrumbs or a newer one is stored")

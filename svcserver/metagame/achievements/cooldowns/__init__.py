@@ -1,1 +1,1 @@
-"""Cooldowns: the last start of each rare activity of an account. Spec: 1 §4 Progression."""
+"""Cooldowns: the last start of each rare activity, per account. Spec: 1 §4 Progression."""

@@ -1,4 +1,4 @@
-"""Cooldowns: shapes, transactions, table and routes. Spec: 1 §4 Progression, cooldowns."""
+"""Cooldowns: data shapes, transactions, table and routes. Spec: 1 §4 Progression, cooldowns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DateById = Annotated[LateDate, Shown({"type": "string"})]
 
 @frozen
 class CooldownStart:
-    """A cooldown and its start, stored as sent; without a date it starts now."""
+    """A cooldown and its start date, stored as sent; without a date, the cooldown starts now."""
 
     cooldown_id: Name
     cooldown_started_date: LateDate = None
@@ -50,12 +50,12 @@ class CooldownStart:
 
 @frozen
 class CooldownBatch:
-    """Cooldowns to start: a list of entries, or an object of dates by id."""
+    """Cooldowns to start: either a list of entries, or an object that maps ids to dates."""
 
     cooldowns: Skipping[CooldownStart] | dict[str, DateById]
 
     def started(self, now: str) -> dict[str, str]:
-        """Return start times by id, as sent; raises Malformed."""
+        """Return the start dates by cooldown id, as sent; raises Malformed."""
         listed = self.cooldowns
         sent = (
             [(name, date) for name, date in listed.items() if is_name(name)]
@@ -66,7 +66,7 @@ class CooldownBatch:
 
 
 def cooldown_in_path(text: str) -> str:
-    """Return a cooldown's id in a path; raises Malformed."""
+    """Return the cooldown id from a path; raises Malformed."""
     if not is_name(text):
         raise Malformed("the cooldown's id is not valid")
     return text
@@ -74,9 +74,9 @@ def cooldown_in_path(text: str) -> str:
 
 @frozen
 class CooldownActs:
-    """Read and start; ``most``: ACHIEVEMENTS_MAX.
+    """Read and start cooldowns; ``most`` is ACHIEVEMENTS_MAX.
 
-    Bodies are parsed within the transaction, so that a malformed one is recorded, too.
+    Bodies are parsed within the transaction, so that the event log records a malformed body too.
     """
 
     ledger: Ledger
@@ -91,7 +91,7 @@ class CooldownActs:
     async def batch(
         self, entry: EventEntry[dict[str, str]], sent: Late[CooldownBatch]
     ) -> dict[str, str]:
-        """Start several cooldowns; return all of the account's."""
+        """Start several cooldowns; return all cooldowns of the account."""
 
         def work(tx: Connection, notes: list[str]) -> dict[str, str]:
             cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.wall_clock()))
@@ -102,7 +102,7 @@ class CooldownActs:
         return await self.events.write(entry, work)
 
     async def start(self, entry: EventEntry[None], cooldown_id: str) -> None:
-        """Start one cooldown now, and drop expired one-time ids."""
+        """Start one cooldown now, and delete expired one-time cooldowns."""
 
         def work(tx: Connection, notes: list[str]) -> None:
             name, now = cooldown_in_path(cooldown_id), self.wall_clock()
@@ -133,12 +133,12 @@ _PUT = Upsert(COOLDOWNS)
 
 @frozen
 class SqlCooldowns:
-    """Stored cooldowns, inside one transaction; times are ISO texts as sent."""
+    """The table of cooldowns, within one transaction; times are ISO 8601 strings as sent."""
 
     tx: Connection
 
     def all(self, account_id: AccountId) -> dict[str, str]:
-        """Return the start of each, by id, in the order of ids."""
+        """Return the start date of each cooldown by id, sorted by id."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return dict(sorted((row.cooldown_id, row.started) for row in rows))
 
@@ -160,7 +160,7 @@ def _show(started: dict[str, str]) -> dict[str, Any]:
 
 @frozen
 class CooldownRoutes:
-    """The start of each cooldown of an account."""
+    """The routes for the start dates of an account's cooldowns."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -169,7 +169,7 @@ class CooldownRoutes:
 
     @routes.row("GET", "/cooldown/<user_id>", own=True, reply=Envelope[dict[str, str]])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Return the start of each cooldown, by id; none with stub progression."""
+        """Return the start date of each cooldown by id; none with stub progression."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         return Answer(200, _show(await self.acts.read(user_id)))
@@ -183,7 +183,7 @@ class CooldownRoutes:
         again=Again.NATURAL,
     )
     async def batch(self, call: Call[Late[CooldownBatch]], user_id: str) -> Answer:
-        """Start several cooldowns; return all of the account's."""
+        """Start several cooldowns; return all cooldowns of the account."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         entry = recorded.entry(self.acting, call, user_id, _show)
@@ -198,7 +198,7 @@ class CooldownRoutes:
         again=Again.NATURAL,
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
-        """Start a cooldown now; one-time ids expire after a day."""
+        """Start a cooldown now; one-time cooldowns expire after a day."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.start(entry, cooldown_id)
         return Answer(200, EMPTY_OBJECT)

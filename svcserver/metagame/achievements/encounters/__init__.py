@@ -1,1 +1,1 @@
-"""The content of the game that a character has met. Spec: 1 §4 Progression."""
+"""The game content that a character has encountered. Spec: 1 §4 Progression."""

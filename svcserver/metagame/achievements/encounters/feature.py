@@ -1,4 +1,4 @@
-"""Encounters: shapes, transactions, tables and routes."""
+"""Encounters: data shapes, transactions, tables and routes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 
 @frozen
 class Encounter:
-    """Content to add; types go from 0 to 7."""
+    """The encountered content to record; its type is a number from 0 to 7."""
 
     content_type: Annotated[int, whole(0, MAX_TYPE)]
     content_id: Name
@@ -52,7 +52,7 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """The types to list, 1,000 at most; no content has a type above 7."""
+    """The content types to list, at most 1,000 of them; types above 7 have no content."""
 
     content_types: Annotated[
         tuple[Annotated[int, whole(0, MAX_QUERY_TYPE)], ...], AtMost(MAX_QUERY_TYPES)
@@ -60,14 +60,14 @@ class ContentTypes:
 
 
 class MetContent(TypedDict):
-    """The content of one type that a character has met, oldest first."""
+    """The content of one type that a character has encountered, oldest first."""
 
     content: list[str]
     content_type: int
 
 
 class MetReply(TypedDict):
-    """The content that a character has met: an entry for each requested type, in that order."""
+    """A character's encountered content: one entry for each requested type, in request order."""
 
     content_types: list[MetContent]
     success: bool
@@ -81,14 +81,14 @@ def type_in_path(text: str) -> int:
 
 
 def show(kinds: Sequence[int], content: Mapping[int, Sequence[str]]) -> dict[str, Any]:
-    """Return the reply for the types ``kinds``."""
+    """Return the reply with one entry for each of the types ``kinds``."""
     listed = [{"content": content.get(kind, ()), "content_type": kind} for kind in kinds]
     return envelope({"content_types": listed, "success": True})
 
 
 @frozen
 class EncounterActs:
-    """The operations on encounters; ``most``: ACHIEVEMENTS_MAX."""
+    """The operations on encounters; ``most`` is ACHIEVEMENTS_MAX."""
 
     data: AccountData
     most: int
@@ -109,7 +109,7 @@ class EncounterActs:
     async def add(
         self, me: AccountId, character_id: CharacterId, kind: int, name: str, size: int
     ) -> None:
-        """Add content, which counts ``size`` bytes of the quota; a repeat changes nothing."""
+        """Record content, charging ``size`` bytes to the quota; a repeat changes nothing."""
 
         def work(tx: Connection) -> None:
             rules.check_own(owner_of(tx, character_id), me)
@@ -149,7 +149,7 @@ _ADD = insert(ENCOUNTERED_CONTENT)
 
 @frozen
 class SqlEncounters:
-    """Stored encounters, inside one transaction."""
+    """The tables of encounters, within one transaction."""
 
     tx: Connection
 
@@ -174,7 +174,7 @@ class SqlEncounters:
 
 @frozen
 class EncounterRoutes:
-    """Content that the caller's character has encountered."""
+    """The routes for the content that the caller's character has encountered."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: EncounterActs
@@ -186,7 +186,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
-        """Return the content of one type that the character has met."""
+        """Return the content of one type that the character has encountered."""
         return await self._read(call, character_id, [type_in_path(content_type)])
 
     @routes.row(
@@ -197,7 +197,7 @@ class EncounterRoutes:
         again=Again.NATURAL,
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
-        """Return the content of several types that the character has met, in their order."""
+        """Return the encountered content of several types, in the order of the types."""
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
@@ -211,7 +211,7 @@ class EncounterRoutes:
         again=Again.NATURAL,
     )
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
-        """Record content (for example a person) as met by the character.
+        """Record that the character has encountered content, for example a person.
 
         A repeat changes nothing.
         """

@@ -1,4 +1,4 @@
-"""Rules of encountered content. Spec: 1 §4 Encountered content."""
+"""The rules of encountered content. Spec: 1 §4 Encountered content."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MAX_QUERY_TYPES = 1000
 
 
 def check_own(owner: AccountId | None, me: AccountId) -> None:
-    """Raise Forbidden for another's or an unknown character."""
+    """Raise Forbidden if the character is unknown or belongs to another account."""
     if owner != me:
         raise Forbidden("not this player's character")
 
 
 def check_reply(kinds: Sequence[int], content: Mapping[int, Sequence[str]], most: int) -> None:
-    """Raise Malformed when repeated types would make a reply of more than ``most`` ids."""
+    """Raise Malformed if repeated types would make the reply longer than ``most`` ids."""
     repeated = len(set(kinds)) < len(kinds)
     if repeated and sum(len(content.get(kind, ())) for kind in kinds) > most:
         raise Malformed("content_types repeats too many types")

@@ -1,4 +1,4 @@
-"""Entitlements: shapes, acts, table and routes."""
+"""Entitlements: data shapes, operations, table and routes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 @frozen
 class EntitlementWish:
-    """An entitlement to grant, under either key; ``duration`` in hours, 0 or absent for ever."""
+    """An entitlement to grant, under either key; ``duration`` in hours, 0 or absent: forever."""
 
     entitlement: Name | None = None
     name: Lenient[Name | None] = None
@@ -50,7 +50,7 @@ class EntitlementWish:
 
     @property
     def wanted(self) -> str:
-        """The entitlement's name; raises Malformed."""
+        """Return the entitlement's name; raises Malformed."""
         name = self.entitlement or self.name
         if name is None:
             raise Malformed("entitlement must be a text")
@@ -58,7 +58,7 @@ class EntitlementWish:
 
 
 class EntitlementList(TypedDict):
-    """The list, without the envelope."""
+    """The list of entitlements in force, without the usual envelope."""
 
     entitlements: list[EntitlementRecord]
 
@@ -68,7 +68,7 @@ Listed = EntitlementList | Envelope[list[EntitlementRecord]]
 
 
 def show(listed: Sequence[Entitlement]) -> EntitlementList:
-    """Return the entitlements in force, as an object without the envelope."""
+    """Return the reply with the entitlements in force, without the usual envelope."""
     records = [
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
         for entitlement in listed
@@ -78,7 +78,10 @@ def show(listed: Sequence[Entitlement]) -> EntitlementList:
 
 @frozen
 class EntitlementActs:
-    """List, grant, revoke; ``defaults``: ENTITLEMENTS_DEFAULT, ``most``: ACHIEVEMENTS_MAX."""
+    """List, grant and revoke entitlements.
+
+    ``defaults`` is ENTITLEMENTS_DEFAULT, ``most`` is ACHIEVEMENTS_MAX.
+    """
 
     defaults: tuple[str, ...]
     most: int
@@ -87,7 +90,7 @@ class EntitlementActs:
     events: EventLog
 
     async def listed(self, account_id: AccountId) -> Sequence[Entitlement]:
-        """Return the entitlements in force; the defaults are stored at the account's first use."""
+        """Return the entitlements in force; the account's first use stores the defaults."""
         held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
         if not rules.missing_defaults(held, self.defaults):
             return rules.active(held, self._at())
@@ -104,7 +107,7 @@ class EntitlementActs:
     async def grant(
         self, entry: EventEntry[Sequence[Entitlement]], late: Late[EntitlementWish]
     ) -> Sequence[Entitlement]:
-        """Grant one; answers with the list."""
+        """Grant an entitlement; return the list of entitlements in force."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> Sequence[Entitlement]:
@@ -117,7 +120,7 @@ class EntitlementActs:
         return await self.events.write(entry, work)
 
     async def revoke(self, entry: EventEntry[None], name: str) -> None:
-        """Revoke one, if the account has it."""
+        """Revoke an entitlement, if the account has it."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> None:
@@ -148,13 +151,13 @@ _PUT = Upsert(ENTITLEMENTS)
 
 @frozen
 class SqlEntitlements:
-    """Stored entitlements, inside one transaction; ``defaults`` are owned before first use."""
+    """The table of entitlements, within one transaction; new accounts get ``defaults``."""
 
     tx: Connection
     defaults: tuple[str, ...] = ()
 
     def all(self, account_id: AccountId) -> dict[str, Entitlement]:
-        """Return the account's entitlements by name, in force or not."""
+        """Return all stored entitlements of the account by name, whether in force or not."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
             row.name: Entitlement(
@@ -175,14 +178,14 @@ class SqlEntitlements:
         return held
 
     def revoke(self, account_id: AccountId, held: Entitlement | None, at: int) -> bool:
-        """Revoke an entitlement, whose row stays; return whether it was in force."""
+        """Revoke an entitlement but keep its row; return whether it was in force."""
         if held is None:
             return False
         self.put(account_id, evolve(held, revoked=True))
         return held.holds(at)
 
     def put(self, account_id: AccountId, entitlement: Entitlement) -> None:
-        """Update the row of that name, or insert it."""
+        """Update the row of the entitlement with this name, or insert a row."""
         row = {
             "account_id": account_id,
             "name": entitlement.name,
@@ -194,7 +197,7 @@ class SqlEntitlements:
         _PUT.put(self.tx, [row])
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
-        """Return the names in force at ``now`` (epoch seconds)."""
+        """Return the names of the entitlements in force at ``now`` (epoch seconds)."""
         held, at = self.all(account_id), round(now * 1000)
         fresh = rules.missing_defaults(held, self.defaults)
         return {entitlement.name for entitlement in rules.active(held, at)} | set(fresh)
@@ -202,9 +205,9 @@ class SqlEntitlements:
     def grant(
         self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
     ) -> None:
-        """Grant ``duration`` hours (0 for ever) at ``now`` (epoch seconds).
+        """Grant an entitlement for ``duration`` hours (0: forever) from ``now`` (epoch seconds).
 
-        The caller's transaction is of that account alone (``OneAccount``).
+        The caller's transaction must be limited to that account (``OneAccount``).
         """
         fresh = Entitlement(entitlement, duration, round(now * 1000), source)
         before = self.all(account_id).get(entitlement)
@@ -214,14 +217,14 @@ class SqlEntitlements:
 def listing(
     tx: Connection, account_id: AccountId, defaults: tuple[str, ...], now: float
 ) -> list[Entitlement]:
-    """Return those in force after storing the defaults at first use; ``now`` in epoch seconds."""
+    """Return the entitlements in force; first use stores the defaults. ``now`` in epoch seconds."""
     at = round(now * 1000)
     return rules.active(SqlEntitlements(tx).with_defaults(account_id, defaults, at), at)
 
 
 @frozen
 class EntitlementRoutes:
-    """List, grant and revoke entitlements of an account."""
+    """The routes that list, grant and revoke an account's entitlements."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -230,7 +233,7 @@ class EntitlementRoutes:
 
     @routes.row("GET", "/entitlementsv2", reply=Listed)
     async def read(self, call: Call) -> Answer:
-        """Return the entitlements of the token's account; a game server must forward that token."""
+        """Return the entitlements of the token's account; game servers must forward its token."""
         account = call.caller.account
         if account is None or not self.settings.real_progression(account):
             return enveloped([])
@@ -260,7 +263,7 @@ class EntitlementRoutes:
         again=Again.NATURAL,
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
-        """Take an entitlement from the account; 200 also where it has none."""
+        """Revoke an account's entitlement; 200 even if the account does not have it."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.revoke(entry, entitlement)
         return Answer(200, EMPTY_OBJECT)

@@ -1,4 +1,4 @@
-"""Rules of entitlements: duration, renewal, defaults, revocation. Spec: 1 §2 Entitlement."""
+"""The rules of entitlements: duration, renewal, defaults, revocation. Spec: 1 §2 Entitlement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT = "default"
 
 @frozen
 class Entitlement:
-    """An entitlement; ``duration`` in hours, 0 for ever; ``activated_at`` in epoch milliseconds."""
+    """An entitlement; ``duration`` in hours (0: forever), ``activated_at`` in epoch ms."""
 
     name: str
     duration: float
@@ -23,7 +23,7 @@ class Entitlement:
     revoked: bool = False
 
     def holds(self, at: int) -> bool:
-        """Return whether it is in force at ``at`` (epoch milliseconds)."""
+        """Return whether the entitlement is in force at ``at`` (epoch milliseconds)."""
         if self.revoked:
             return False
         return self.duration <= 0 or self.activated_at + self.duration * HOUR_MS > at
@@ -32,8 +32,8 @@ class Entitlement:
 def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
     """Return the entitlement after ``fresh`` is granted to an account that has ``before``.
 
-    While ``before`` is in force: permanent stays, 0 makes permanent, hours are added. Else
-    ``fresh`` replaces it.
+    While ``before`` is in force, a permanent one stays permanent, a duration of 0 makes it
+    permanent, and hours are added to its duration. Otherwise ``fresh`` replaces ``before``.
     """
     if before is None or not before.holds(fresh.activated_at):
         return fresh
@@ -46,14 +46,14 @@ def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
 
 
 def missing_defaults(held: Mapping[str, Entitlement], defaults: Iterable[str]) -> list[str]:
-    """Return the defaults that an account never had; a revoked one still has a row."""
+    """Return the defaults that the account never had; a revoked entitlement still has a row."""
     return [name for name in defaults if name not in held]
 
 
 def with_defaults(
     held: Mapping[str, Entitlement], defaults: Iterable[str], at: int
 ) -> dict[str, Entitlement]:
-    """Return ``held`` with the defaults that the account's first use adds."""
+    """Return ``held`` plus the defaults that the account's first use adds."""
     missing = missing_defaults(held, defaults)
     return {**held, **{name: Entitlement(name, 0.0, at, DEFAULT) for name in missing}}
 

@@ -1,1 +1,1 @@
-"""Escalation: the level and talents of an account in a season. Spec: 1 §4 Progression."""
+"""Escalation: an account's level and talents in each season. Spec: 1 §4 Progression."""

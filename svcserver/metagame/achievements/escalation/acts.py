@@ -1,4 +1,4 @@
-"""Operations on escalation seasons, one transaction each; saves are recorded in the event log."""
+"""Operations on escalation seasons, one transaction each; the event log records the saves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PACKAGE, FILE = "svcserver.metagame.achievements.escalation", "seasons.json"
 
 
 def load() -> SeasonRegistry:
-    """Load seasons, talents and rewards of the data file; raises BadData."""
+    """Load seasons, talents and rewards from the data file; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _registry)
 
 
@@ -78,7 +78,7 @@ MAX_NOTES = 10  # notes of one save that are logged
 
 @frozen
 class EscalationActs:
-    """Read and save; ``strict``: ESCALATION_STRICT."""
+    """Read and save an account's seasons; ``strict`` is ESCALATION_STRICT."""
 
     registry: SeasonRegistry
     strict: bool
@@ -86,7 +86,7 @@ class EscalationActs:
     events: EventLog
 
     async def read(self, account_id: AccountId, season_id: str) -> SeasonState:
-        """Return the stored season, or level 0; raises Missing for an unknown season."""
+        """Return the stored season, or one at level 0; raises Missing for an unknown season."""
         self.registry.season(season_id)
         state = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
         return state or SeasonState()
@@ -94,7 +94,7 @@ class EscalationActs:
     async def save(
         self, entry: EventEntry[SeasonState], late: Late[wire.SeasonSave], season_id: str
     ) -> SeasonState:
-        """Store the season; the body is parsed only if the season takes saves."""
+        """Store the season; the body is parsed only if the season accepts saves."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> SeasonState:

@@ -33,7 +33,7 @@ def _show(state: SeasonState) -> dict[str, Any]:
 
 @worded_as(EnvelopedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """``{code: '<status>', message, payload: null}``; 401 and 403 have no body."""
+    """Return ``{code: '<status>', message, payload: null}``, or no body for 401 and 403."""
     if status in (401, 403):
         return Answer(status)
     body: Json = {"code": str(status), "message": refusal.message, "payload": None}
@@ -42,7 +42,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class EscalationStubRoutes:
-    """ESCALATION_MODE=stub: the highest level for everyone, nothing is stored."""
+    """The route if ESCALATION_MODE=stub: all accounts have the highest level, none is stored."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.escalation_mode != "real", body_log=True
@@ -55,13 +55,13 @@ class EscalationStubRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """Return the fixed season of stub mode."""
+        """Return the season at the highest level, the same for all accounts."""
         return enveloped(wire.STUB)
 
 
 @frozen
 class EscalationRoutes:
-    """ESCALATION_MODE=real, for accounts with real progression."""
+    """The routes if ESCALATION_MODE=real, for accounts with real progression."""
 
     routes: ClassVar[Routes] = Routes(
         refuse,

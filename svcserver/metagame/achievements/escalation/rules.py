@@ -1,4 +1,4 @@
-"""Rules of an escalation save, in the order in which they are checked. Spec: 1 §4 Escalation."""
+"""The rules of an escalation save, in the order of the checks. Spec: 1 §4 Escalation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STUB_XP = 99_999
 
 @frozen
 class Talent:
-    """A talent; ``rank_costs`` in points, one per rank."""
+    """A talent; ``rank_costs`` lists the cost of each rank in points."""
 
     id: str
     points_to_unlock: int
@@ -25,7 +25,7 @@ class Talent:
 
 @frozen
 class Season:
-    """A season of the registry; replies list talents and rewards in its order."""
+    """A season in the registry; replies list talents and rewards in the registry's order."""
 
     id: str
     enabled: bool
@@ -35,7 +35,7 @@ class Season:
 
 @frozen
 class SeasonRegistry:
-    """All seasons; ``level_costs[i]`` is the XP from level i to i + 1."""
+    """All seasons; ``level_costs[i]`` is the XP needed to get from level i to level i + 1."""
 
     seasons: Mapping[str, Season]
     level_costs: Sequence[int]
@@ -45,7 +45,7 @@ class SeasonRegistry:
         return len(self.level_costs)
 
     def season(self, season_id: str) -> Season:
-        """Return the season of that id; raises Missing."""
+        """Return the season with this id; raises Missing."""
         if season_id not in self.seasons:
             raise Missing("no such season")
         return self.seasons[season_id]
@@ -53,7 +53,7 @@ class SeasonRegistry:
 
 @frozen
 class SeasonValues:
-    """A season as sent; ids and ranks are not checked against the registry yet."""
+    """A season as sent, before its ids and ranks are checked against the registry."""
 
     level: int
     xp: int
@@ -64,7 +64,7 @@ class SeasonValues:
 
 @frozen
 class SeasonState:
-    """A season of an account in canonical form: ordered as the registry, without zeros."""
+    """An account's season in canonical form: in the registry's order and without zero values."""
 
     level: int = 0
     xp: int = 0  # gathered within the level
@@ -73,12 +73,12 @@ class SeasonState:
     version: int = 0
 
     def same_content(self, state: SeasonState) -> bool:
-        """Return whether both are equal except for the version."""
+        """Return whether both states are equal except for their versions."""
         return evolve(self, version=state.version) == state
 
 
 def open_season(registry: SeasonRegistry, season_id: str) -> Season:
-    """Return the season if it takes saves; raises Missing or Conflict."""
+    """Return the season if it accepts saves; raises Missing or Conflict."""
     season = registry.season(season_id)
     if not season.enabled:
         raise Conflict("this season is disabled")
@@ -86,7 +86,7 @@ def open_season(registry: SeasonRegistry, season_id: str) -> Season:
 
 
 def canonical(season: Season, registry: SeasonRegistry, sent: SeasonValues) -> SeasonState:
-    """Return the save in canonical form; raises Malformed for ids that the registry lacks."""
+    """Return the save in canonical form; raises Malformed for ids unknown to the registry."""
     if sent.level > registry.max_level:
         raise Malformed(f"escalation_level must be from 0 to {registry.max_level}")
     ranks, collected = _once(sent.talents, season.talents), _once(sent.rewards, season.rewards)
@@ -116,9 +116,9 @@ def accept(
     *,
     strict: bool,
 ) -> bool:
-    """Return whether ``sent`` is to be stored; a repeat is not. Raises Conflict.
+    """Return whether to store ``sent``; False for a repeat. Raises Conflict.
 
-    Broken soft rules are added to ``notes``, or refused with ``strict``.
+    Broken soft rules are added to ``notes``; with ``strict``, they raise Conflict.
     """
     if stored is not None and sent.version == stored.version and sent.same_content(stored):
         notes.append("a repeat: nothing written")
@@ -146,7 +146,7 @@ def _check_against(stored: SeasonState, sent: SeasonState, registry: SeasonRegis
 
 
 def soft_breaks(season: Season, registry: SeasonRegistry, sent: SeasonState) -> list[str]:
-    """Return the soft rules that a save breaks, in words; only ``strict`` refuses it for them."""
+    """Return descriptions of the soft rules that a save breaks; they are enforced if ``strict``."""
     broken = []
     if sent.level < registry.max_level and sent.xp >= registry.level_costs[sent.level]:
         broken.append("more XP than the level takes")

@@ -39,7 +39,7 @@ _PUT = Upsert(ESCALATION_SEASONS)
 
 @frozen
 class SqlSeasons:
-    """Stored seasons, inside one transaction."""
+    """The table of escalation seasons, within one transaction."""
 
     tx: Connection
 

@@ -21,7 +21,7 @@ STUB = {
 
 @frozen
 class TalentSave:
-    """The rank that a talent is saved with."""
+    """A talent and the rank to save for it."""
 
     talent_id: str
     rank: Count
@@ -29,7 +29,7 @@ class TalentSave:
 
 @frozen
 class UnlockSave:
-    """A reward, and whether it was collected."""
+    """A reward to save, and whether it was collected."""
 
     reward_id: str
     collected: bool
@@ -37,7 +37,7 @@ class UnlockSave:
 
 @frozen
 class SeasonSave:
-    """An account's state in a season; ``next_level_xp`` is the XP gathered within its level."""
+    """An account's season state; ``next_level_xp`` is the XP gained within the current level."""
 
     escalation_level: Count
     next_level_xp: Annotated[int, whole(0, INT_MAX)]
@@ -46,7 +46,7 @@ class SeasonSave:
     unlock_progress: tuple[UnlockSave, ...]
 
     def values(self) -> SeasonValues:
-        """Return the values; the rules check ids and ranks against the registry."""
+        """Return the sent values; the rules check their ids and ranks against the registry."""
         return SeasonValues(
             self.escalation_level,
             self.next_level_xp,
@@ -57,21 +57,21 @@ class SeasonSave:
 
 
 class TalentProgress(TypedDict):
-    """The rank of a talent, as it is shown."""
+    """A talent and its rank, as shown to the client."""
 
     rank: int
     talent_id: str
 
 
 class UnlockProgress(TypedDict):
-    """A reward, and whether it was collected."""
+    """A reward, and whether the account has collected it."""
 
     collected: bool
     reward_id: str
 
 
 class EscalationSeason(TypedDict):
-    """An account's state in a season; ``next_level_xp`` is the XP gathered within its level."""
+    """An account's season state; ``next_level_xp`` is the XP gained within the current level."""
 
     escalation_level: int
     next_level_xp: int

@@ -1,1 +1,1 @@
-"""Tracks of progression, their ranks and rewards, and objectives. Spec: 1 §4 Progression."""
+"""The progression tracks with their ranks and rewards, and objectives. Spec: 1 §4 Progression."""

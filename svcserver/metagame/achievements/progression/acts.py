@@ -1,7 +1,8 @@
 """Operations on tracks, objectives and hunt passes, one transaction each.
 
-Writes are recorded in the event log. Bodies are parsed within the transaction: a repeated
-grant is recognised by its bytes first, and a malformed body is recorded, too."""
+The event log records writes. Bodies are parsed within the transaction: first, a repeated grant
+is recognised by its bytes; and a malformed body is recorded too.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ from svcserver.metagame.settings import Settings
 
 
 def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
-    """Return progress and both confirmed ranks (free, premium) of tracks, by id."""
+    """Return each track's progress and both its confirmed ranks (free, premium), by track id."""
     return {
         "tracks": {
             track.id: [track.progress, track.confirmed_free, track.confirmed_premium]
@@ -51,7 +52,7 @@ def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
 
 
 def of_entitlement(name: str, held: Sequence[Entitlement]) -> dict[str, Json]:
-    """Return the record of an entitlement among those in force; null if it is not."""
+    """Return the record of the named entitlement, or null if it is not in ``held``."""
     records = (
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
         for entitlement in held
@@ -67,7 +68,7 @@ MAX_NOTES = 10  # notes of one write that are logged
 
 @frozen
 class ProgressionActs:
-    """Tracks and objectives: read, grant, confirm, reset."""
+    """Read, grant, confirm and reset tracks and objectives."""
 
     settings: Settings
     tracks: Tracks
@@ -76,11 +77,11 @@ class ProgressionActs:
     events: EventLog
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
-        """Return the account's objectives that were ever set, by id."""
+        """Return the account's stored objectives by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
-        """Return an objective; zeros if none is stored."""
+        """Return an objective, with zero values if it is not stored."""
 
         def work(tx: Connection) -> Objective:
             stored, at = None, self._at()
@@ -91,11 +92,11 @@ class ProgressionActs:
         return await self.ledger.read(work)
 
     async def stored(self, account_id: AccountId) -> Mapping[str, Track]:
-        """Return the account's tracks that were ever added to, by id."""
+        """Return the account's stored tracks by id."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, entry: EventEntry[bytes], late: Late[wire.GrantBody]) -> bytes:
-        """Add to tracks and replace objectives; return the reply, for a repeat the stored one."""
+        """Add to tracks and replace objectives; return the reply (the stored one for a repeat)."""
         settings, account_id, sent_hash = self.settings, entry.account_id, fingerprint(entry.body)
         window_ms = settings.progression_replay_window_s * 1000
 
@@ -124,7 +125,7 @@ class ProgressionActs:
         return done
 
     async def add(self, entry: EventEntry[Track], track_id: str, amount: str) -> Track:
-        """Add ``amount``, digits of a path, to one track; recorded in the event log."""
+        """Add ``amount`` (digits from a path) to one track, and record it in the event log."""
         cap, most = self.settings.progression_grant_cap, self.settings.achievements_max
         account_id = entry.account_id
 
@@ -142,7 +143,7 @@ class ProgressionActs:
         return done
 
     async def confirm(self, entry: EventEntry[Track], track_id: str, rank: str, kind: str) -> Track:
-        """Confirm a rank; with PROGRESSION_CONFIRM_ENTITLEMENTS grant its permanent ones."""
+        """Confirm a rank; if PROGRESSION_CONFIRM_ENTITLEMENTS, grant its permanent entitlements."""
         settings, account_id = self.settings, entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> Track:
@@ -165,7 +166,7 @@ class ProgressionActs:
         return await self.events.write(entry, work)
 
     async def reset(self, entry: EventEntry[Track], track_id: str) -> Track:
-        """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
+        """Reset one track; game servers may do so only with PROGRESSION_ALLOW_DELETE=1."""
         allowed = entry.by_admin or self.settings.progression_allow_delete
 
         def work(tx: Connection, notes: WriteNotes) -> Track:
@@ -189,19 +190,19 @@ class ProgressionActs:
 
 @frozen
 class HuntPassActs:
-    """Read and choose the hunt pass of an account."""
+    """Read and choose an account's hunt pass."""
 
     tracks: Tracks
     ledger: Ledger
     events: EventLog
 
     async def read(self, account_id: AccountId) -> str:
-        """Return the stored selection if it is still configured, else the default."""
+        """Return the stored choice if it is still configured, or else the default hunt pass."""
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
     async def choose(self, entry: EventEntry[str], late: Late[wire.HuntPassWish]) -> str:
-        """Make one of the configured tracks the hunt pass; recorded in the event log."""
+        """Make a configured track the hunt pass, and record the choice in the event log."""
 
         def work(tx: Connection, notes: list[str]) -> str:
             chosen = rules.configured(self.tracks.paths, late.read().progression_id)
@@ -249,7 +250,7 @@ class ManagementActs:
         )
 
     async def seed(self, entry: EventEntry[Seeding], late: Late[Mode]) -> Seeding:
-        """Set all tracks to their end, or to 0."""
+        """Set all tracks to their maximum progress, or to 0."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Seeding:
@@ -270,7 +271,7 @@ class ManagementActs:
     async def grant(
         self, entry: EventEntry[Sequence[Entitlement]], request: wire.GrantWish
     ) -> Sequence[Entitlement]:
-        """Grant an entitlement; return the list."""
+        """Grant an entitlement; return the list of entitlements in force."""
         account_id, late = entry.account_id, request.duration
 
         def work(tx: Connection, notes: WriteNotes) -> Sequence[Entitlement]:
@@ -286,7 +287,7 @@ class ManagementActs:
         return await self.events.write(entry, work)
 
     async def revoke(self, entry: EventEntry[Revoking], late: Late[str]) -> Revoking:
-        """End an entitlement; return whether it was in force, and the list."""
+        """Revoke an entitlement; return whether it was in force, and the remaining list."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Revoking:

@@ -1,7 +1,8 @@
-"""The configured tracks: the shipped ones, with an owner's season files over them.
+"""The configured tracks: the built-in ones, and the owner's season files, which override them.
 
-Spec: 1 §4 GET /progression/config. PROGRESSION_CONFIG_DIR: every ``*.json``, by name, is a
-path, a list of paths or a whole configuration; the same id replaces, a new one is appended.
+Spec: 1 §4 GET /progression/config. PROGRESSION_CONFIG_DIR: each ``*.json`` file, in order of
+name, is a path, a list of paths or a whole configuration. A path replaces an earlier path with
+the same id; a path with a new id is appended.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ LISTS = ("free_rewards", "premium_rewards")
 
 @frozen
 class Tracks:
-    """Configured paths in the order served; ``active`` is the default hunt pass.
+    """The configured paths in the order of the reply; ``active`` is the default hunt pass.
 
-    ``wire`` is the payload of ``GET /progression/config``, encoded once: it has 30 KB.
+    ``wire`` is the payload of ``GET /progression/config``, encoded only once because it has 30 KB.
     """
 
     paths: Mapping[str, Path]
@@ -41,7 +42,7 @@ Sent = tuple[Path, Mapping[str, Any]]
 
 
 def load(folder: str | None, active: str) -> Tracks:
-    """Load the built-in tracks, then the folder's; raises BadData with the file and the fault."""
+    """Load the built-in tracks and the folder's files; raises BadData with file and error."""
     sent = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:
         sent = {**sent, **_from_folder(FilePath(folder))}
@@ -87,7 +88,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def path_of(sent: Any) -> Path:
-    """Return a validated path from its wire form; raises ValueError."""
+    """Return a path parsed and validated from its wire form; raises ValueError."""
     if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
         raise ValueError("a track without progression_id")
     name = sent["progression_id"]
@@ -154,7 +155,7 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
 
 
 def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the wire form of a row of the data file."""
+    """Return a path's wire form, expanded from a row of the data file."""
     numbers = range(len(row["xp_required_by_rank_from_0"]))
     prestige = row["prestige"]
     return {

@@ -1,4 +1,4 @@
-"""The progression routes. Spec: 1 §4 Progression, hunt pass."""
+"""The progression routes. Spec: 1 §4 Progression and hunt pass."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ from svcserver.web.routes import Answer, Feature, Needed, bare
 
 
 class RankNeeds(TypedDict):
-    """The XP that a rank needs on top of the one below."""
+    """The XP that a rank requires in addition to the rank below."""
 
     rank_id: int
     xp_required: int
 
 
 class RewardEntitlement(TypedDict):
-    """An entitlement that a rank grants, for ``duration`` hours; 0 for ever."""
+    """An entitlement that a rank grants, for ``duration`` hours; 0 means forever."""
 
     entitlement: str
     duration: NotRequired[float]
 
 
 class RewardItem(TypedDict):
-    """A number of items of one kind; the client sorts them by priority and omits hidden ones."""
+    """A quantity of one item kind; the client sorts items by priority and omits hidden ones."""
 
     catalog_id: str
     quantity: int
@@ -63,7 +63,7 @@ class RewardItem(TypedDict):
 
 
 class RankReward(TypedDict):
-    """The reward of a rank: entitlements, single items by catalogue id, and stacks of items."""
+    """A rank's reward: entitlements, single items by catalogue id, and stacks of items."""
 
     rank_id: int
     entitlements: NotRequired[list[RewardEntitlement] | None]
@@ -73,13 +73,13 @@ class RankReward(TypedDict):
 
 
 class PrestigeReward(TypedDict):
-    """The reward of each further level."""
+    """The reward of each level above the last rank."""
 
     stacked_items: list[RewardItem]
 
 
 class PrestigeStep(TypedDict):
-    """The endless levels above the last rank: the XP and the rewards of each."""
+    """The unlimited levels above the last rank: the XP and the reward of each level."""
 
     xp_per_level: float
     free_rewards: NotRequired[PrestigeReward]
@@ -87,7 +87,7 @@ class PrestigeStep(TypedDict):
 
 
 class SeasonTrack(TypedDict):
-    """A track of progression; premium rewards need the named entitlement."""
+    """A progression track; its premium rewards require the named entitlement."""
 
     progression_id: str
     requirements: list[RankNeeds]
@@ -101,7 +101,7 @@ class SeasonTrack(TypedDict):
 
 
 class ConfigReply(TypedDict):
-    """Configured tracks with their ranks and rewards, as in the season files."""
+    """The configured tracks with their ranks and rewards, as in the season files."""
 
     paths: list[SeasonTrack]
 
@@ -112,7 +112,7 @@ def _show_choice(track_id: str) -> dict[str, Any]:
 
 @frozen
 class ProgressionRoutes:
-    """Tracks and objectives: read, grant, confirm, reset."""
+    """The routes that read, grant, confirm and reset tracks and objectives."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -122,7 +122,7 @@ class ProgressionRoutes:
 
     @routes.row("GET", "/progression/config", reply=Envelope[ConfigReply])
     async def config(self, call: Call) -> Answer:
-        """Return the configured tracks with their ranks and rewards, the same for all."""
+        """Return the configured tracks with ranks and rewards, the same for all accounts."""
         return enveloped(self.tracks.wire)
 
     @routes.row(
@@ -147,7 +147,7 @@ class ProgressionRoutes:
         reply=Envelope[ObjectiveRecord],
     )
     async def read_objective(self, call: Call, user_id: str, objective_id: str) -> Answer:
-        """Return one objective; zeros if none is stored."""
+        """Return one objective, with zero values if it is not stored."""
         if not self.settings.real_progression(user_id):
             objective = Objective(objective_id, wire.STUB_COUNT, wire.STUB_COUNT, 0, 0)
         else:
@@ -156,7 +156,7 @@ class ProgressionRoutes:
 
     @routes.row("GET", "/progression/<user_id>", own=True, reply=Envelope[list[TrackRecord]])
     async def read_tracks(self, call: Call, user_id: str) -> Answer:
-        """Return every configured track, with zeros where the account has earned nothing yet."""
+        """Return each configured track, with zero values if the account has no progress in it."""
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_tracks(shown(call, user_id), paths))
@@ -171,7 +171,7 @@ class ProgressionRoutes:
         reply=Envelope[TrackRecord],
     )
     async def read_track(self, call: Call, user_id: str, progression_id: str) -> Answer:
-        """Return one track of the account; 404 if it was never added to."""
+        """Return one track of the account; 404 if it never had any progress."""
         track = (await self.acts.stored(user_id)).get(progression_id)
         if track is None:
             raise Missing("no such track")
@@ -186,7 +186,7 @@ class ProgressionRoutes:
         again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
-        """Add XP to tracks and set objectives; an immediate repeat adds nothing."""
+        """Add XP to tracks and set objectives; an immediately repeated grant adds nothing."""
         if not self.settings.real_progression(user_id):
             raise Malformed("this account has fixed progression")
         entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)
@@ -202,7 +202,7 @@ class ProgressionRoutes:
         again=Again.NATURAL,
     )
     async def add(self, call: Call, user_id: str, progression_id: str, amount: str) -> Answer:
-        """Add an amount to one track, up to the cap."""
+        """Add XP to one track, at most the configured cap."""
         entry = self._entry(call, user_id)
         return Answer(200, entry.show(await self.acts.add(entry, progression_id, amount)))
 
@@ -236,7 +236,7 @@ class ProgressionRoutes:
         again=Again.NEVER,
     )
     async def reset(self, call: Call, user_id: str, progression_id: str) -> Answer:
-        """Reset one track; a game server only with PROGRESSION_ALLOW_DELETE=1."""
+        """Reset one track; game servers may do so only with PROGRESSION_ALLOW_DELETE=1."""
         entry = self._entry(call, user_id, "delete progression")
         return Answer(200, entry.show(await self.acts.reset(entry, progression_id)))
 
@@ -247,7 +247,7 @@ class ProgressionRoutes:
 
 @frozen
 class HuntPassRoutes:
-    """The hunt pass of an account."""
+    """The routes that read and choose an account's hunt pass."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -257,7 +257,7 @@ class HuntPassRoutes:
 
     @routes.row("GET", "/huntpass/<user_id>", own=True, reply=Envelope[str])
     async def read_hunt_pass(self, call: Call, user_id: str) -> Answer:
-        """Return the account's hunt pass: its own choice while configured, else the default."""
+        """Return the account's hunt pass: its choice if still configured, or else the default."""
         if not self.settings.real_progression(user_id):
             return enveloped(self.tracks.active)
         return Answer(200, _show_choice(await self.acts.read(user_id)))
@@ -282,7 +282,7 @@ T = TypeVar("T")
 
 @frozen
 class ProgressionManagementRoutes:
-    """The owner's routes of progression: report, seed, grant and revoke."""
+    """The owner's progression routes: report, seed, grant and revoke."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: ManagementActs
@@ -296,7 +296,7 @@ class ProgressionManagementRoutes:
         query={"UserId": Needed(str)},
     )
     async def report(self, call: Call) -> Answer:
-        """Return an account's tracks with the ranks they earn, its objectives and entitlements."""
+        """Return an account's tracks with their earned ranks, its objectives and entitlements."""
         user_id = call.request.argument("UserId")
         if not user_id:
             raise Malformed("UserId is missing", code="bad_request")
@@ -304,7 +304,7 @@ class ProgressionManagementRoutes:
 
     @routes.row("POST", "/svc/api/SeedProgression", body=wire.SeedWish, reply=wire.Seeded)
     async def seed(self, call: Call[wire.SeedWish]) -> Answer:
-        """Set all tracks of an account: to their end (``grandfather``) or to 0 (``fresh``)."""
+        """Set all tracks of an account to their maximum (``grandfather``) or to 0 (``fresh``)."""
         body = call.body
         entry = self._entry(call, wire.show_seeded, "seed progression")
         return Answer(200, entry.show(await self.acts.seed(entry, body.mode)))
@@ -313,7 +313,7 @@ class ProgressionManagementRoutes:
         "POST", "/svc/api/GrantEntitlement", body=wire.GrantWish, reply=wire.EntitlementsHeld
     )
     async def grant_entitlement(self, call: Call[wire.GrantWish]) -> Answer:
-        """Grant an account an entitlement, for ``Duration`` hours; for ever with 0 or without."""
+        """Grant an account an entitlement for ``Duration`` hours; 0 or absent means forever."""
         body = call.body
         entry = self._entry(call, wire.show_held, "grant")
         return Answer(200, entry.show(await self.acts.grant(entry, body)))
@@ -322,7 +322,7 @@ class ProgressionManagementRoutes:
         "POST", "/svc/api/RevokeEntitlement", body=wire.RevokeWish, reply=wire.EntitlementRevoked
     )
     async def revoke_entitlement(self, call: Call[wire.RevokeWish]) -> Answer:
-        """Take an entitlement from an account; ``Revoked`` is true if it was in force."""
+        """Revoke an account's entitlement; ``Revoked`` is true if it was in force."""
         body = call.body
         entry = self._entry(call, wire.show_revoked, "revoke")
         return Answer(200, entry.show(await self.acts.revoke(entry, body.entitlement)))
@@ -330,13 +330,13 @@ class ProgressionManagementRoutes:
     def _entry(
         self, call: Call[Any], show: Callable[[AccountId, T], Any], action: str
     ) -> EventEntry[T]:
-        """Return the event log's entry for the account that the body names."""
+        """Return an event log entry for the account that the body names."""
         user_id = call.body.user_id
         return recorded.entry(self.acting, call, user_id, partial(show, user_id), action)
 
 
 def progression(parts: Parts) -> Iterator[Feature]:
-    """Yield the routes of tracks, objectives and the hunt pass; raises BadData."""
+    """Yield the routes for tracks, objectives and the hunt pass; raises BadData."""
     settings, ledger, clock = parts.settings, parts.ledger, parts.wall_clock
     events, acting = parts.events, parts.acting
     tracks = config.load(settings.progression_config_dir, settings.active_hunt_pass)

@@ -1,4 +1,4 @@
-"""Rules of grants, ranks, confirmations and resets. Spec: 1 §4 Progression."""
+"""The rules of grants, ranks, confirmations and resets. Spec: 1 §4 Progression."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PUBLIC, PREMIUM = "public", "premium"
 
 @frozen
 class Path:
-    """A configured track."""
+    """A configured track with its ranks."""
 
     id: str
     gate: str  # the entitlement needed for premium rewards; empty: there are none
@@ -28,16 +28,16 @@ class Path:
 
     @property
     def max_rank(self) -> int:
-        """The highest rank that is configured."""
+        """The highest configured rank."""
         return self.requirements[-1][0]
 
     @property
     def total_xp(self) -> int:
-        """The XP that the last rank needs in all."""
+        """The total XP needed for the last rank."""
         return min(sum(xp for _, xp in self.requirements), INT_MAX)
 
     def rank(self, progress: int) -> int:
-        """Return the rank earned by ``progress`` XP, computed as the client does."""
+        """Return the rank earned by ``progress`` XP, computed in the same way as in the client."""
         needed, earned = 0, 0
         for rank_id, xp in self.requirements:
             needed += xp
@@ -54,7 +54,7 @@ Paths = Mapping[str, Path]
 
 @frozen
 class Track:
-    """Stored progress; ``confirmed_at`` in epoch milliseconds, 0 before the first confirmation."""
+    """An account's stored progress; ``confirmed_at`` in epoch ms, 0 if never confirmed."""
 
     id: str
     progress: int = 0
@@ -65,7 +65,7 @@ class Track:
 
 @frozen
 class Objective:
-    """A stored objective; times in epoch milliseconds."""
+    """A stored objective; times are in epoch milliseconds."""
 
     id: str
     progress: int
@@ -76,7 +76,7 @@ class Objective:
 
 @frozen
 class Grant:
-    """Increments by track; (value, completed_count or None) by objective."""
+    """XP amounts by track id, and (value, completed_count or None) by objective id."""
 
     tracks: Mapping[str, int]
     objectives: Mapping[str, tuple[int, int | None]]
@@ -85,7 +85,7 @@ class Grant:
 def grant_of(
     tracks: Iterable[tuple[str, int]], objectives: Iterable[tuple[str, int, int | None]]
 ) -> Grant:
-    """Return the grant: each track summed up, numbers clamped to 32 bits."""
+    """Return the grant: one sum per track, with numbers clamped to 32 bits."""
     sums: dict[str, int] = {}
     for name, amount in tracks:
         sums[name] = sums.get(name, 0) + max(amount, 0)
@@ -102,7 +102,7 @@ def grown_tracks(
     cap: int,
     notes: list[str],
 ) -> list[Track]:
-    """Return tracks after their amounts are added; ``cap`` bounds each addition, with a note."""
+    """Return the tracks with the amounts added; amounts above ``cap`` are cut, with a note."""
     return [
         _added(stored.get(name) or Track(name), amount, cap, notes)
         for name, amount in amounts.items()
@@ -115,7 +115,7 @@ def set_objectives(
     at: int,
     notes: list[str],
 ) -> list[Objective]:
-    """Return objectives with their new values; ``at`` in epoch milliseconds."""
+    """Return the objectives with their new values; ``at`` is in epoch milliseconds."""
     return [
         _objective(stored.get(name), name, value, count, at, notes)
         for name, (value, count) in values.items()
@@ -141,7 +141,7 @@ def _objective(
 
 @frozen
 class Confirmation:
-    """A request to confirm a rank; ``kind`` is ``PUBLIC`` or ``PREMIUM``."""
+    """A request to confirm a rank; ``kind`` is either ``PUBLIC`` or ``PREMIUM``."""
 
     rank: int
     kind: str
@@ -150,10 +150,11 @@ class Confirmation:
 def confirm(
     track: Track, path: Path, ask: Confirmation, active: set[str], at: int
 ) -> tuple[Track, list[tuple[int, str]]]:
-    """Raise the confirmed rank, never above the earned one.
+    """Raise the track's confirmed rank, at most to the earned rank.
 
-    Returns the track and the (rank, permanent entitlement) pairs of the newly confirmed ranks,
-    which the caller grants. Raises Forbidden for a premium rank without the gate's entitlement.
+    Returns the track, and a (rank, permanent entitlement) pair for each newly confirmed rank; the
+    caller grants the entitlements. Raises Forbidden for a premium rank if the account lacks the
+    entitlement that the track requires.
     """
     premium = ask.kind == PREMIUM
     if premium and not path.gate:
@@ -172,7 +173,7 @@ def confirm(
 
 
 def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
-    """Return every configured track, stored or zeros, then the stored unknown ones by id."""
+    """Return each configured track (zeros if not stored), then the unconfigured ones by id."""
     known = [stored.get(name) or Track(name) for name in paths]
     return known + [stored[name] for name in sorted(stored) if name not in paths]
 
@@ -181,7 +182,7 @@ Mode = Literal["grandfather", "fresh"]
 
 
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
-    """Return every configured track at its end, fully confirmed, or all tracks at 0."""
+    """Return all configured tracks at their maximum with all ranks confirmed, or all at 0."""
     if mode == "fresh":
         return [Track(track.id) for track in in_order(stored, paths)]
     return [_finished(stored.get(name) or Track(name), paths[name], at) for name in paths]
@@ -200,14 +201,14 @@ def _finished(track: Track, path: Path, at: int) -> Track:
 
 
 def configured(paths: Paths, track_id: str) -> str:
-    """Return ``track_id`` if it is configured; raises Malformed."""
+    """Return ``track_id`` if the track is configured; raises Malformed."""
     if track_id not in paths:
         raise Malformed("progression_id must be a configured track")
     return track_id
 
 
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
-    """Return the hunt pass: the stored one while it is configured, else the default."""
+    """Return the stored hunt pass if it is still configured, or else the default."""
     return chosen if chosen is not None and chosen in paths else default
 
 
@@ -216,7 +217,7 @@ def selected(paths: Paths, chosen: str | None, default: str) -> str:
 
 @frozen
 class Overview:
-    """All of an account's progression; a track's path is None where it is not configured."""
+    """An account's whole progression; the path of an unconfigured track is None."""
 
     real: bool
     hunt_pass: str
@@ -227,7 +228,7 @@ class Overview:
 
 @frozen
 class Seeding:
-    """The result of a seed; ``real``: the account has real progression."""
+    """The result of a seed; ``real`` is true if the account has real progression."""
 
     mode: Mode
     real: bool
@@ -236,7 +237,7 @@ class Seeding:
 
 @frozen
 class Revoking:
-    """The result of a revocation; ``was_active``: the entitlement was in force."""
+    """The result of a revocation; ``was_active`` is true if the entitlement was in force."""
 
     was_active: bool
     left: Sequence[Entitlement]

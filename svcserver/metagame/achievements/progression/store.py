@@ -1,4 +1,4 @@
-"""The tables of tracks, objectives, hunt pass selections and last grants."""
+"""The tables of tracks, objectives, hunt pass choices and last grants."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ _CHOOSE = Upsert(HUNT_PASSES)
 
 
 def configured_paths(folder: str | None, active: str) -> Paths:
-    """Return the tracks that the settings name, by id; raises BadData."""
+    """Return the configured tracks by id; raises BadData."""
     return load(folder, active).paths
 
 
 @frozen
 class SqlProgress:
-    """Stored progression, inside one transaction."""
+    """The tables of progression, within one transaction."""
 
     tx: Connection
 
@@ -104,7 +104,7 @@ class SqlProgress:
         }
 
     def put_tracks(self, account_id: AccountId, tracks: Iterable[Track]) -> None:
-        """Update each row, or insert it."""
+        """Insert the row of each track, or update it if it exists."""
         rows = [
             {
                 "account_id": account_id,
@@ -122,7 +122,7 @@ class SqlProgress:
         self.tx.execute(_DROP_TRACK, {"account": account_id, "wanted": track_id})
 
     def objectives(self, account_id: AccountId) -> dict[str, Objective]:
-        """Stored objectives by id, in the order of ids."""
+        """Return the stored objectives by id, sorted by id."""
         rows = self.tx.execute(_OBJECTIVES, {"account": account_id})
         return {row.objective_id: _objective(row) for row in rows}
 
@@ -132,7 +132,7 @@ class SqlProgress:
         return None if row is None else _objective(row)
 
     def put_objectives(self, account_id: AccountId, changed: Iterable[Objective]) -> None:
-        """Update each row, or insert it."""
+        """Insert the row of each objective, or update it if it exists."""
         rows = [
             {
                 "account_id": account_id,
@@ -164,12 +164,12 @@ class SqlProgress:
         return bytes(row.reply)
 
     def remember(self, account_id: AccountId, body_hash: str, reply: bytes, at: int) -> None:
-        """Store this grant as the last track write."""
+        """Store this grant as the account's last track write."""
         row = {"account_id": account_id, "body_hash": body_hash, "reply": reply, "at": at}
         _PUT_LAST.put(self.tx, [row])
 
     def forget(self, account_id: AccountId) -> None:
-        """Forget the last grant, after another track write."""
+        """Delete the last grant, after a different track write."""
         self.tx.execute(_DROP_LAST, {"account": account_id})
 
     def hunt_pass(self, account_id: AccountId) -> str | None:

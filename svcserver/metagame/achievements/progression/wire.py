@@ -1,4 +1,4 @@
-"""Request and reply shapes of progression, and the replies of stub progression. Spec: 1 §4."""
+"""The request and reply shapes of progression, and replies for stub progression. Spec: 1 §4."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ STUB_TRACKS = (
 
 
 def read_amount(value: Json, _: object) -> int:
-    """Return a whole number from a number (truncated) or a digit string; raises Unfit."""
+    """Return an integer from a number (truncated) or a digit string; raises Unfit."""
     if type(value) is int:
         return value
     if type(value) is float and math.isfinite(value):
@@ -79,7 +79,7 @@ Amount = Annotated[int, As(read_amount, {"type": ["number", "string"]})]
 
 @frozen
 class TrackGrant:
-    """A track to add to; ``progress`` is cut to PROGRESSION_GRANT_CAP."""
+    """A track and the XP to add; ``progress`` is cut to PROGRESSION_GRANT_CAP."""
 
     progression_id: Name
     progress: Amount
@@ -87,7 +87,7 @@ class TrackGrant:
 
 @frozen
 class ObjectiveGrant:
-    """An objective to set: ``value``, and ``completed_count`` where it is sent."""
+    """An objective to set: its ``value`` and, if sent, its ``completed_count``."""
 
     objective_id: Name
     value: Amount
@@ -96,13 +96,13 @@ class ObjectiveGrant:
 
 @frozen
 class GrantBody:
-    """A grant by a game server; a missing list is empty, invalid entries are skipped."""
+    """A game server's grant; a missing list means an empty list, invalid entries are skipped."""
 
     progress_tracks: Skipping[TrackGrant] | None = ()
     objectives: Skipping[ObjectiveGrant] | None = ()
 
     def grant(self) -> Grant:
-        """Return the grant: one sum for each track, numbers clamped to 32 bits."""
+        """Return the grant: one sum per track, with numbers clamped to 32 bits."""
         return grant_of(
             [(entry.progression_id, entry.progress) for entry in self.progress_tracks or ()],
             [
@@ -113,14 +113,14 @@ class GrantBody:
 
 
 def amount_in_path(track_id: str, amount: str) -> int:
-    """Return the amount in a path; raises Malformed, also for an invalid track id."""
+    """Return the amount from a path; raises Malformed, also for an invalid track id."""
     if not _AMOUNT.match(amount) or not INT_MIN <= int(amount) <= INT_MAX or not is_name(track_id):
         raise Malformed("the amount must be a whole number")
     return int(amount)
 
 
 def confirmation(rank: str, kind: str) -> Confirmation:
-    """Return the rank and kind in a path; raises Malformed."""
+    """Return the rank and kind from a path; raises Malformed."""
     if kind not in (PUBLIC, PREMIUM) or not _RANK.match(rank):
         raise Malformed("the path must name a rank, and public or premium")
     return Confirmation(int(rank), kind)
@@ -128,7 +128,7 @@ def confirmation(rank: str, kind: str) -> Confirmation:
 
 @frozen
 class HuntPassWish:
-    """The track that shall be the hunt pass."""
+    """The track to make the hunt pass."""
 
     progression_id: str
 
@@ -136,7 +136,7 @@ class HuntPassWish:
 @spelled(pascal_case)
 @frozen
 class SeedWish:
-    """The account to seed, and how."""
+    """The account to seed, and the mode of the seed."""
 
     user_id: TextWithNul
     mode: Late[Mode]
@@ -146,7 +146,7 @@ class SeedWish:
 @spelled(pascal_case)
 @frozen
 class RevokeWish:
-    """An account's entitlement to revoke."""
+    """An account and the name of its entitlement to revoke."""
 
     user_id: TextWithNul
     entitlement: Late[Name]
@@ -156,7 +156,7 @@ class RevokeWish:
 @spelled(pascal_case)
 @frozen
 class GrantWish:
-    """An entitlement to grant to an account; ``Duration`` in hours, 0 or absent for ever."""
+    """An entitlement to grant to an account; ``Duration`` in hours, 0 or absent: forever."""
 
     user_id: TextWithNul
     entitlement: Late[Name]
@@ -165,7 +165,7 @@ class GrantWish:
 
 
 class TrackRecord(TypedDict):
-    """An account's progress in a track, and the ranks that its client has confirmed."""
+    """An account's progress in a track, and the ranks that the client has confirmed."""
 
     phx_account_id: str
     progression_id: str
@@ -176,14 +176,14 @@ class TrackRecord(TypedDict):
 
 
 class TrackReport(TrackRecord):
-    """A track for admins, with the earned ranks; they are null for an unconfigured track."""
+    """A track for admins with its earned ranks, which are null for an unconfigured track."""
 
     earned_free_rank: int | None
     earned_premium_rank: int | None
 
 
 class ObjectiveRecord(TypedDict):
-    """An objective as it is shown; its progress is a total, not a difference."""
+    """An objective for the client; its progress is a total, not an increment."""
 
     phx_account_id: str
     objective_id: str
@@ -194,14 +194,14 @@ class ObjectiveRecord(TypedDict):
 
 
 class Granted(TypedDict):
-    """The new totals of the granted tracks and objectives."""
+    """The new totals of the tracks and objectives in a grant."""
 
     progress_tracks: list[TrackRecord]
     objectives: list[ObjectiveRecord]
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:
-    """Return a track as the client reads it; its time is stored in ms and sent as ISO 8601."""
+    """Return a track for the client; the time, stored in ms, is sent as ISO 8601."""
     return {
         "phx_account_id": account_id,
         "progression_id": track.id,
@@ -226,7 +226,7 @@ def track_report(
 
 
 def objective_record(account_id: AccountId, objective: Objective) -> ObjectiveRecord:
-    """Return an objective as the client reads it; times are stored in ms and sent as ISO 8601."""
+    """Return an objective for the client; times, stored in ms, are sent as ISO 8601."""
     return {
         "phx_account_id": account_id,
         "objective_id": objective.id,
@@ -238,7 +238,7 @@ def objective_record(account_id: AccountId, objective: Objective) -> ObjectiveRe
 
 
 def stub_tracks(account_id: AccountId, paths: Paths) -> list[TrackRecord]:
-    """Return the tracks of stub progression, all complete."""
+    """Return the tracks for stub progression, all of them complete."""
     return [track_record(account_id, _stub_track(name, paths.get(name))) for name in STUB_TRACKS]
 
 
@@ -248,7 +248,7 @@ def _stub_track(name: str, path: Path | None) -> Track:
 
 
 class Report(TypedDict):
-    """All of an account's progression."""
+    """An account's whole progression."""
 
     UserId: str
     RealMode: bool
@@ -259,7 +259,7 @@ class Report(TypedDict):
 
 
 class Seeded(TypedDict):
-    """The result of a seed, with the written tracks."""
+    """The result of a seed, with the tracks that it wrote."""
 
     UserId: str
     Mode: str
@@ -268,20 +268,20 @@ class Seeded(TypedDict):
 
 
 class EntitlementsHeld(TypedDict):
-    """The account's entitlements in force."""
+    """An account's entitlements in force."""
 
     UserId: str
     Entitlements: list[EntitlementRecord]
 
 
 class EntitlementRevoked(EntitlementsHeld):
-    """The account's entitlements; ``Revoked``: the revoked one was in force."""
+    """An account's entitlements after a revocation; ``Revoked`` is true if one was in force."""
 
     Revoked: bool
 
 
 def show_report(account_id: AccountId, overview: Overview) -> Report:
-    """Return the reply with all of an account's progression."""
+    """Return the reply with an account's whole progression."""
     active = {entitlement.name for entitlement in overview.entitlements}
     tracks = [track_report(account_id, track, path, active) for track, path in overview.tracks]
     return {
@@ -295,7 +295,7 @@ def show_report(account_id: AccountId, overview: Overview) -> Report:
 
 
 def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
-    """Return the result of a seed; without ``RealMode`` the game still shows the stub."""
+    """Return the reply to a seed; if not ``RealMode``, the game still shows stub progression."""
     return {
         "UserId": account_id,
         "Mode": done.mode,
@@ -326,14 +326,14 @@ def _entitlements(held: Sequence[Entitlement]) -> list[EntitlementRecord]:
 
 
 def show_track(account_id: AccountId, track: Track) -> dict[str, Any]:
-    """Return one track in the envelope, whose code is here the text OK."""
+    """Return one track in the envelope; here, the envelope's code is the string OK."""
     return envelope(track_record(account_id, track), code="OK")
 
 
 def granted(
     account_id: AccountId, tracks: Sequence[Track], objectives: Sequence[Objective]
 ) -> Envelope[Granted]:
-    """Return the reply to a grant: the new totals."""
+    """Return the reply to a grant, with the new totals."""
     payload: Granted = {
         "progress_tracks": [track_record(account_id, track) for track in tracks],
         "objectives": [objective_record(account_id, objective) for objective in objectives],

@@ -1,1 +1,1 @@
-"""Loadouts: a character's sets of weapons and armour, and their history."""
+"""The loadouts (sets of weapons and armour) of characters, and the history of loadouts."""

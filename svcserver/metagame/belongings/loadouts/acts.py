@@ -25,7 +25,7 @@ PACKAGE, FILE = "svcserver.metagame.belongings.loadouts", "defaults.json"
 
 
 def load() -> Defaults:
-    """Load the defaults of the data file; raises BadData."""
+    """Load the default loadout from the data file; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _checked)
 
 
@@ -41,9 +41,10 @@ Whole = tuple[Loadout, dict[str, bytes]]
 
 @frozen
 class LoadoutActs:
-    """Read, save, unlock, activate; ``size``: bytes of the request's body.
+    """Read and save loadouts, unlock and activate slots; ``most_bytes`` is LOADOUT_MAX_BYTES.
 
-    ``real`` returns whether an account has real progression; ``most_bytes``: LOADOUT_MAX_BYTES.
+    ``size`` is the number of bytes of a request body. ``real`` returns whether an account has real
+    progression.
     """
 
     defaults: Defaults
@@ -54,9 +55,9 @@ class LoadoutActs:
     after_save: AfterSave | None = None
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> Whole:
-        """Return the slots and the JSON of each element; the defaults if nothing was saved yet.
+        """Return the slots and the JSON of each element, or the defaults if nothing was ever saved.
 
-        Raises Missing for a character that is not ``owner``'s.
+        Raises Missing if the character does not belong to ``owner``.
         """
 
         def work(tx: Connection) -> Whole:
@@ -77,12 +78,12 @@ class LoadoutActs:
         *,
         attempt: Attempt = ONLY,
     ) -> Whole:
-        """Save one element; return the whole loadout afterwards.
+        """Save one element; return the whole loadout after the save.
 
-        With stub progression only slot 0 and the persistent part can be saved. Before the first
-        save the defaults are stored as a version of their own. Raises Missing for another's
-        character, Malformed for an invalid slot or invalid or too large data; the data are parsed
-        last.
+        With stub progression, only slot 0 and the persistent part can be saved. The first save also
+        stores the defaults, as a separate version. Raises Missing for a character of another
+        account, and Malformed for an invalid slot or for data that are invalid or too large. The
+        data are parsed last.
         """
 
         def find(tx: Connection) -> tuple[Whole] | None:
@@ -113,11 +114,11 @@ class LoadoutActs:
         return await self.data.read(owner, lambda tx: SqlLoadouts(tx).own(owner, character_id))
 
     async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
-        """Unlock ``more`` slots, digits of a path."""
+        """Unlock more slots; ``more`` is their number, as digits from a path."""
         return await self._change(owner, character_id, lambda before: rules.unlocked(before, more))
 
     async def activate(self, owner: AccountId, character_id: CharacterId, index: str) -> None:
-        """Make the slot of this index, digits of a path, the active one."""
+        """Make a slot the active one; its index is given as digits from a path."""
         await self._change(owner, character_id, lambda before: rules.activated(before, index))
 
     async def _change(

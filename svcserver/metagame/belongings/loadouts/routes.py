@@ -29,7 +29,7 @@ from svcserver.web.routes import Answer, Feature, bare
 
 @frozen
 class LoadoutRoutes:
-    """Read, save, unlock and activate loadouts of a character."""
+    """Read and save a character's loadouts, unlock slots, and choose the active slot."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: LoadoutActs
@@ -37,7 +37,7 @@ class LoadoutRoutes:
 
     @routes.row("GET", "/loadout/<user_id>/<character_id>/all", reply=Envelope[LoadoutPayload])
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """Return the saved loadouts of the character and its number of slots.
+        """Return the character's saved loadouts and number of slots.
 
         All loadouts share the persistent part, such as emotes and banner.
         """
@@ -57,7 +57,7 @@ class LoadoutRoutes:
     async def save(
         self, call: Call[Late[LoadoutSave]], user_id: str, character_id: str, index: str
     ) -> Answer:
-        """Save one loadout, or with ``persistent`` the shared part; return all loadouts."""
+        """Save one loadout, or the shared part (index ``persistent``); return all loadouts."""
         owner, size = self.acting.writes(call, user_id), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         named = owner, character_id, index
@@ -106,7 +106,7 @@ class LoadoutRoutes:
 
 
 def loadouts(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
-    """Yield the routes of loadouts; ``after_save`` thins their history. Raises BadData."""
+    """Yield the loadout routes; ``after_save`` thins the loadout history. Raises BadData."""
     acts = LoadoutActs(
         load(),
         parts.settings.real_progression,

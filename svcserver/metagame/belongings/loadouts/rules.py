@@ -1,6 +1,6 @@
-"""Rules of loadouts. Spec: 1 §4 Loadouts, §8.
+"""The rules of loadouts. Spec: 1 §4 Loadouts, §8.
 
-An element is one slot (by number) or ``persistent``; its text is stored as sent.
+An element is either one slot (named by its number) or ``persistent``; its text is stored as sent.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ MAX_DIGITS = 10  # of a number in a path
 
 @frozen
 class Defaults:
-    """The loadout of a character that never saved: slot 0 and the persistent part, as JSON."""
+    """The loadout of a character without saves: slot 0 and the persistent part, as JSON."""
 
     slot: bytes = field(repr=False)
     persistent: bytes = field(repr=False)
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """The first slot and the shared part, by their names on the wire."""
+        """Return the first slot and the persistent part, by element name."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 
 @frozen
 class Loadout:
-    """A character's loadout without its elements. ``version`` 0: never saved."""
+    """A character's loadout without its elements; ``version`` is 0 if it was never saved."""
 
     character_id: CharacterId
     character_slots: int = 1
@@ -41,12 +41,12 @@ class Loadout:
 
     @property
     def slots(self) -> int:
-        """The number of slots that may be saved: the account's and the character's."""
+        """The number of usable slots: the account's slots plus the character's slots."""
         return ACCOUNT_SLOTS + self.character_slots
 
 
 def unlocked(before: Loadout, more: str) -> Loadout:
-    """Add character slots, up to 5; having them all already is fine."""
+    """Add character slots, up to 5 in total; no error if all are unlocked already."""
     count = whole_in(more, MAX_DIGITS)
     if not count:
         raise Malformed("the number of slots must be at least 1")
@@ -55,7 +55,7 @@ def unlocked(before: Loadout, more: str) -> Loadout:
 
 
 def activated(before: Loadout, index: str) -> Loadout:
-    """Choose the active slot among the unlocked ones."""
+    """Make one of the unlocked slots the active one."""
     name = element(index, before.slots)
     if name == PERSISTENT:
         raise Malformed("the active slot must be a number")
@@ -63,7 +63,7 @@ def activated(before: Loadout, index: str) -> Loadout:
 
 
 def element(index: str, slots: int) -> str:
-    """Return the element's name for an index in a path; raises Malformed."""
+    """Return the element name for an index from a path; raises Malformed."""
     if index == PERSISTENT:
         return PERSISTENT
     number = whole_in(index, MAX_DIGITS)

@@ -1,6 +1,6 @@
 """The tables of loadouts.
 
-Each element is stored once. A history row lists the ids of the elements of that version.
+Each element is stored once. A history row lists the ids of its version's elements.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ _SAVED_BY = select(_S.version, _S.elements).where(
 
 @frozen
 class SqlLoadouts:
-    """Stored loadouts, inside one transaction."""
+    """The tables of loadouts, within one transaction."""
 
     tx: Connection
 
     def own(self, account_id: AccountId, character_id: CharacterId) -> Loadout:
-        """Return the loadout of a character of this account; raises Missing."""
+        """Return the loadout of one of this account's characters; raises Missing."""
         if owner_of(self.tx, character_id) != account_id:
             raise Missing("not one of this account's characters")
         return self.find(character_id) or Loadout(character_id)
@@ -107,7 +107,7 @@ class SqlLoadouts:
         return None if row is None else Loadout(*row)
 
     def put(self, loadout: Loadout) -> None:
-        """Write counts and the active slot; elements and versions stay."""
+        """Write the slot counts and the active slot; leave elements and versions unchanged."""
         row = {
             "character_id": loadout.character_id,
             "character_slots": loadout.character_slots,
@@ -125,7 +125,7 @@ class SqlLoadouts:
         reason: str,
         request_id: str = "",
     ) -> None:
-        """Write the loadout and one history row; elements not in ``changed`` stay."""
+        """Write the loadout and one history row; elements outside ``changed`` stay unchanged."""
         held = self._held(loadout.character_id)
         for name, data in changed.items():
             row = {"character_id": loadout.character_id, "data": data}
@@ -133,18 +133,18 @@ class SqlLoadouts:
         self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason, request_id)
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
-        """Return the newest elements by name; none when never saved."""
+        """Return the newest elements by name, or no elements if the loadout was never saved."""
         return self._read(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
-        """Return the elements of a version by name; None without such a version."""
+        """Return the elements of this version by name, or None if there is no such version."""
         text = self.saved(character_id, version)
         return None if text is None else self._read(ids_of(text))
 
     def saved_by(
         self, loadout: Loadout, request_id: str
     ) -> tuple[Loadout, dict[str, bytes]] | None:
-        """Return the loadout and its elements as this request saved them."""
+        """Return the loadout and its elements as this request saved them, or None."""
         values = {"character": loadout.character_id, "request": request_id}
         row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:
@@ -152,7 +152,7 @@ class SqlLoadouts:
         return evolve(loadout, version=row.version), self._read(ids_of(row.elements))
 
     def roll_back(self, character_id: CharacterId, version: int, now: float) -> Loadout:
-        """Make an old version the newest; return the loadout afterwards.
+        """Make an old version the newest; return the loadout after the change.
 
         Raises Missing for an unknown character or version.
         """
@@ -164,7 +164,7 @@ class SqlLoadouts:
         return after
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
-        """Return the ids that a history row lists, as JSON."""
+        """Return the element ids that the history row of this version lists, as JSON."""
         values = {"character": character_id, "version": version}
         elements: str | None = self.tx.execute(_SAVED, values).scalar()
         return elements
@@ -172,7 +172,7 @@ class SqlLoadouts:
     def restore(
         self, loadout: Loadout, held: str, at_ms: int, reason: str, request_id: str = ""
     ) -> None:
-        """Write the loadout and a history row of these ids."""
+        """Write the loadout and a history row that lists these element ids."""
         self.put(loadout)
         row = {
             "character_id": loadout.character_id,
@@ -198,11 +198,11 @@ class SqlLoadouts:
 
 
 def ids_of(text: str) -> dict[str, int]:
-    """Element name -> id, from the JSON of a history row."""
+    """Return the element ids by element name, parsed from the JSON of a history row."""
     held: dict[str, int] = orjson.loads(text)
     return held
 
 
 def ids_in(texts: Iterable[str]) -> set[int]:
-    """All element ids that these history rows list."""
+    """Return all element ids that these history rows list."""
     return {element_id for text in texts for element_id in ids_of(text).values()}

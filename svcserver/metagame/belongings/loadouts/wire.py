@@ -29,7 +29,7 @@ class SlotCounts(TypedDict):
 
 
 class LoadoutPayload(SlotCounts):
-    """Every saved slot, the persistent part, and the counts."""
+    """All saved slots, the persistent part, and the slot counts."""
 
     loadouts: list[dict[str, AsSent]]
     persistent: dict[str, AsSent]
@@ -39,12 +39,12 @@ class LoadoutPayload(SlotCounts):
 
 @frozen
 class LoadoutSave:
-    """The JSON text of a slot, or of the persistent part."""
+    """The body of a save: the JSON text of a slot or of the persistent part."""
 
     data: TextWithNul
 
     def element(self, name: str) -> bytes:
-        """The element as it is stored: as sent, a slot with its own number; raises Malformed."""
+        """Return the element to store: as sent, but a slot with its number; raises Malformed."""
         value = shallow_object(self.data)
         if name == PERSISTENT or value.get("slot_index") == int(name):
             return self.data.encode()
@@ -59,7 +59,7 @@ class Activated(TypedDict):
 
 
 def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
-    """Slot counts; fixed at one of each without real progression."""
+    """Return the slot counts; without real progression, one slot of each kind."""
     return {
         "num_account_slots": ACCOUNT_SLOTS,
         "max_account_slots": ACCOUNT_SLOTS,

@@ -1,1 +1,1 @@
-"""The older saves of characters and loadouts: which there are, and back to one of them."""
+"""The save history of characters and loadouts: the list of older saves, and rollback."""

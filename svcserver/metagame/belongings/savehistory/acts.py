@@ -26,7 +26,7 @@ log = Logger()
 def rolled_back(
     character_id: CharacterId, version: int, wall_clock: Callable[[], float]
 ) -> Act[tuple[Head, Character]]:
-    """Return the act that makes an old version of a character the newest."""
+    """Return the action that makes an old version of a character the newest."""
 
     def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
         before = SqlCharacters(tx).find(character_id)
@@ -46,7 +46,7 @@ def rolled_back(
 def loadout_rolled_back(
     character_id: CharacterId, version: int, wall_clock: Callable[[], float]
 ) -> Act[Loadout]:
-    """Return the act that makes an old version of a character's loadouts the newest."""
+    """Return the action that makes an old version of a character's loadouts the newest."""
 
     def act(tx: Connection, trace: Trace) -> Loadout:
         character = _described(tx, SqlCharacters(tx).find(character_id), trace)
@@ -62,7 +62,7 @@ def loadout_rolled_back(
 
 @frozen
 class SaveHistoryActs:
-    """Read old saves of a character or loadout, and roll back to one."""
+    """Read a character's or loadout's old saves, and roll back to one of them."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -71,7 +71,7 @@ class SaveHistoryActs:
     async def read(
         self, account_id: AccountId | None, character_id: CharacterId | None
     ) -> Sequence[SaveHistory]:
-        """The histories of a character, or else of an account's characters; raises Missing."""
+        """Return the history of one character, or of all of an account's; raises Missing."""
 
         def work(tx: Connection) -> list[SaveHistory]:
             store = SqlHistories(tx)
@@ -85,7 +85,7 @@ class SaveHistoryActs:
     async def roll_back(
         self, entry: AuditEntry, character_id: CharacterId, version: int
     ) -> tuple[Head, Character]:
-        """Make an old version of a character the newest; returns it before and after."""
+        """Make an old version of a character the newest; return the character before and after."""
 
         act = rolled_back(character_id, version, self.wall_clock)
         done = await self.audit.write(entry, act, await self._scope(character_id))
@@ -99,7 +99,7 @@ class SaveHistoryActs:
     async def roll_back_loadout(
         self, entry: AuditEntry, character_id: CharacterId, version: int
     ) -> Loadout:
-        """Make an old version of a loadout the newest; returns it afterwards."""
+        """Make an old version of a loadout the newest; return the loadout after the change."""
 
         act = loadout_rolled_back(character_id, version, self.wall_clock)
         after = await self.audit.write(entry, act, await self._scope(character_id))
@@ -111,13 +111,13 @@ class SaveHistoryActs:
         return after
 
     async def _scope(self, character_id: CharacterId) -> OneAccount:
-        """Return the account of the character, which never changes."""
+        """Return the scope of the character's account; a character never changes its account."""
         head = await self.ledger.read(lambda tx: SqlCharacters(tx).find(character_id))
         return OneAccount("" if head is None else head.account_id)
 
 
 def _described(tx: Connection, head: Head | None, trace: Trace) -> dict[str, str]:
-    """Return the character for an audit row, whose target becomes the name of its account."""
+    """Return the character for an audit row, and set the row's target to the account's name."""
     if head is None:
         return {}
     owner = SqlAccounts(tx).find(head.account_id)

@@ -1,4 +1,4 @@
-"""Rules of retention and rollback of saves. Spec: 2 §4 SaveHistory, rollback"""
+"""The retention and rollback rules of saves. Spec: 2 §4 SaveHistory, rollback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_REPEATABLE = 64  # saves of a character; the gateway repeats a request with
 
 @frozen
 class Retention:
-    """SAVE_HISTORY_KEEP, _HOURLY and _DAILY; with ``keep`` None every save is kept."""
+    """The settings SAVE_HISTORY_KEEP, _HOURLY and _DAILY; if ``keep`` is None, all saves stay."""
 
     keep: int | None = None
     hourly: int = 48
@@ -25,9 +25,9 @@ class Retention:
 
 @frozen
 class Save:
-    """One row of a history; ``saved_at`` in epoch milliseconds.
+    """One row of a history; ``saved_at`` is in epoch milliseconds.
 
-    ``request_id``: of the request that may be sent again, if there was one.
+    ``request_id`` identifies the request that made the save, if that request may be repeated.
     """
 
     id: int
@@ -37,9 +37,9 @@ class Save:
 
 @frozen
 class SaveHistory:
-    """A character's history without data, newest saves first.
+    """A character's save history without data, newest save first.
 
-    A save is its version, time (epoch milliseconds), reason and, of a character, size.
+    A save is listed with version, time (epoch milliseconds), reason and, for a character, size.
     """
 
     character_id: CharacterId
@@ -51,11 +51,11 @@ class SaveHistory:
 
 
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
-    """Return the ids of the saves to delete; ``now`` in epoch seconds.
+    """Return the ids of the saves to delete; ``now`` is in epoch seconds.
 
-    The newest ``keep`` stay, and the last save of each of the ``hourly`` newest hours and of the
-    ``daily`` newest days (this one included; UTC). So do saves whose request may still be sent
-    again, at most ``MOST_REPEATABLE``.
+    The newest ``keep`` saves stay. The last save of each of the ``hourly`` newest hours and of
+    the ``daily`` newest days (UTC, including the current ones) stays. Saves whose request may be
+    repeated stay as well, at most ``MOST_REPEATABLE``.
     """
     if retention.keep is None:
         return []

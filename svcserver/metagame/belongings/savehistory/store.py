@@ -49,7 +49,7 @@ Rows = list[Any]
 
 @frozen
 class SqlHistories:
-    """Stored characters with their history, inside one transaction."""
+    """The tables of characters and their histories, within one transaction."""
 
     tx: Connection
 
@@ -59,46 +59,46 @@ class SqlHistories:
         return None if row is None else Document(*row)
 
     def heads(self, account_id: AccountId | None, character_id: CharacterId | None) -> Rows:
-        """Characters by id, or else of an account."""
+        """Return one character by id, or else all characters of an account."""
         if character_id is not None:
             return list(self.tx.execute(_BY_ID, {"character": character_id}))
         return list(self.tx.execute(_BY_ACCOUNT, {"account": account_id}))
 
     def kept(self, head: Any) -> SaveHistory:
-        """The history of a character among ``heads``."""
+        """Return the history of one of the characters in ``heads``."""
         character_id, account_id, name, version = head
         saves, loadout_saves = self.saves(character_id), self.loadout_saves(character_id)
         return SaveHistory(character_id, account_id, name, version, saves, loadout_saves)
 
     def saves(self, character_id: CharacterId) -> Rows:
-        """Version, time, reason and size of each save, the newest first."""
+        """Return version, time, reason and size of each save, newest first."""
         return list(self.tx.execute(_SAVES, {"character": character_id}))
 
     def loadout_saves(self, character_id: CharacterId) -> Rows:
-        """Version, time and reason of each save of the loadout, the newest first."""
+        """Return version, time and reason of each save of the loadout, newest first."""
         return list(self.tx.execute(_LOADOUT_SAVES, {"character": character_id}))
 
 
 @frozen
 class Thinning:
-    """Deletes saves beyond the retention; runs in the transaction of a save, after it."""
+    """The deletion of saves beyond the retention; runs after each save, in its transaction."""
 
     retention: Retention
 
     @classmethod
     def of(cls, settings: Settings) -> Thinning | None:
-        """None while SAVE_HISTORY_KEEP is not set."""
+        """Return the thinning that the settings describe, or None without SAVE_HISTORY_KEEP."""
         keep = settings.save_history_keep
         if keep is None:
             return None
         return cls(Retention(keep, settings.save_history_hourly, settings.save_history_daily))
 
     def characters(self, tx: Connection, character_id: CharacterId, now: float) -> None:
-        """Thin a character's history. The newest save always stays."""
+        """Thin a character's history. The newest save is never deleted."""
         self._thin(tx, _TIMES, _DROP, character_id, now)
 
     def loadouts(self, tx: Connection, character_id: CharacterId, now: float) -> None:
-        """Thin a loadout's history, and drop elements that no row lists any more."""
+        """Thin a loadout's history, and delete elements that no history row lists any more."""
         if not self._thin(tx, _LOADOUT_TIMES, _DROP_LOADOUT, character_id, now):
             return
         wanted = {"character": character_id}

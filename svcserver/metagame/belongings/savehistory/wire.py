@@ -1,4 +1,4 @@
-"""Request and reply shapes of save histories. Spec: 2 §4 SaveHistory, rollback"""
+"""Request and reply shapes of save histories. Spec: 2 §4 SaveHistory, rollback."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class History(TypedDict):
 
 
 class HistoryReply(TypedDict):
-    """The histories of one character, or of all of an account."""
+    """The history of one character, or of each of an account's characters."""
 
     Characters: list[History]
 
@@ -65,7 +65,7 @@ class RolledBack(TypedDict):
 
 
 class LoadoutRolledBack(TypedDict):
-    """A loadout after a rollback; its version is the loadout's own."""
+    """A loadout after a rollback; ``version`` is the loadout's version, not the character's."""
 
     CharacterId: str
     RolledBackTo: int
@@ -73,7 +73,7 @@ class LoadoutRolledBack(TypedDict):
 
 
 def show(history: SaveHistory) -> History:
-    """The wire form of a history."""
+    """Return the wire form of a history."""
     return {
         "CharacterId": history.character_id,
         "UserId": history.account_id,
@@ -91,7 +91,7 @@ def show(history: SaveHistory) -> History:
 
 
 def show_rolled_back(character_id: str, version: int, before: Head, after: Character) -> RolledBack:
-    """The reply on a character that is rolled back to ``version``."""
+    """Return the reply about a character that was rolled back to ``version``."""
     return {
         "CharacterId": character_id,
         "RolledBackTo": version,
@@ -101,5 +101,5 @@ def show_rolled_back(character_id: str, version: int, before: Head, after: Chara
 
 
 def show_loadout(character_id: str, version: int, after: Loadout) -> LoadoutRolledBack:
-    """The reply on loadouts that are rolled back to ``version``."""
+    """Return the reply about loadouts that were rolled back to ``version``."""
     return {"CharacterId": character_id, "RolledBackTo": version, "Version": after.version}

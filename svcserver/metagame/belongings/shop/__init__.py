@@ -1,1 +1,1 @@
-"""The store, where all is free: its offers, and tokens that redeem one."""
+"""The store, where every offer is free: its offers, and the tokens that redeem an offer."""

@@ -34,7 +34,7 @@ log = Logger()
 
 
 class Entitlements(Protocol):
-    """The entitlements of accounts, inside the same transaction (``achievements/entitlements``)."""
+    """The entitlement queries within the store's transaction (``achievements/entitlements``)."""
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
         """Return the names of the entitlements in force at ``now`` (epoch seconds)."""
@@ -42,14 +42,14 @@ class Entitlements(Protocol):
     def grant(
         self, account_id: AccountId, entitlement: str, duration: float, source: str, now: float
     ) -> None:
-        """Grant for ``duration`` hours, 0 for ever; ``source`` is stored with it."""
+        """Grant an entitlement for ``duration`` hours (0: forever); store its ``source``."""
 
 
 @frozen
 class ShopActs:
-    """List remaining offers, issue purchase tokens, redeem them.
+    """List remaining offers, and issue and redeem purchase tokens.
 
-    ``entitlements`` returns the entitlements on an open transaction.
+    ``entitlements`` returns the entitlement queries for an open transaction.
     """
 
     catalogue: Catalogue
@@ -61,7 +61,7 @@ class ShopActs:
     async def remaining(
         self, me: AccountId, offers: Iterable[Offer]
     ) -> Sequence[tuple[Offer, int]]:
-        """Return the offers, each with how often the account may still take it (0 or 1)."""
+        """Return the offers, each with the number of purchases (0 or 1) left to the account."""
 
         def work(tx: Connection) -> tuple[set[str], set[str]]:
             character_id = active_character(tx, me)
@@ -72,7 +72,7 @@ class ShopActs:
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
 
     async def tagged(self, me: AccountId, tags: Sequence[str]) -> Sequence[tuple[Offer, int]]:
-        """Return the offers of a tag; raises Malformed unless ``tags`` is exactly one."""
+        """Return the offers with a tag; raises Malformed unless ``tags`` holds exactly one tag."""
         if len(tags) != 1 or not tags[0]:
             raise Malformed("missing requiredTags query parameter")
         offers = self.catalogue.by_tag.get(tags[0])
@@ -81,7 +81,7 @@ class ShopActs:
         return await self.remaining(me, offers) if offers else []
 
     async def offer(self, me: AccountId, sku: str) -> tuple[Offer, int]:
-        """Return one offer of any tag; raises Missing."""
+        """Return one offer, whatever its tag; raises Missing."""
         offer = self.catalogue.offers.get(sku)
         if offer is None:
             raise Missing("no such offer")
@@ -91,8 +91,8 @@ class ShopActs:
     async def issue(self, me: AccountId, sku: str) -> str:
         """Return a token for one purchase, bound to the account's active character.
 
-        Order of refusal: unknown offer (404), not sold (409), no character (409), all owned
-        already (409), 60 tokens within ten minutes (409).
+        The errors, in the order of the checks: unknown offer (404), not for sale (409), no
+        character (409), all items owned already (409), 60 tokens within ten minutes (409).
         """
 
         def work(tx: Connection) -> str:
@@ -114,10 +114,10 @@ class ShopActs:
         return await self.data.write(me, 0, work)
 
     async def redeem(self, me: AccountId, token: str | None, *, attempt: Attempt = ONLY) -> None:
-        """Grant the purchase of a token, once; a repeat does nothing.
+        """Grant the purchase of a token once; a repeated call changes nothing.
 
-        Order of refusal: malformed (400), not the account's token or no longer its character
-        (403), expired (410), offer changed (409).
+        The errors, in the order of the checks: malformed token (400), token of another account
+        or character (403), expired (410), offer changed (409).
         """
 
         def work(tx: Connection) -> None:
@@ -140,7 +140,7 @@ class ShopActs:
         await self.data.write(me, 0, attempt.once(work))
 
     def _give(self, tx: Connection, offer: Offer, purchase: Purchase, now: float) -> None:
-        """Add the items of a purchase; raises Conflict if the character cannot hold them."""
+        """Add the purchased items; raises Conflict if the character would exceed its limits."""
         held = held_by(tx, purchase.character_id)
         stacked, instanced = rules.grant_of(offer, purchase, held)
         if not stacked and not instanced:

@@ -1,7 +1,7 @@
-"""The store's offers, from ``data/catalogue.json``, which an owner may replace. Spec: 1 §4 Store.
+"""The store's offers from ``data/catalogue.json``, which an owner may replace. Spec: 1 §4 Store.
 
-A row of the file is ``{id, name, tags, items, entitlements?, priority?, price?}``; items
-are catalogue ids, ``ID*20`` for a quantity; null for an offer without items.
+A row of the file is ``{id, name, tags, items, entitlements?, priority?, price?}``. ``items`` lists
+catalogue ids, written ``ID*20`` for a quantity; it is null for an offer without items.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DESCRIPTION = "Free."
 
 @frozen(slots=False)
 class Offer:
-    """An offer. ``kinds`` maps the catalogue ids of its items to ``stacked`` or ``instanced``."""
+    """An offer; ``kinds`` maps its items' catalogue ids to ``stacked`` or ``instanced``."""
 
     sku: str
     name: str
@@ -38,11 +38,11 @@ class Offer:
 
     @property
     def catalog_ids(self) -> Iterable[str]:
-        """The ids of its items; a player who holds them all cannot buy the offer."""
+        """The items' catalogue ids; an account that holds them all cannot buy the offer."""
         return (catalog_id for catalog_id, _ in self.items or ())
 
     def shape(self, remaining: int) -> dict[str, Any]:
-        """The 22 fields of the reply; the client drops an offer that lacks one."""
+        """Return the reply's 22 fields; the client ignores an offer that lacks any of them."""
         items = self.items
         return {
             "id": self.sku,
@@ -75,33 +75,33 @@ class Offer:
 
     @cached_property
     def encoded(self) -> tuple[bytes, bytes]:
-        """The offer as JSON with 0 and with 1 remaining."""
+        """The offer's JSON in two versions: with 0 and with 1 purchases remaining."""
         return json.dump(self.shape(0)), json.dump(self.shape(1))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the offer, which changes with any of its fields."""
+        """A hash of the offer; it changes if any field of the offer changes."""
         return sha256(self.encoded[1]).hexdigest()
 
 
 @frozen
 class Catalogue:
-    """Offers by sku and by tag; a known tag may have none."""
+    """The offers by SKU and by tag; a known tag may have no offers."""
 
     offers: Mapping[str, Offer]
     by_tag: Mapping[str, tuple[Offer, ...]]
 
 
 def load(*, repeatable: bool) -> Catalogue:
-    """The catalogue of the data file; raises BadData.
+    """Return the catalogue in the data file; raises BadData.
 
-    Repeatable offers are left out unless ``repeatable``.
+    Repeatable offers are omitted unless ``repeatable`` is true.
     """
     return datafiles.load(PACKAGE, FILE, partial(read, repeatable=repeatable))
 
 
 def read(data: dict[str, Any], *, repeatable: bool) -> Catalogue:
-    """The catalogue of a parsed file; raises ValueError naming the first fault."""
+    """Return the catalogue of a parsed file; raises ValueError that names the first fault."""
     kinds = {item: kind for kind in ("stacked", "instanced") for item in _texts(data, kind)}
     endless = set(_texts(data, "repeatable"))
     rows = data.get("offers")

@@ -1,6 +1,6 @@
 """The store's routes. Spec: 1 §4 Store.
 
-A purchase token is sent in the query, which is never logged.
+A purchase token is sent in the query string, which is never logged.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PRICED = {"currency": Literal["platinum"]}
 
 @worded_as(CodedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """``{code: '<status>', message}``; the gate's own refusals have no body."""
+    """Return ``{code: '<status>', message}``, or no body for refusals by the access check."""
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)
     return Answer(status) if by_gate else coded(status, refusal)
 
 
 @frozen
 class ClosedShopRoutes:
-    """STORE=off: the answer to a client that opens its store screen."""
+    """The store's route if STORE=off; it answers a client that opens the store screen."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.store != "free", body_log=True
@@ -46,13 +46,13 @@ class ClosedShopRoutes:
 
     @routes.row("GET", "/product/skus/public", access=Access.TOKEN, reply=NoReturn)
     async def listing(self, call: Call) -> Answer:
-        """The offers, which a closed store does not show: always 400."""
+        """Refuse to list offers, because the store is closed: always 400."""
         raise Malformed("the store is closed")
 
 
 @frozen
 class ShopRoutes:
-    """Offers, purchase tokens, and their redemption."""
+    """The routes that list offers, and issue and redeem purchase tokens."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.store == "free", body_log=True, access=Access.PLAYER
@@ -63,18 +63,18 @@ class ShopRoutes:
         "GET", "/product/skus/public", reply=list[OfferReply], query={"requiredTags": Needed(str)}
     )
     async def listing(self, call: Call) -> Answer:
-        """Return the offers with a tag (``webstore``: the front page) and how many remain."""
+        """Return the offers with a tag (``webstore``: the front page) and what remains of each."""
         offers = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
         return Answer(200, [show(*offer) for offer in offers])
 
     @routes.row("GET", "/product/sku/<sku_id>", reply=OfferReply)
     async def offer(self, call: Call, sku_id: str) -> Answer:
-        """One offer of the store."""
+        """Return one offer of the store."""
         return Answer(200, show(*await self.acts.offer(call.player, sku_id)))
 
     @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply, path_types=PRICED)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
-        """Return a token that buys this offer once; 404: no such offer, 409: not for sale."""
+        """Return a token that buys this offer once. 404: unknown offer, 409: not for sale."""
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 
@@ -87,9 +87,9 @@ class ShopRoutes:
         again=Again.STORED,
     )
     async def redeem(self, call: Call, currency: str) -> Answer:
-        """Redeem a purchase token: its items and entitlements become the caller's, once.
+        """Redeem a purchase token: give its items and entitlements to the caller, once.
 
-        A repeat gets 204, too, and gives nothing.
+        A repeated request gets 204 too, and gives nothing.
         """
         rules.priced_in(currency)
         sent = call.request.arguments("token")
@@ -99,7 +99,7 @@ class ShopRoutes:
 
 
 def shop(parts: Parts, entitlements: Callable[[Connection], Entitlements]) -> Iterator[Feature]:
-    """Yield the routes of the store; ``entitlements`` stores what is bought. Raises BadData."""
+    """Yield the store's routes; ``entitlements`` stores purchased entitlements. Raises BadData."""
     offers = load(repeatable=parts.settings.store_repeatable_tokens)
     policy = policy_of(parts.settings)
     yield ClosedShopRoutes()

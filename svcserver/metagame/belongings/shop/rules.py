@@ -1,4 +1,4 @@
-"""Rules of the store: offers for sale, and the one grant of a purchase. Spec: 1 §3, §4 Store."""
+"""The store's rules: offers for sale, and the grant of a purchase. Spec: 1 §3, §4 Store."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ REPEATABLE_ITEM = "TOKEN_BOUNTY_DRAFT_PREMIUM"
 
 
 class NotYours(Forbidden):
-    """A 403 by the store, which has a body, unlike the gate's."""
+    """The store's 403 refusal; it has a body, unlike the 403 of the access check."""
 
 
 @frozen
 class Purchase:
-    """An issued purchase token; times in epoch milliseconds."""
+    """An issued purchase token; times are in epoch milliseconds."""
 
     token_hash: str
     account_id: AccountId
@@ -49,16 +49,16 @@ class Purchase:
 
 
 def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
-    """Return 0 if every item is held and every entitlement in force, else 1.
+    """Return 0 if all items are held and all entitlements are in force, else 1.
 
-    A repeatable offer always has 1.
+    For a repeatable offer, always return 1.
     """
     owned = held.issuperset(offer.catalog_ids) and entitled.issuperset(offer.entitlements)
     return 0 if owned and not offer.repeatable else 1
 
 
 def is_allowed(offer: Offer) -> bool:
-    """Return whether the offer is free, not empty, and has only items that may be granted."""
+    """Return whether the offer is free, not empty, and contains only grantable items."""
     if offer.price != 0 or not (offer.items or offer.entitlements):
         return False
     if offer.repeatable:
@@ -71,13 +71,13 @@ def is_allowed(offer: Offer) -> bool:
 
 
 def priced_in(currency: str) -> None:
-    """Raise Malformed unless the path names the only currency."""
+    """Raise Malformed unless the path names the store's only currency."""
     if currency != CURRENCY:
         raise Malformed("unknown currency")
 
 
 def check_sale(offer: Offer | None) -> Offer:
-    """Return the offer; raises Missing if there is none, Conflict if it is not sold."""
+    """Return the offer; raises Missing for an unknown offer, Conflict for one not for sale."""
     if offer is None:
         raise Missing("no such offer")
     if not is_allowed(offer):
@@ -88,7 +88,7 @@ def check_sale(offer: Offer | None) -> Offer:
 def new_purchase(
     offer: Offer, account_id: AccountId, character_id: CharacterId, token: str, at_ms: int
 ) -> Purchase:
-    """Return the purchase of an offer by ``token``, of which only the hash is stored."""
+    """Return the purchase of an offer with ``token``; the purchase holds only the token's hash."""
     return Purchase(
         fingerprint(token),
         account_id,
@@ -101,7 +101,7 @@ def new_purchase(
 
 
 def hash_of(token: str | None) -> str:
-    """Return the hash that a purchase token is stored as; raises Malformed."""
+    """Return the hash under which a purchase token is stored; raises Malformed."""
     if token is None or TOKEN.match(token) is None:
         raise Malformed("the purchase token is not valid")
     return fingerprint(token)
@@ -110,7 +110,7 @@ def hash_of(token: str | None) -> str:
 def check_redeemable(purchase: Purchase, offer: Offer | None, at_ms: int) -> Offer:
     """Return the offer of a purchase.
 
-    Raises Gone if the purchase has expired, Conflict if the offer has changed since.
+    Raises Gone if the purchase has expired, Conflict if the offer has changed since the purchase.
     """
     if at_ms > purchase.expires_at:
         raise Gone("this purchase has expired")
@@ -122,9 +122,9 @@ def check_redeemable(purchase: Purchase, offer: Offer | None, at_ms: int) -> Off
 def grant_of(
     offer: Offer, purchase: Purchase, held: set[str]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the items of the offer that are not held yet.
+    """Return the offer's items that the character does not hold yet.
 
-    They are quantities by catalogue id, and catalogue ids by new instance id.
+    Stacks are quantities by catalogue id; instanced items are catalogue ids by new instance id.
     """
     stacked: dict[str, int] = {}
     instanced: dict[str, str] = {}

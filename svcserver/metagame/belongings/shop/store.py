@@ -1,4 +1,4 @@
-"""The table of purchase tokens, which are stored as their SHA-256."""
+"""The table of purchase tokens, of which it stores only the SHA-256 hash."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _OLD_RECEIPTS = delete(PURCHASE_TOKENS).where(_P.redeemed_at < bindparam("before
 
 @frozen
 class SqlPurchases:
-    """Stored purchases, inside one transaction."""
+    """The table of purchases, within one transaction."""
 
     tx: Connection
 
@@ -75,7 +75,7 @@ class SqlPurchases:
         return int(self.tx.execute(_COUNT, values).scalar_one())
 
     def drop_expired(self, account_id: AccountId, at_ms: int) -> None:
-        """Delete the account's tokens that expired unredeemed."""
+        """Delete the account's expired tokens that were never redeemed."""
         self.tx.execute(_EXPIRED_OF, {"account": account_id, "at": at_ms})
 
     def add(self, purchase: Purchase) -> None:
@@ -90,7 +90,7 @@ class SqlPurchases:
 
 
 def forget_purchases(tx: Connection, now: float) -> int:
-    """Delete tokens that expired unredeemed, and receipts older than ``RECEIPT_DAYS``."""
+    """Delete expired tokens that were never redeemed, and receipts older than ``RECEIPT_DAYS``."""
     before = int((now - RECEIPT_DAYS * 86_400) * 1000)
     expired = tx.execute(_EXPIRED, {"at": int(now * 1000)}).rowcount
     return expired + tx.execute(_OLD_RECEIPTS, {"before": before}).rowcount

@@ -9,21 +9,21 @@ from svcserver.metagame.belongings.shop.catalogue import Offer
 
 
 class OfferedItem(TypedDict):
-    """An item of an offer, and the quantity that the active character gets."""
+    """An item of an offer, and the quantity for the active character."""
 
     catalogId: str
     quantity: int
 
 
 class OfferedEntitlement(TypedDict):
-    """An entitlement of an offer; ``duration`` in hours, 0 for ever."""
+    """An entitlement in an offer; ``duration`` is in hours, 0 means forever."""
 
     name: str
     duration: int
 
 
 class OfferReply(TypedDict):
-    """An offer; the client drops one that lacks any of the 22 fields."""
+    """An offer; the client ignores an offer that lacks any of the 22 fields."""
 
     id: str
     displayName: str
@@ -56,5 +56,5 @@ class TokenReply(TypedDict):
 
 
 def show(offer: Offer, remaining: int) -> Fragment:
-    """The wire form of an offer, encoded once for each of 0 and 1 remaining."""
+    """Return the offer's wire form; it is encoded once each for 0 and 1 purchases remaining."""
     return Fragment(offer.encoded[remaining])
