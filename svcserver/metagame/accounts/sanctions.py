@@ -31,7 +31,7 @@ MAX_REASON, MAX_NOTE = 256, 1_024  # characters
 
 
 class SanctionKind(StrEnum):
-    """What a sanction forbids a player."""
+    """The kind of a sanction, named after its effect on a player."""
 
     BAN = "ban"  # logging in
     MUTE = "mute"  # writing in the chat

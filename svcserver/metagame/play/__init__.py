@@ -1,1 +1,1 @@
-"""Online players, and the game servers that they are sent to."""
+"""Online players, and the game servers to which they are sent."""

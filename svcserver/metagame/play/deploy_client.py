@@ -1,6 +1,6 @@
-"""The client of the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
+"""The client for the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
 
-Requests to other routes than the two of the specification carry a ticket of the machine.
+Requests to routes other than the two in the specification carry a machine ticket.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
 
 class Busy(Exception):
-    """The deploy server has no room now; a later request may succeed."""
+    """The error that the deploy server has no capacity now; a later request may succeed."""
 
 
 class DeployFailed(Exception):
-    """There is no usable answer; ``was_asked`` unless the request cannot have arrived.
+    """The error for a missing or unusable reply; ``was_asked`` if the request may have arrived.
 
-    ``status`` is the status of an answer that is no JSON; 0 without an answer.
+    ``status`` is the status of a reply that is not JSON; 0 without a reply.
     """
 
     def __init__(self, why: str, status: int = 0) -> None:
@@ -58,9 +58,9 @@ class DeployFailed(Exception):
 
 @frozen
 class DeployClient:
-    """``http`` is a treq client; ``address`` is host:port without a scheme.
+    """The client; ``http`` is a treq client, ``address`` is host:port without a scheme.
 
-    ``secret`` is the signing key; it makes the tickets for the owner's routes.
+    ``secret`` is the key that signs the tickets for the owner's routes.
     """
 
     http: Any
@@ -70,9 +70,9 @@ class DeployClient:
     secret: Secret = field(default=Secret(""), repr=False)
 
     async def launch(self, request: LaunchRequest, match_id: str = "") -> Server:
-        """Return the game server for a match, the same one however often the match is requested.
+        """Return the game server for a match; repeated requests for a match return the same one.
 
-        Raises Busy or DeployFailed, nothing else.
+        Raises only Busy or DeployFailed.
         """
         body: dict[str, object] = {
             "GameMode": request.game_mode,
@@ -94,13 +94,14 @@ class DeployClient:
         raise DeployFailed(f"status {status}")
 
     async def game_servers(self) -> list[dict[str, Any]]:
-        """Return the records of ``GET /gameservers``; none without an answer within 2 s."""
+        """Return the records of ``GET /gameservers``; none if there is no reply within 2 s."""
         return await self.listed() or []
 
     async def ports(self) -> set[int] | None:
-        """Return the UDP ports of the running game servers; None without an answer.
+        """Return the UDP ports of the running game servers; None without a reply.
 
-        A deploy server without a list gives an empty set, so no launch waits for a server to end.
+        The set is empty for a deploy server that has no list, so that no launch waits for a game
+        server to end.
         """
         status, listed = await self._list()
         if listed is None:
@@ -108,11 +109,11 @@ class DeployClient:
         return {record["port"] for record in listed if "port" in record}
 
     async def listed(self) -> list[dict[str, Any]] | None:
-        """Return the records; None without an answer."""
+        """Return the records of the game servers; None without a reply."""
         return (await self._list())[1]
 
     async def _list(self) -> tuple[int, list[dict[str, Any]] | None]:
-        """Return the status (0 without an answer) and the records if the answer has them."""
+        """Return the status (0 without a reply), and the records if the reply has any."""
         try:
             status, reply = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
         except DeployFailed as error:
@@ -123,9 +124,9 @@ class DeployClient:
         return status, None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start, stop or restart one; return the id of what runs now. Raises Refusal.
+        """Start, stop or restart a game server; return the id of the running one. Raises Refusal.
 
-        Raises Unanswered if the request was sent and its outcome is unknown.
+        Raises Unanswered if the request was sent and the result is unknown.
         """
         body = {"Act": act, "Id": server_id, "Kind": kind}
         reply = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
@@ -135,7 +136,7 @@ class DeployClient:
         return None
 
     async def report_players(self, server_ids: Sequence[str]) -> None:
-        """Report that players on these game servers were seen; no answer does no harm."""
+        """Report that players on these game servers were seen; a failure is harmless."""
         try:
             path, body = "/gameservers/heard", {"Ids": server_ids}
             await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path), json=body)
@@ -143,7 +144,7 @@ class DeployClient:
             return
 
     async def console(self, server_id: str) -> list[str]:
-        """Return the last lines that a game server has printed; raises Refusal."""
+        """Return the last console lines of a game server; raises Refusal."""
         path = f"/gameservers/console?id={quote(server_id, safe='')}"
         match await self._owners("GET", path, LIST_TIMEOUT_S):
             case {"lines": list(lines)}:
@@ -151,7 +152,7 @@ class DeployClient:
         return []
 
     def _ticket(self, method: str, path: str) -> dict[str, dict[bytes, bytes]]:
-        """The header fields of a request to one of the owner's routes."""
+        """Return the header fields for a request to one of the owner's routes."""
         fields = machine_headers(self.secret.reveal(), ACTOR, method, path, epoch())
         return {"headers": {name.encode(): value.encode() for name, value in fields.items()}}
 
@@ -174,7 +175,7 @@ class DeployClient:
         raise refusal(words or f"the deploy server answered {status}", code="refused")
 
     async def knows_launch_key(self, key_hash: str) -> bool:
-        """Return whether a running game server has that key; False without an answer."""
+        """Return whether a running game server has that key; False without a reply."""
         path = f"/gameservers/key?sha256={key_hash}"
         try:
             sent = self._ticket("GET", path)
@@ -189,7 +190,7 @@ class DeployClient:
     async def _ask_again(
         self, method: str, path: str, timeout_s: float, **sent: Any
     ) -> tuple[int, object]:
-        """Send a request, and retry refused connections for as long as a restart takes."""
+        """Send a request; retry refused connections for as long as a restart takes."""
         deadline = self.clock.seconds() + RESTARTS_S
         while True:
             try:
@@ -243,7 +244,7 @@ _KEY = re.compile(r"[0-9a-f]{64}\Z")
 
 @define
 class LaunchKeys:
-    """Asks the deploy server which game server a key belongs to."""
+    """Asks the deploy server whether a key belongs to a running game server."""
 
     deploy: DeployClient
     _turns: DeferredSemaphore = field(factory=lambda: DeferredSemaphore(AT_ONCE), init=False)

@@ -1,7 +1,7 @@
 """Maintenance mode: new hunts are paused while running hunts end.
 
-It is on the board, for all workers, and in the database (``owner/maintenance``), so that it
-survives a crash.
+The mode is stored on the board for all workers, and in the database (``owner/maintenance``) to
+survive a crash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ONLY = ""  # the key of the only entry
 
 
 class Then(StrEnum):
-    """The action once the server is empty."""
+    """The action to take as soon as the server is empty."""
 
     NOTHING = ""
     STOP = "stop"
@@ -27,11 +27,11 @@ class Then(StrEnum):
 
 
 TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
-"""What each act becomes once the server is empty."""
+"""The state of each action after the order to the stack, once the server is empty."""
 
 
 class Until(StrEnum):
-    """The condition for the action: no hunt runs, or nobody is online either."""
+    """The condition for the action: no running hunt, or also no online player."""
 
     NO_HUNT = "no hunt"
     NOBODY = "nobody"
@@ -39,7 +39,7 @@ class Until(StrEnum):
 
 @frozen
 class Drain:
-    """Maintenance mode, switched on by a member of staff; ``since`` in epoch seconds."""
+    """Maintenance mode, switched on by a staff member; ``since`` is in epoch seconds."""
 
     by: str
     since: float
@@ -49,7 +49,7 @@ class Drain:
 
     @property
     def is_told(self) -> bool:
-        """Return whether the server was empty and the stack has its order."""
+        """Return whether the server became empty and the stack was ordered to stop or restart."""
         return self.then in TOLD.values()
 
 
@@ -57,5 +57,5 @@ DRAIN = Kind("drain", Drain)
 
 
 def is_draining(transaction: BoardTransaction) -> bool:
-    """Return whether new hunts are paused."""
+    """Return whether maintenance mode pauses new hunts."""
     return transaction.get(DRAIN, ONLY) is not None

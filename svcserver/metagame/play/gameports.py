@@ -1,7 +1,8 @@
-"""Closes the UDP game ports for players whose sessions have ended.
+"""Closes the UDP game ports to players whose sessions have ended.
 
-A game server serves everyone who reaches it. So a ban or a kick also makes the allowlist helper
-take the player's address out of the firewall rule. A network from which others play stays open.
+A game server accepts any player who can reach it. So after a ban or a kick, the allowlist helper
+removes the player's address from the firewall rule. A network from which other players play stays
+allowed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ TWICE_S = allowlist_client.LATE_S  # then once more: a gateway's report may have
 
 @define(eq=False)
 class GamePorts:
-    """``http`` is a treq client, ``urls`` the helpers; networks as ``kernel.networks`` has them."""
+    """The client for the allowlist helpers at ``urls``; networks as in ``kernel.networks``."""
 
     http: Any
     clock: IReactorTime
@@ -58,18 +59,18 @@ class GamePorts:
         clock: IReactorTime,
         network_of: Callable[[HttpRequest], str],
     ) -> GamePorts | None:
-        """Return the client for ALLOWLIST_SECRET; None without it."""
+        """Return the client if ALLOWLIST_SECRET is set, else None."""
         if settings.allowlist_secret is None:
             return None
         urls = [address.url() for address in (settings.allowlist_url, *settings.allowlist_more)]
         return cls(http, clock, urls, settings.allowlist_secret, network_of)
 
     def note_request(self, account_id: AccountId, request: HttpRequest) -> None:
-        """Record the network of a player's request."""
+        """Record the network from which a player sent a request."""
         self.note_network(account_id, self.network_of(request))
 
     def note_network(self, account_id: AccountId, network: str) -> None:
-        """Record a log-in or heartbeat from ``network``; an empty one is this machine."""
+        """Record a log-in or heartbeat from ``network``; "" means this machine."""
         now = self.clock.seconds()
         if not network or now - self._ended.get(account_id, NEVER) < LATE_S:
             return
@@ -82,7 +83,7 @@ class GamePorts:
             del mine[next(iter(mine))]
 
     def close(self, account_id: AccountId) -> None:
-        """Close the ports for the networks of a player whose sessions have ended."""
+        """Close the ports to the networks of a player whose sessions have ended."""
         now = self.clock.seconds()
         self._ended[account_id] = now
         for network in self._networks.pop(account_id, {}):
@@ -131,7 +132,7 @@ class GamePorts:
         )
 
     async def _ask(self, url: str, network: str) -> str | None:
-        """Return the error, or None on success."""
+        """Ask a helper to remove the network; return the error, or None on success."""
         order = {"network": network}
         try:
             await allowlist_client.post(
@@ -144,7 +145,7 @@ class GamePorts:
         return None
 
     def stop(self) -> Deferred[Any]:
-        """Cancel all withdrawals."""
+        """Cancel all requests to the helpers that have not ended."""
         works = list(self._under_way)
         for work in works:
             work.cancel()

@@ -1,4 +1,4 @@
-"""The result of a join: a match to launch, and each player's entry in it. Spec: 1 §3."""
+"""The result of a join: a match to launch, and an entry for each player. Spec: 1 §3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcserver.kernel.launch_requests import CITY, CITY_PREFIX, LaunchRequest
 
 
 class MatchState(StrEnum):
-    """The state in the reply to a status poll."""
+    """The state of a match in the reply to a status poll."""
 
     MATCHING = "MATCHING"
     IN_PROGRESS = "IN_PROGRESS"
@@ -21,7 +21,7 @@ class MatchState(StrEnum):
 
 @frozen
 class Server:
-    """The game server that players are sent to."""
+    """The game server to which players are sent."""
 
     host: str
     port: int
@@ -42,7 +42,7 @@ class HuntGroup(Protocol):
 
 @define
 class Match:
-    """One launch for one or more players, open in one transaction, which stores its changes."""
+    """One launch for one or more players, valid in one transaction, which stores the changes."""
 
     id: str
     mode: str
@@ -72,7 +72,7 @@ class Match:
 
     @property
     def takes_a_port(self) -> bool:
-        """Return whether it starts a game server of its own, as hunts and tutorials do."""
+        """Return whether the match starts its own game server, as hunts and tutorials do."""
         return self.expects or self.request().names_a_map
 
     @property
@@ -81,18 +81,18 @@ class Match:
         return not self.players and not self.asking_until and self.server is None
 
     def is_asking(self, now: float) -> bool:
-        """Return whether a worker is requesting its game server."""
+        """Return whether a worker is requesting the game server of this match."""
         return now < self.asking_until
 
     def request(self) -> LaunchRequest:
-        """Return the request to the deploy server."""
+        """Return the request to send to the deploy server."""
         players = tuple(self.players) if self.expects else ()
         return LaunchRequest(self.mode, self.args, self.hunt_id, players)
 
 
 @frozen
 class MatchEntry:
-    """A player's place: the id they know it by, and the match."""
+    """A player's entry in a match: the candidate id that the player knows, and the match."""
 
     candidate_id: str
     mode: str
@@ -101,7 +101,7 @@ class MatchEntry:
     hold_until: float = 0.0  # MATCHING until then, although the server is known
 
     def state(self, now: float) -> MatchState:
-        """Return the state for this player."""
+        """Return the state of the match for this player."""
         if self.match.state is MatchState.IN_PROGRESS and now < self.hold_until:
             return MatchState.MATCHING
         return self.match.state
@@ -109,7 +109,7 @@ class MatchEntry:
 
 @frozen
 class Joined:
-    """The result of a join, for its reply."""
+    """The result of a join, as shown in the reply."""
 
     candidate_id: str
     mode: str
@@ -119,14 +119,14 @@ class Joined:
 
     @classmethod
     def of(cls, entry: MatchEntry) -> Joined:
-        """Return the current result for an entry."""
+        """Return the current result of the join for an entry."""
         match = entry.match
         return cls(entry.candidate_id, entry.mode, entry.hunt_id, match.id, match.queued)
 
 
 @frozen
 class Sent:
-    """The game server to which a player was last sent, and the time."""
+    """The game server to which a player was sent last, and when."""
 
     server: Server
     hunt_id: str
@@ -135,9 +135,9 @@ class Sent:
 
 
 class StoredMatches(Protocol):
-    """The state that the rules need, within one transaction of the board.
+    """The state that the rules need, within one board transaction.
 
-    A match is the same object throughout the transaction, which stores its changes.
+    A match is the same object throughout the transaction, which stores changes to the match.
     """
 
     @property
@@ -145,7 +145,7 @@ class StoredMatches(Protocol):
 
     @property
     def draining(self) -> bool:
-        """Return whether new hunts are paused."""
+        """Return whether maintenance mode pauses new hunts."""
 
     def new_id(self) -> str: ...
 
@@ -175,17 +175,17 @@ class StoredMatches(Protocol):
     def hold(self, holder: str, matches: list[Match]) -> None: ...
 
     def launched_on(self, server: Server) -> Match | None:
-        """Return the match whose launch was the last to get that server."""
+        """Return the match that was launched last on that game server."""
 
     def set_launched_on(self, server: Server, match: Match) -> None: ...
 
 
 def takes_a_port(request: LaunchRequest) -> bool:
-    """Return whether it needs a game server of its own, as hunts and tutorials do."""
+    """Return whether the request needs its own game server, as hunts and tutorials do."""
     return request.names_a_map or not is_world(request)
 
 
 def is_world(request: LaunchRequest) -> bool:
-    """Return whether it is the city or the dojo, which is requested at once and never queued."""
+    """Return whether the map is the city or the dojo, which are launched without queueing."""
     hunt = request.hunt_id
     return not hunt or request.game_mode == CITY or hunt.startswith(CITY_PREFIX) or "Dojo" in hunt

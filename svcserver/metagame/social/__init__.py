@@ -1,1 +1,1 @@
-"""Players together: parties, friends, guilds and slayer links."""
+"""The social features: parties, friends, guilds and slayer links."""

@@ -93,6 +93,7 @@ class AccountActs:
     async def _check_wish(self, name: str, code: str | None, network: str) -> None:
         """Raise the error that registering would raise, if any; nothing is used up or stored.
 
+        A taken name is reported with a wrong code as well, so that the player can correct both.
         Strangers can learn no more about codes and names than by registering, which the gateway
         limits to a similar rate per address. A wrong code counts towards this limit, and so does
         every check while no code is required. Above the limit, right and wrong codes get the same

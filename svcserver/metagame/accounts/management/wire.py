@@ -89,7 +89,7 @@ class ModeReply(TypedDict, total=False):
 
 
 class NameReply(TypedDict):
-    """Whether a name is available, and if not, the reason."""
+    """The availability of a name, and the reason if the name is not available."""
 
     available: bool
     error: NotRequired[str]

@@ -1,6 +1,6 @@
 """Operations of matchmaking: join, follow, poll, cancel, leave.
 
-Nothing is stored: a restart forgets queues and candidates. Spec: 1 §4 Matchmaking.
+Nothing is stored in the database: a restart deletes queues and candidates. Spec: 1 §4 Matchmaking.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POLL_WAITS_S = 1.5
 
 @frozen
 class MatchmakingActs:
-    """The operations of a player, alone or with a party; each reads the party first."""
+    """The matchmaking operations of a player, alone or in a party; each reads the party first."""
 
     matches: LiveMatches
     launching: Launching
@@ -40,7 +40,7 @@ class MatchmakingActs:
     async def join(
         self, player: AccountId, request: LaunchRequest, *, attempt: Attempt = ONLY
     ) -> Joined:
-        """Return an entry for the request, or the one that the player has already."""
+        """Return a new entry for the request, or the entry that the player already has."""
 
         def place(transaction: BoardTransaction) -> Joined:
             group = self._group(transaction, player)
@@ -63,7 +63,7 @@ class MatchmakingActs:
         return joined if current is None else Joined.of(current)  # an earlier launch, perhaps
 
     async def follow(self, player: AccountId, candidate_id: str) -> MatchEntry:
-        """Join the leader's candidate as a party member; raises Missing."""
+        """Return a party member's entry in the leader's candidate; raises Missing."""
 
         def work(transaction: BoardTransaction) -> MatchEntry:
             group = self._group(transaction, player)
@@ -73,7 +73,7 @@ class MatchmakingActs:
         return await self.matches.board.transact(work)
 
     async def poll(self, player: AccountId) -> tuple[MatchEntry, MatchState]:
-        """Return the player's entry and state; starts and retries what is due. Raises Missing."""
+        """Return the player's entry and state; start or retry the launch if due. Raises Missing."""
         entry = await self._begun(lambda transaction: self._asked(transaction, player))
         if entry.match.party_id is not None:
             self.player_active.send(Heard(player))
@@ -89,7 +89,7 @@ class MatchmakingActs:
     async def _begun(
         self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
     ) -> J:
-        """Run the transaction and start its launch, even if the client disconnects."""
+        """Run the transaction and start the launch, even if the client disconnects."""
         place, request = await self.matches.board.transact(work, near)
         if request is not None:
             match_id = place.match_id if isinstance(place, Joined) else place.match.id
@@ -110,7 +110,7 @@ class MatchmakingActs:
     def _standing(
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[MatchEntry, MatchState, bool]:
-        """Return entry and state, and whether the player learns the server's address just now."""
+        """Return entry and state, and whether the server's address is new to the player."""
         with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
@@ -120,7 +120,7 @@ class MatchmakingActs:
             return entry, state, news
 
     async def cancel(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Cancel for the player; a party leader cancels for the party."""
+        """Cancel the player's search; a party leader cancels it for the whole party."""
 
         def work(transaction: BoardTransaction) -> None:
             group = self._group(transaction, player)
@@ -130,7 +130,7 @@ class MatchmakingActs:
         await attempt.transact(self.matches.board, work, RESULTS)
 
     async def leave(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Take only this player out of the wait; the group stays."""
+        """Remove only this player from the queue; the rest of the group stays."""
 
         def work(transaction: BoardTransaction) -> None:
             with self.matches.rules_on(transaction) as rules:

@@ -1,16 +1,17 @@
-"""The bound on game servers that one player or party may start. Spec: 1 §4 Matchmaking.
+"""The limit on game servers that one player or party may start. Spec: 1 §4 Matchmaking.
 
-A hunt or a tutorial takes a port until its server ends, up to a minute after the last player has
-left. So every running server counts for at least one account, for up to an hour. An account with a
-counted server starts no other: N accounts have N servers.
+A hunt or a tutorial takes a UDP port until its game server ends, which is up to a minute after the
+last player has left. So every running game server is charged to at least one account, for up to an
+hour. An account that is charged with a game server cannot start another one: N accounts have at
+most N game servers.
 
-A launch counts for those of its players who had none. A player who asks for the city or the dojo
-has left it; then it counts for the others, and for the last of them until it has ended. A client
-that claims to have left and stays gains no server.
+A launch is charged to those of its players who had none. A player who asks for the city or the dojo
+has left the hunt. The launch is then charged only to the other players, and to the last of them
+until the game server has ended. A client that claims to have left but stays gains no game server.
 
-One exception protects a player from the others: a server that still runs ``EMPTY_S`` after its last
-player left is still in use. If it was launched for several players, each may start a second one.
-An account on two running servers starts no third.
+One exception protects a player from other players: a game server that still runs ``EMPTY_S`` after
+a player left is still in use by others. If it was launched for several players, each player who
+left may start a second one. An account with two running game servers cannot start a third.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ FORGET_S = 3600.0
 
 @define
 class Launches:
-    """The launches of each account and party; with ``cooldown_s`` 0 there is no bound."""
+    """The launches of each account and party; there is no limit if ``cooldown_s`` is 0."""
 
     stored: StoredMatches
     cooldown_s: float = 0.0
 
     def begun(self, match: Match) -> None:
-        """Count a launch for the players who have none, and for the party."""
+        """Charge a launch to its players who have no other, and to the party."""
         if not match.takes_a_port or not self.cooldown_s:
             return
         match.counts_for = {
@@ -45,7 +46,7 @@ class Launches:
             self.stored.hold(holder, [*self._others(holder, match), match])
 
     def ready(self, match: Match, server: Server) -> None:
-        """Record the server of a match; a match that ran there before has ended."""
+        """Record a match's game server; an earlier match on the same server has ended."""
         before = self.stored.launched_on(server)
         if before is not None and before is not match:
             before.ended = True
@@ -53,7 +54,7 @@ class Launches:
             self.stored.set_launched_on(server, match)
 
     def running(self, match: Match) -> list[Match]:
-        """Return the running servers whose end would let this match start."""
+        """Return the running launches that may keep this match from starting."""
         live = (launch for holder in _holders(match) for launch in self._live(holder))
         return [
             launch
@@ -62,16 +63,16 @@ class Launches:
         ]
 
     def elsewhere(self, player: AccountId) -> None:
-        """Record that the player asked for the city or the dojo, and so has left the hunt."""
+        """Record that the player asked for the city or the dojo and so left the hunt."""
         for match in self._live(player):  # a launch that failed or waits is counted when it begins
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return the launch that each player has already; empty if the match may start.
+        """Return each player's launch that blocks this match; empty if the match may start.
 
-        It may when the party has none and one of its players has none.
+        The match may start if the party has no other launch and at least one player has none.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
@@ -94,7 +95,7 @@ class Launches:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest of a holder's launches if it rules out another one."""
+        """Return the newest of a holder's launches if it forbids another launch, else None."""
         if not live:
             return None
         newest = live[-1]
@@ -115,7 +116,7 @@ class Launches:
 
 
 def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:
-    """Mark the matches as ended whose server is not among the running ones."""
+    """Mark matches as ended if their game server's port is not among ``ports``."""
     for match in matches:
         if match.server is not None and match.server.port not in ports:
             match.ended = True

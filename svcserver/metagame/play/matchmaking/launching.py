@@ -1,4 +1,4 @@
-"""Runs launches in the background, since they outlive the player's request."""
+"""Launches game servers in the background, because a launch may outlast the player's request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALIVE_S = 5.0  # between two signs of life of a request
 
 @define
 class Launching:
-    """Requests a game server for each match that ``Matchmaker.begin`` has begun."""
+    """Requests a game server for each match that ``Matchmaker.begin`` returned a request for."""
 
     matches: LiveMatches
     deploy: DeployClient
@@ -36,7 +36,7 @@ class Launching:
     )  # the waiting polls of each match
 
     def wait(self, match_id: str, seconds: float) -> Deferred[None]:
-        """Return a Deferred that fires when the match is decided or ``seconds`` have passed."""
+        """Return a Deferred that fires when the launch has ended or ``seconds`` have passed."""
         done: Deferred[None] = Deferred()
         waiting = self._running.get(match_id)
         if waiting is None:
@@ -53,7 +53,7 @@ class Launching:
         return done
 
     def start(self, match_id: str, request: LaunchRequest) -> None:
-        """Request the game server of this match; a second call does nothing."""
+        """Request a game server for this match; a second call does nothing."""
         if match_id in self._running:
             return  # this worker has it, although its sign of life was late
         self._running[match_id] = {}

@@ -1,4 +1,4 @@
-"""The routes of matchmaking. Spec: 1 §4 Matchmaking."""
+"""The matchmaking routes. Spec: 1 §4 Matchmaking."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _cancels(settings: Any) -> bool:
 
 @frozen
 class MatchmakingRoutes:
-    """Join a hunt, poll for its game server, leave it again."""
+    """The routes to join a hunt, poll for the game server and leave again."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -43,7 +43,7 @@ class MatchmakingRoutes:
         again=Again.STORED,
     )
     async def join(self, call: Call[Late[wire.CandidateWish]]) -> Answer:
-        """Ask for a game server for the city, the dojo or a hunt; then poll its status."""
+        """Request a game server for the city, the dojo or a hunt; then poll the status."""
         player = call.player
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
@@ -58,7 +58,7 @@ class MatchmakingRoutes:
 
     @routes.row("GET", "/candidate/status", reply=wire.StandingReply)
     async def status(self, call: Call) -> Answer:
-        """Return the state of the caller's search for a game server, and its address.
+        """Show the state of the caller's search for a game server, and the server's address.
 
         Clients poll every ten seconds. These polls close groups and start game servers.
         """
@@ -69,7 +69,7 @@ class MatchmakingRoutes:
 
     @routes.row("DELETE", "/candidate", when=_cancels, reply=Empty, again=Again.STORED)
     async def cancel(self, call: Call) -> Answer:
-        """End the caller's search for a game server; a party's leader ends the party's.
+        """Cancel the caller's search for a game server; a party leader cancels the party's search.
 
         Off unless the owner has set MATCHMAKING_CANCEL=1.
         """
@@ -78,7 +78,7 @@ class MatchmakingRoutes:
 
     @routes.row("DELETE", "/candidate/leave", when=_cancels, reply=Empty, again=Again.STORED)
     async def leave(self, call: Call) -> Answer:
-        """End the search for a game server for the caller alone; its party goes on."""
+        """Cancel the search for a game server for the caller only; the party's search goes on."""
         await self.acts.leave(call.player, attempt=call.attempt)
         return Answer(200, EMPTY_OBJECT)
 
@@ -91,34 +91,34 @@ class MatchmakingRoutes:
         again=Again.NATURAL,
     )
     async def alive(self, call: Call[wire.AliveWish]) -> Answer:
-        """Return the ids that were sent, as ``expectedPlayerIds``, without a check."""
+        """Return the ids from the request as ``expectedPlayerIds``, without checking them."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 
     @routes.row("POST", "/candidate/player/register", reply=Empty, again=Again.NATURAL)
     async def register(self, call: Call) -> Answer:
-        """Do nothing: players need no registration, but clients send it."""
+        """Do nothing: players need no registration, but clients send this request."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("GET", "/candidate/regions", reply=wire.RegionsReply)
     async def regions(self, call: Call) -> Answer:
-        """Return the only region, with the address to ping (QOS_TARGET_URL)."""
+        """Return the only region, with the address that clients ping (QOS_TARGET_URL)."""
         return Answer(200, wire.show_regions(self.settings.qos_target_url))
 
     @routes.row("GET", "/QoS", access=Access.NONE, reply=Page)
     async def pong(self, call: Call) -> Answer:
-        """Answer the client's pings, by which it measures the distance to the host."""
+        """Answer a ping, with which the client measures the latency to this host."""
         return Answer(200, wire.PONG, content_type="text/html; charset=utf-8")
 
     @routes.row("POST", "/key/generate", reply=NoReturn, again=Again.NATURAL)
     async def generate_key(self, call: Call) -> Answer:
-        """Refuse always: clients get no keys of game servers."""
+        """Refuse every request: clients get no game-server keys."""
         raise Malformed("this server generates no keys")
 
 
 def matchmaking(
     parts: Parts, matches: LiveMatches, parties: LiveParties, deploy: DeployClient
 ) -> Iterator[Feature]:
-    """Yield the routes of matchmaking."""
+    """Yield the matchmaking routes."""
     launching, news = Launching(matches, deploy, parts.clock), parts.news
     acts = MatchmakingActs(matches, launching, parties, news.active, news.sent_to_hunt)
     yield MatchmakingRoutes(parts.settings, acts)

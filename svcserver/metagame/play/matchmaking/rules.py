@@ -1,4 +1,4 @@
-"""The queue of players and the launch of groups. Spec: 1 §3 Candidate, §4."""
+"""The rules for queueing players and launching groups. Spec: 1 §3 Candidate, §4."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FORGET_S = 3600.0
 
 @define
 class Matchmaker:
-    """Every candidate, on the matches of one act."""
+    """The matchmaking rules, applied to the matches of one board transaction."""
 
     stored: StoredMatches
     launches: Launches
@@ -46,7 +46,7 @@ class Matchmaker:
     def join(
         self, player: AccountId, request: LaunchRequest, group: HuntGroup | None
     ) -> MatchEntry:
-        """Enter a player; the match of the entry may be due at once (see ``due``)."""
+        """Return a player's new entry; its match may be ready to launch (see ``due``)."""
         if group is not None and not request.names_a_map:
             return self._join_party(player, request, group)
         return self._join_alone(player, request)
@@ -94,7 +94,7 @@ class Matchmaker:
     def _follows(
         self, player: AccountId, request: LaunchRequest, current: Match, group: HuntGroup
     ) -> bool:
-        """Return whether the request repeats the party's current or, for a member, last hunt."""
+        """Return whether the request repeats the party's current hunt, or a member's last one."""
         now = self.stored.now
         if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False
@@ -110,7 +110,7 @@ class Matchmaker:
         )
 
     def _again(self, player: AccountId, match: Match) -> MatchEntry:
-        """Return the same candidate; a player who was sent waits a while and is sent again."""
+        """Return an entry in the same match; a player who was sent there waits a while first."""
         if not self._is_in(player, match):
             self._leave(player)
         if player not in match.players:
@@ -165,7 +165,7 @@ class Matchmaker:
         return entry
 
     def _is_in(self, player: AccountId, match: Match) -> bool:
-        """Return whether the player's current entry is in this match; ``players`` may be older."""
+        """Return whether the player's current entry is for this match; ``players`` may be older."""
         entry = self.stored.entry(player)
         return entry is not None and entry.match is match
 
@@ -180,18 +180,18 @@ class Matchmaker:
     # -- waiting -----------------------------------------------------------
 
     def entry(self, player: AccountId) -> MatchEntry | None:
-        """Return the player's entry and store it for another hour."""
+        """Return the player's entry, and extend its lifetime to another hour."""
         entry = self.stored.entry(player)
         if entry is not None:
             self.stored.place(player, entry)
         return entry
 
     def begin(self, match: Match) -> LaunchRequest | None:
-        """Return the request that the caller must send to the deploy server now, or None."""
+        """Return the request to send to the deploy server now, or None if none is due."""
         return self.asking(match) if self.due(match) else None
 
     def due(self, match: Match) -> bool:
-        """Return whether a game server should be requested now; closes a queue that is due."""
+        """Return whether to request a game server now; closes a queue whose wait is over."""
         now = self.stored.now
         if match.state is not MatchState.MATCHING or match.is_asking(now) or not match.players:
             return False
@@ -216,7 +216,7 @@ class Matchmaker:
             self.stored.set_queue(match.hunt_id, None)
 
     def asking(self, match: Match) -> LaunchRequest:
-        """Record that the launch is requested now, and return the request."""
+        """Record that the launch is being requested, and return the request."""
         match.asking_until, match.retry_at = (
             self.stored.now + self.asked_s,
             self.stored.now + RETRY_S,
@@ -224,15 +224,16 @@ class Matchmaker:
         return match.request()
 
     def still_asking(self, match: Match) -> None:
-        """Extend the time for which no other worker may request this launch."""
+        """Extend the time during which no other worker may request this launch."""
         if match.state is MatchState.MATCHING:
             match.asking_until = self.stored.now + self.asked_s
 
     def may_start(self, match: Match) -> bool:
-        """Return whether the game server may be requested; if so, the launch counts from now on.
+        """Return whether the game server may be requested; if so, record the launch.
 
-        If not, players who have not left their earlier hunt are sent there again. Players who went
-        to the city wait until that game server has ended, as they do for capacity.
+        If not, players who have not left their earlier hunt are sent back to that hunt. Players who
+        went to the city wait until the earlier game server has ended, like players who wait for
+        capacity.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -258,7 +259,7 @@ class Matchmaker:
         self.launches.ready(match, server)
 
     def refused(self, match: Match) -> None:
-        """Keep the match waiting for capacity: active polls retry it for five minutes."""
+        """Keep the match waiting for capacity; polls retry the launch for five minutes."""
         self._wait(match)
 
     def _wait(self, match: Match) -> None:
@@ -270,7 +271,7 @@ class Matchmaker:
                 self._drop(player, match)
 
     def failed(self, match: Match) -> None:
-        """Fail the match for good: the deploy server gave no usable answer."""
+        """Fail the match permanently, because the deploy server gave no usable reply."""
         match.asking_until = 0.0
         self._fail(match)
 
@@ -289,7 +290,7 @@ class Matchmaker:
         return True
 
     def last_sent(self, player: AccountId) -> Sent | None:
-        """Return the last server of the player, within an hour or while they are a candidate."""
+        """Return the player's last game server, for an hour or while the player has an entry."""
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
             return sent
@@ -298,7 +299,7 @@ class Matchmaker:
     # -- leaving -----------------------------------------------------------
 
     def cancel(self, player: AccountId, group: HuntGroup | None) -> None:
-        """Cancel for the player; a party leader cancels for the party."""
+        """Cancel the player's search; a party leader cancels it for the whole party."""
         entry = self.stored.entry(player)
         if entry is None:
             return
@@ -313,18 +314,18 @@ class Matchmaker:
         self.leave(player)
 
     def leave(self, player: AccountId) -> None:
-        """Take only this player out, and only while the match has no server."""
+        """Remove only this player, and only while the match has no game server."""
         entry = self.stored.entry(player)
         if entry is not None and entry.match.state is not MatchState.IN_PROGRESS:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
-        """Remove a player whose sessions have ended from every queue, match and server."""
+        """Remove a player whose sessions have ended from every queue and match."""
         self._leave(player)
         self.stored.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Take players out who leave the party before the server is up."""
+        """Remove players who leave the party before the game server is ready."""
         for player in players:
             entry = self.stored.entry(player)
             if entry is not None and entry.match.party_id == party_id:
@@ -355,7 +356,7 @@ class Matchmaker:
     # -- for others --------------------------------------------------------
 
     def of_party(self, party_id: str) -> PartyCandidate | None:
-        """Return the party's candidate, until a minute after its last player was sent."""
+        """Return the party's candidate, until a minute after the last player was sent."""
         match = self._of_party(party_id)
         if match is None:
             return None

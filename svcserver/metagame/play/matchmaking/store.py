@@ -37,7 +37,7 @@ class KeptEntry:
 
 @frozen
 class KeptMatch:
-    """A ``Match`` on the board, which never changes it; its fields have the same names."""
+    """The immutable form of a ``Match`` on the board; its fields have the same names."""
 
     id: str
     mode: str
@@ -65,18 +65,18 @@ class KeptMatch:
 
     @classmethod
     def of(cls, match: Match) -> KeptMatch:
-        """Return the frozen form of ``match`` for the board."""
+        """Return the immutable form of ``match`` for the board."""
         return cls(**_converted(match, {list: tuple, set: frozenset, dict: dict}))
 
     def opened(self) -> Match:
-        """Return a match that rules may change."""
+        """Return a mutable match for the rules."""
         return Match(**_converted(self, {tuple: list, frozenset: set, dict: dict}))
 
 
 def _converted(
     match: Match | KeptMatch, types: Mapping[type, Callable[[Any], Any]]
 ) -> dict[str, Any]:
-    """Return the fields of a match, with each collection copied into its counterpart."""
+    """Return a match's fields, with each collection converted to its other form."""
     values = ((name, getattr(match, name)) for name in MATCH_FIELDS)
     return {
         name: types[type(value)](value) if type(value) in types else value for name, value in values
@@ -98,7 +98,7 @@ LAUNCH_ON = Kind("launch_on", str, lives_s=FORGET_S)
 
 @define
 class BoardMatches:
-    """The StoredMatches of one transaction; ``save`` before the act ends."""
+    """The StoredMatches of one transaction; call ``save`` before the transaction ends."""
 
     transaction: BoardTransaction
     _loaded: dict[str, tuple[KeptMatch | None, Match]] = field(factory=dict, init=False)
@@ -115,7 +115,7 @@ class BoardMatches:
         return self.transaction.new_id()
 
     def save(self) -> None:
-        """Store the changed matches, and drop those without players."""
+        """Store the changed matches, and delete those without players."""
         for match_id, (before, match) in self._loaded.items():
             if match.is_deserted:
                 self.transaction.drop(MATCHES, match_id)
@@ -197,9 +197,10 @@ class BoardMatches:
 
 @frozen
 class LiveMatches:
-    """Access to the candidates, on an open transaction or in one of their own.
+    """Access to the matches, in an open board transaction or in a new one.
 
-    ``cooldown_s`` as in ``Launches``; a request without a sign of life for ``asked_s`` is dead.
+    ``cooldown_s`` as in ``Launches``. A launch request that its worker has not renewed for
+    ``asked_s`` seconds counts as abandoned.
     """
 
     board: Board
@@ -208,16 +209,16 @@ class LiveMatches:
 
     @contextmanager
     def rules_on(self, transaction: BoardTransaction) -> Iterator[Matchmaker]:
-        """Yield the rules on an open transaction, and store their changes at the end.
+        """Yield the rules for an open transaction, and store their changes at the end.
 
-        Nothing else may open them on that transaction meanwhile; reading a party may do so.
+        Until then, nothing else may open the rules for that transaction, except to read a party.
         """
         stored = BoardMatches(transaction)
         yield Matchmaker(stored, Launches(stored, self.cooldown_s), self.asked_s)
         stored.save()
 
     def transact(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
-        """Run ``work`` on candidates in a transaction of the board."""
+        """Run ``work`` on the matchmaking rules in a board transaction."""
 
         def job(transaction: BoardTransaction) -> T:
             with self.rules_on(transaction) as matchmaker:
@@ -226,7 +227,7 @@ class LiveMatches:
         return self.board.transact(job)
 
     def on_match(self, match_id: str, work: Callable[[Matchmaker, Match], T]) -> Deferred[T | None]:
-        """Run ``work`` on a match in a transaction of the board; None without the match."""
+        """Run ``work`` on a match in a board transaction; None if the match does not exist."""
 
         def job(matchmaker: Matchmaker) -> T | None:
             match = matchmaker.stored.match(match_id)
@@ -235,7 +236,7 @@ class LiveMatches:
         return self.transact(job)
 
     def forget(self, player: AccountId) -> Deferred[None]:
-        """Drop the data of a player whose sessions have ended."""
+        """Delete the matchmaking data of a player whose sessions have ended."""
         return self.transact(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:
@@ -249,12 +250,12 @@ class LiveMatches:
         return self.transact(work)
 
     def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
-        """Take players who left a party out of its candidate, in the same transaction."""
+        """Remove players who left a party from its candidate, in the same transaction."""
         with self.rules_on(transaction) as matchmaker:
             matchmaker.left_party(news.party_id, news.left)
 
     def of_party(self, transaction: BoardTransaction, party_id: str) -> PartyCandidate | None:
-        """Return the candidate for the party poll."""
+        """Return the party's candidate for the party poll."""
         with self.rules_on(transaction) as matchmaker:
             return matchmaker.of_party(party_id)
 

@@ -21,21 +21,21 @@ PONG = b"<!DOCTYPE html><html><body>pong</body></html>"
 @spelled(camel_case)
 @frozen
 class CandidateWish:
-    """The world or hunt to join; further keys are ignored."""
+    """The world or hunt to join; other keys are ignored."""
 
     game_mode: TextWithNul
     game_args: TextWithNul | None = None
     player_hunt_id: TextWithNul | None = None
 
     def checked(self) -> LaunchRequest:
-        """The validated request; raises Malformed."""
+        """Return the validated request; raises Malformed."""
         return check(self.game_mode, self.game_args, self.player_hunt_id)
 
 
 @spelled(camel_case)
 @frozen
 class AliveWish:
-    """The players that the caller expects."""
+    """The players whom the caller expects."""
 
     player_ids: Lenient[tuple[AsSent, ...]] = ()
 
@@ -51,7 +51,7 @@ class JoinReply(TypedDict):
 
 
 class GameServerInfo(TypedDict):
-    """The address of the game server; ``gameSessionId`` is the id of the candidate."""
+    """The game server's address; ``gameSessionId`` is the candidate's id."""
 
     buildId: str
     gameSessionId: str
@@ -60,7 +60,7 @@ class GameServerInfo(TypedDict):
 
 
 class StandingReply(TypedDict):
-    """The state of a candidate: MATCHING, FAILED or, with ``serverInfo``, IN_PROGRESS."""
+    """The state of a candidate: MATCHING, FAILED, or IN_PROGRESS with ``serverInfo``."""
 
     candidateId: str
     candidateStatusPeriodMillis: int
@@ -74,13 +74,13 @@ class StandingReply(TypedDict):
 
 
 class AliveReply(TypedDict):
-    """The expected players, as sent."""
+    """The expected players, as in the request."""
 
     expectedPlayerIds: list[AsSent]
 
 
 class Regions(TypedDict):
-    """The addresses that the client pings, the number of pings and their interval."""
+    """The addresses for the client to ping, the number of pings and their interval."""
 
     maxPingingStepTime: float
     pingCount: int
@@ -89,7 +89,7 @@ class Regions(TypedDict):
 
 
 class RegionsReply(TypedDict):
-    """The one region, in an envelope whose code is a number."""
+    """The only region, in an envelope whose code is a number."""
 
     code: int
     message: str
@@ -97,7 +97,7 @@ class RegionsReply(TypedDict):
 
 
 def show_joined(entry: MatchEntry | Joined) -> JoinReply:
-    """Return the reply of both joins."""
+    """Return the reply of both join routes."""
     return {
         "candidateId": entry.candidate_id,
         "gameMode": entry.mode,
@@ -110,7 +110,7 @@ def show_joined(entry: MatchEntry | Joined) -> JoinReply:
 def show_standing(
     player: AccountId, entry: MatchEntry, state: MatchState, changelist: str
 ) -> dict[str, Json]:
-    """Return the reply of a status poll, its keys in the order that the client was tested with."""
+    """Return the reply to a status poll, with its keys in the order that clients expect."""
     match = entry.match
     in_party = match.party_id is not None
     reply: dict[str, Json] = {
@@ -133,7 +133,7 @@ def show_standing(
 
 
 def show_regions(target: str) -> RegionsReply:
-    """Return the addresses that the client pings before it joins; none without QOS_TARGET_URL."""
+    """Return the addresses that clients ping before joining; none without QOS_TARGET_URL."""
     payload: Regions = {
         "maxPingingStepTime": 3,
         "pingCount": PINGS,

@@ -1,1 +1,1 @@
-"""Online players and the places where they are."""
+"""Online players and their current places in the game."""

@@ -1,4 +1,4 @@
-"""The heartbeat and the number of players. Spec: 1 §4 Status, heartbeat; 2 §4 Management API."""
+"""Heartbeats and the number of players. Spec: 1 §4 Status, heartbeat; 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEXT_BEAT = b"20000"  # milliseconds until the client's next heartbeat
 
 @frozen
 class Heartbeat:
-    """The player's map (path or bare name) and state; in menus there may be only a state."""
+    """The player's map (path or bare name) and state; in menus the map may be missing."""
 
     map: Lenient[TextWithNul] = ""
     state: Lenient[TextWithNul] = ""
@@ -40,13 +40,13 @@ class OnlineCount(TypedDict):
 
 @frozen
 class PresenceActs:
-    """Marks players online and announces each heartbeat."""
+    """Marks players as online, and sends a signal for each heartbeat."""
 
     online: Online
     player_active: Signal[Heard]
 
     async def beat(self, account_id: AccountId, map_path: str, state: str) -> None:
-        """Mark the player online, at that place."""
+        """Mark the player as online in that place."""
         there, doing = map_path[:LONGEST], state[:LONGEST]
         await self.online.mark_seen(account_id, there, doing)
         if self.player_active.listeners:
@@ -66,15 +66,15 @@ BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True, seal
 
 @frozen
 class Online:
-    """The last heartbeats. ``also_heard`` functions run in the transaction of each."""
+    """The last heartbeats. ``also_heard`` functions run in the transaction of each heartbeat."""
 
     board: Board
     also_heard: tuple[Callable[[BoardTransaction, AccountId], None], ...] = ()
 
     def mark_seen(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
-        """Store a heartbeat, without reading, so that the transaction never runs again.
+        """Store a heartbeat without reading anything, so that the transaction is never retried.
 
-        A heartbeat that cannot be stored is lost; the next one follows.
+        A heartbeat that cannot be stored is lost; the next one replaces it.
         """
 
         def work(transaction: BoardTransaction) -> None:
@@ -85,7 +85,7 @@ class Online:
         return with_fallback(self.board.transact(work), None)
 
     def forget(self, account_id: AccountId) -> Deferred[None]:
-        """Take the player off the list of online players."""
+        """Remove the player from the list of online players."""
         return self.board.transact(lambda transaction: transaction.drop(BEATS, account_id))
 
     def all(self) -> Deferred[list[Beat]]:
@@ -110,7 +110,7 @@ _NEXT_BEAT = Answer(200, NEXT_BEAT, content_type="text/plain; charset=utf-8")
 
 @frozen
 class PresenceRoutes:
-    """Receives heartbeats, and shows the number of online players."""
+    """The routes that receive heartbeats and show the number of online players."""
 
     routes: ClassVar[Routes] = Routes(bare)
     acts: PresenceActs
@@ -127,7 +127,7 @@ class PresenceRoutes:
         again=Again.NATURAL,
     )
     async def beat(self, call: Call[Heartbeat]) -> Answer:
-        """Mark the player online; a game server's own heartbeat records nothing."""
+        """Mark the player as online; a heartbeat without a player token changes nothing."""
         account_id = call.caller.account
         if account_id is not None:
             if self.on_beat is not None:
@@ -144,5 +144,5 @@ class PresenceRoutes:
 def presence(
     parts: Parts, online: Online, on_beat: Callable[[AccountId, HttpRequest], object] | None
 ) -> Iterator[Feature]:
-    """Yield the routes of heartbeats; ``on_beat`` is called with each player and request."""
+    """Yield the heartbeat routes; ``on_beat`` is called with each player and request."""
     yield PresenceRoutes(PresenceActs(online, parts.news.active), on_beat)

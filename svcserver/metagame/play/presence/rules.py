@@ -1,4 +1,4 @@
-"""The content of a heartbeat, and the kind of place that its player is in. Spec: 2 §2."""
+"""The content of a heartbeat, and the kind of place that a player is in. Spec: 2 §2."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 512  # characters stored of a map path or state word
 
 @frozen
 class Beat:
-    """The last heartbeat of a player: map path and state word as sent, and when (epoch seconds)."""
+    """A player's last heartbeat: map path, state and time (epoch seconds), as received."""
 
     account_id: AccountId
     map: str
@@ -26,7 +26,7 @@ class Beat:
 
 
 class Place(StrEnum):
-    """The place of a player, for status pages and the dashboard."""
+    """The kind of place that a player is in, for status pages and the dashboard."""
 
     MENU = "menu"
     CITY = "city"
@@ -45,7 +45,7 @@ _BY_STATE = {
 
 
 def place(map_path: str, state: str, city_map: str) -> Place:
-    """Return the place for a map path or bare name; arena maps are hunts."""
+    """Return the kind of place for a map path or bare name; arena maps are hunts."""
     name = map_name(map_path)
     if not name:
         return _BY_STATE.get(state, Place.UNKNOWN)

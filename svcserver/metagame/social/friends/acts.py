@@ -25,9 +25,9 @@ ASKED = Quota.named("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_RE
 
 @define
 class FriendActs:
-    """The operations on friendships and blocks: each write is one transaction, then its signal.
+    """The operations on friendships and blocks: each write is one transaction, then a signal.
 
-    ``also_block`` and ``also_unfriend`` run in the transaction that blocks or unfriends.
+    The ``also_block`` and ``also_unfriend`` functions run in the transaction of the write.
     """
 
     data: AccountData
@@ -57,7 +57,7 @@ class FriendActs:
 
     @shielded
     async def unfriend(self, me: AccountId, friend: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Unfriend, withdraw a request or decline one."""
+        """End a friendship, withdraw a friend request or decline one."""
 
         def work(tx: Connection) -> bool:
             ended = rules.unfriend(SqlFriends(tx), me, friend)
@@ -70,7 +70,7 @@ class FriendActs:
 
     @shielded
     async def block(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Block; friendship and invites between the two end in the same transaction."""
+        """Block an account; its friendship and invites end in the same transaction."""
 
         def work(tx: Connection) -> bool:
             is_new = rules.block(SqlFriends(tx), me, target, self._at())
@@ -82,7 +82,7 @@ class FriendActs:
             self.blocked.send(Blocked(me, target))
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
-        """Return the account's friends; with ``pending`` also the requests in both directions."""
+        """Return the account's friends, and with ``pending`` its sent and received requests."""
         friendships = await self.data.read(me, lambda tx: SqlFriends(tx).friendships_of(me))
         return [
             friendship for friendship in friendships if pending or friendship.status == ACCEPTED

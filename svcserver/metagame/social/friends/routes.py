@@ -1,4 +1,4 @@
-"""The client's routes for friends and blocks. Spec: 1 §4 Friends."""
+"""The game client's routes for friends and blocks. Spec: 1 §4 Friends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCKLIST = "/friends/api/public/blocklist/<user_id>"
 
 @frozen
 class FriendRoutes:
-    """The routes of the game client's friends list."""
+    """The routes for the game client's friends list."""
 
     routes: ClassVar[Routes] = Routes(
         bare, body_log=True, access=Access.PLAYER, reply=NoContent, again=Again.STORED
@@ -43,7 +43,7 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def listed(self, call: Call, user_id: str) -> Answer:
-        """The caller's own list; anybody else's is empty."""
+        """List the caller's friends; the list of any other account is empty."""
         me = own_or_none(call, user_id)
         if me is None:
             return Answer(200, [])
@@ -54,7 +54,7 @@ class FriendRoutes:
         "GET", BLOCKLIST, access=Access.OPTIONAL_TOKEN, reply=wire.BlockedReply, when=MISC_ROUTES
     )
     async def blocklist(self, call: Call, user_id: str) -> Answer:
-        """The accounts that the caller has blocked."""
+        """List the accounts that the caller has blocked."""
         me = own_or_none(call, user_id)
         if me is None:
             return Answer(200, {"blockedUsers": []})
@@ -62,33 +62,33 @@ class FriendRoutes:
 
     @routes.row("POST", FRIENDS + "/<friend_id>")
     async def request(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Send a friend request, or accept theirs."""
+        """Send a friend request, or accept one from the same player."""
         me, friend = own(call, user_id), rules.named(friend_id)
         await self.acts.request(me, friend, attempt=call.attempt)
         return NO_CONTENT
 
     @routes.row("DELETE", FRIENDS + "/<friend_id>")
     async def unfriend(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Unfriend, withdraw or decline; 204 also when there was nothing."""
+        """End a friendship, or withdraw or decline a request; 204 even if there is none."""
         me, friend = own(call, user_id), rules.named(friend_id)
         await self.acts.unfriend(me, friend, attempt=call.attempt)
         return NO_CONTENT
 
     @routes.row("POST", BLOCKLIST + "/<friend_id>")
     async def block(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Block an account, which ends a friendship; blocking it again changes nothing."""
+        """Block an account, and end any friendship; blocking it again changes nothing."""
         me, target = own(call, user_id), rules.named(friend_id)
         await self.acts.block(me, target, attempt=call.attempt)
         return NO_CONTENT
 
     @routes.row("PUT", BLOCKLIST + "/<friend_id>")
     async def put_block(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Block an account, as by POST."""
+        """Block an account, exactly like the POST route."""
         return await self.block(call, user_id, friend_id)
 
     @routes.row("DELETE", BLOCKLIST + "/<friend_id>")
     async def unblock(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Unblock; 204 also when there was no block."""
+        """Unblock an account; 204 even if it is not blocked."""
         await self.acts.unblock(own(call, user_id), rules.named(friend_id), attempt=call.attempt)
         return NO_CONTENT
 
@@ -100,7 +100,7 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def recent_players(self, call: Call, namespace: str, user_id: str) -> Answer:
-        """Players met lately; this backend keeps none, so the list is empty."""
+        """List recently met players; always empty, because this server stores none."""
         return Answer(200, [])
 
     @routes.row(
@@ -111,13 +111,13 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def settings(self, call: Call, user_id: str) -> Answer:
-        """The settings, which are the same for everybody."""
+        """Show the friend settings, which are the same for all players."""
         return Answer(200, {"acceptInvites": "public"})
 
 
 @frozen
 class FriendManagementRoutes:
-    """Friend requests by user name, with the same checks as the game's routes."""
+    """The route for friend requests by username, with the same checks as in the game."""
 
     routes: ClassVar[Routes] = Routes(worded)
     behalf: Behalf
@@ -133,7 +133,7 @@ class FriendManagementRoutes:
         again=Again.NEVER,
     )
     async def request_by_name(self, call: Call[BehalfWish]) -> Answer:
-        """Send a friend request by user name; an admin may send it for another (``From``)."""
+        """Send a friend request by username; an admin may name another sender (``From``)."""
         pair, result = await self.behalf.act_for(
             call,
             call.body,
@@ -151,7 +151,7 @@ class FriendManagementRoutes:
 def friends(
     parts: Parts, *, also_block: tuple[Also, ...], also_unfriend: tuple[Also, ...]
 ) -> Iterator[Feature]:
-    """Yield the routes of friends and blocks, for players and for staff."""
+    """Yield the routes for friends and blocks, for players and for staff."""
     news = parts.news
     acts = FriendActs(
         parts.data,

@@ -1,4 +1,4 @@
-"""The rules of friend requests, friendships and blocks. Spec: 1 §4 Friends, §8.
+"""The rules for friend requests, friendships and blocks. Spec: 1 §4 Friends, §8.
 
 Times are epoch milliseconds.
 """
@@ -24,7 +24,7 @@ ACCEPTED = "ACCEPTED"
 
 
 class RequestResult(StrEnum):
-    """The result of a friend request; the values are those of the management route."""
+    """The result of a friend request; the management route replies with the value."""
 
     REQUESTED = "requested"
     ACCEPTED = "accepted"
@@ -36,8 +36,8 @@ class RequestResult(StrEnum):
 class Friendship:
     """A request (PENDING) or a friendship (ACCEPTED) between two accounts.
 
-    ``created_at`` is the time of the request and stays when it is accepted. ``accepted_at`` is
-    None also for what was accepted before that was kept.
+    ``created_at`` is the time of the request, even after it is accepted. ``accepted_at`` is also
+    None if an old version, which did not store the time, accepted the request.
     """
 
     asked_by: AccountId
@@ -49,7 +49,7 @@ class Friendship:
 
 @frozen
 class Load:
-    """An account's numbers of rows, of friendships, and of unanswered requests that it sent."""
+    """An account's number of rows, of friendships, and of unanswered requests that it sent."""
 
     rows: int
     accepted: int
@@ -81,7 +81,7 @@ class Friends(Protocol):
 
 
 def named(friend: str) -> AccountId:
-    """Return ``friend`` as an account id; raises Missing (404) for a text that cannot be one."""
+    """Return ``friend`` as an account id; raises Missing (404) if it is no valid id."""
     if not is_account_shaped(friend):
         raise Missing("no such account", code="not_found")
     return friend
@@ -90,9 +90,9 @@ def named(friend: str) -> AccountId:
 def request(
     friends: Friends, me: AccountId, friend: AccountId, at: int, *, may_ask: bool
 ) -> tuple[RequestResult, Friendship]:
-    """Send a request to ``friend``, or accept theirs.
+    """Send a friend request to ``friend``, or accept the one that ``friend`` sent.
 
-    ``may_ask`` is False when the quota of new requests is used up; it is checked last, and
+    ``may_ask`` is False when the quota of new requests is used up. The quota is checked last and
     does not limit accepting.
     """
     _check_target(friends, me, friend)
@@ -127,7 +127,7 @@ def _accept(
 
 
 def block(friends: Friends, me: AccountId, target: AccountId, at: int) -> bool:
-    """Block, which ends a friendship or request; False when it was blocked already."""
+    """Block an account and end friendship or request; False if it was blocked already."""
     _check_target(friends, me, target)
     blocked = friends.blocks(me)
     if target in blocked:
@@ -140,7 +140,7 @@ def block(friends: Friends, me: AccountId, target: AccountId, at: int) -> bool:
 
 
 def unfriend(friends: Friends, me: AccountId, friend: AccountId) -> Friendship | None:
-    """Remove the friendship or request between the two; returns it, or None."""
+    """Remove and return the friendship or request between two accounts; None without one."""
     between = friends.between(me, friend)
     if between is not None:
         friends.remove(me, friend)
@@ -155,10 +155,10 @@ def _check_target(friends: Friends, me: AccountId, target: AccountId) -> None:
 
 
 def direction(friendship: Friendship, me: AccountId) -> str:
-    """Return OUTBOUND if ``me`` sent the request, else INBOUND; accepting changes neither."""
+    """Return OUTBOUND if ``me`` sent the request, else INBOUND, even after acceptance."""
     return "OUTBOUND" if friendship.asked_by == me else "INBOUND"
 
 
 def other_of(friendship: Friendship, me: AccountId) -> AccountId:
-    """Return the account on the other side."""
+    """Return the account on the other side of the friendship."""
     return friendship.recipient if friendship.asked_by == me else friendship.asked_by

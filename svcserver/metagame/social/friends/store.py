@@ -1,4 +1,4 @@
-"""The tables of friendships (one row per pair, ids in order) and blocks."""
+"""The tables of friendships (one row per pair, the lower id first) and blocks."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _UNBLOCK = delete(BLOCKS).where(_MINE)
 
 @frozen
 class SqlFriends:
-    """``rules.Friends`` on an open transaction."""
+    """The friendships and blocks in an open transaction; implements ``rules.Friends``."""
 
     tx: Connection
 
@@ -88,18 +88,18 @@ class SqlFriends:
         return SqlAccounts(self.tx).find(account_id) is not None
 
     def blocked_between(self, first: AccountId, second: AccountId) -> bool:
-        """Return whether either has blocked the other."""
+        """Return whether one of the two accounts has blocked the other."""
         return bool(self.tx.execute(_BLOCKED_BETWEEN, {"me": first, "other": second}).scalar())
 
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> set[AccountId]:
-        """Return those of ``others`` (at most a few hundred) with a block in either direction."""
+        """Return those ``others`` (up to a few hundred) with a block in either direction."""
         wanted = list(dict.fromkeys(others))
         if not wanted:
             return set()
         return set(self.tx.execute(_BLOCKED_EITHER_WAY, {"me": me, "others": wanted}).scalars())
 
     def between(self, first: AccountId, second: AccountId) -> Friendship | None:
-        """Return the request or friendship between the two."""
+        """Return the request or friendship between the two accounts."""
         row = self.tx.execute(_BETWEEN, _pair(first, second)).first()
         return None if row is None else _friendship(row)
 
@@ -152,7 +152,7 @@ class SqlFriends:
         self.tx.execute(_ACCEPT, {**pair, "at": at})
 
     def remove(self, first: AccountId, second: AccountId) -> bool:
-        """Remove a request or friendship; returns whether there was one."""
+        """Remove a request or friendship; return whether it existed."""
         return self.tx.execute(_REMOVE, _pair(first, second)).rowcount > 0
 
     def blocks(self, blocker: AccountId) -> list[AccountId]:
@@ -163,18 +163,18 @@ class SqlFriends:
         self.tx.execute(_BLOCK, {"blocker": blocker, "blocked": blocked, "created_at": at})
 
     def unblock(self, blocker: AccountId, blocked: AccountId) -> bool:
-        """Remove a block; returns whether there was one."""
+        """Remove a block; return whether it existed."""
         return self.tx.execute(_UNBLOCK, {"me": blocker, "other": blocked}).rowcount > 0
 
 
 @frozen
 class Blocks:
-    """The blocks, for features whose own state is not in the database."""
+    """Access to the blocks for features that store their own data on the board."""
 
     ledger: Ledger
 
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
-        """Return those of ``others`` with a block in either direction."""
+        """Return the accounts in ``others`` with a block in either direction."""
         wanted = list(others)
         return self.ledger.read(lambda tx: SqlFriends(tx).blocked(me, wanted))
 

@@ -15,7 +15,7 @@ from svcserver.metagame.social.friends.rules import Friendship
 class FriendEntry(TypedDict):
     """A friend (ACCEPTED) or an open request (PENDING); ``created`` is ISO 8601.
 
-    ``direction`` is OUTBOUND where the caller has asked, also later.
+    ``direction`` is OUTBOUND if the caller sent the request, even after it is accepted.
     """
 
     accountId: str
@@ -31,7 +31,7 @@ class BlockedReply(TypedDict):
 
 
 class FriendSettings(TypedDict):
-    """A player's settings: everybody may send friend requests."""
+    """The friend settings of a player: everybody may send friend requests."""
 
     acceptInvites: str
 
@@ -45,12 +45,12 @@ class FriendsReply(TypedDict):
 
 
 def show_friends(friendships: Iterable[Friendship], me: AccountId) -> list[FriendEntry]:
-    """Return the wire form of friendships, seen by ``me``."""
+    """Return the wire form of friendships, as seen by ``me``."""
     return [show_friend(friendship, me) for friendship in friendships]
 
 
 def show_friend(friendship: Friendship, me: AccountId) -> FriendEntry:
-    """Return the wire form of a friendship, seen by ``me``."""
+    """Return the wire form of a friendship, as seen by ``me``."""
     return {
         "accountId": rules.other_of(friendship, me),
         "status": friendship.status,

@@ -42,7 +42,7 @@ T = TypeVar("T")
 def check_names(
     guilds: SqlGuilds, words: Words, name: str, nameplate: str | None
 ) -> tuple[str, str]:
-    """Return both texts if they are allowed and free; raises the first failure."""
+    """Return name and nameplate if both are allowed and free; raises the first failure."""
     name = names.name_of(words, name)
     if guilds.name_is_taken(name):
         raise Conflict("This guild name is taken.", code=names.SEIZED)
@@ -55,17 +55,17 @@ def check_names(
 def validate(
     guilds: SqlGuilds, words: Words, me: AccountId, name: str, nameplate: str | None
 ) -> tuple[str, str]:
-    """Check whether ``me`` could found a guild of that name; creates nothing."""
+    """Check whether ``me`` could found a guild with that name; creates nothing."""
     rules.check_in_no_guild(guilds.member(me))
     return check_names(guilds, words, name, nameplate)
 
 
 @frozen
 class NewGuild:
-    """A guild to found, as sent, and what the board says about its leader.
+    """A guild to found, as requested, and what the board says about its leader.
 
-    ``validated``: the leader had this pair validated lately. ``may_found``: their last new
-    guild is at least ten minutes old.
+    ``validated``: the leader recently validated this name and nameplate. ``may_found``: the
+    leader founded no other guild in the last ten minutes.
     """
 
     leader: AccountId
@@ -76,7 +76,7 @@ class NewGuild:
 
 
 def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guild:
-    """Create a guild, checked in the order of the specification."""
+    """Create a guild, after checks in the order of the specification."""
     leader = new.leader
     if not is_account_shaped(leader) or not guilds.exists(leader):
         raise Malformed("There is no such leader account.")
@@ -93,7 +93,7 @@ def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guil
 
 
 def remove(guilds: SqlGuilds, me: AccountId, target: AccountId) -> Member:
-    """Remove a member, as the leader only; with ``me`` as target, leave."""
+    """Remove a member, if ``me`` is the leader; with ``me`` as target, leave the guild."""
     mine = rules.require_member(guilds.member(me))
     member = rules.member_to_remove(mine, guilds.member(target))
     guilds.drop_invites_by(member.guild_id, member.account_id)
@@ -102,7 +102,7 @@ def remove(guilds: SqlGuilds, me: AccountId, target: AccountId) -> Member:
 
 
 def set_rank(guilds: SqlGuilds, me: AccountId, target: AccountId, word: str) -> None:
-    """Change a member's rank; ``leader`` hands the guild over."""
+    """Change a member's rank; the rank ``leader`` makes that member the new leader."""
     mine = rules.require_member(guilds.member(me))
     theirs, rank = rules.rank_to_set(mine, guilds.member(target), word)
     if theirs.rank is rank:
@@ -116,7 +116,7 @@ def set_rank(guilds: SqlGuilds, me: AccountId, target: AccountId, word: str) -> 
 
 
 def disband(guilds: SqlGuilds, me: AccountId, guild_id: str) -> Sequence[Member]:
-    """Disband the caller's own guild; returns the members it had."""
+    """Disband the caller's own guild; return its former members."""
     rules.check_disbands(guilds.member(me), guild_id)
     members = guilds.members(guild_id)
     guilds.disband(guild_id)
@@ -134,7 +134,7 @@ def invite(
 ) -> Guild:
     """Invite an account into the caller's guild.
 
-    ``may_send`` is False when the inviter's quota is used up; it is checked last.
+    ``may_send`` is False when the inviter's quota is used up; the quota is checked last.
     """
     mine = rules.require_member(guilds.member(me))
     rules.check_may_invite(mine, target, guilds.member(target))
@@ -164,7 +164,8 @@ def invite(
 def _is_visible(guilds: SqlGuilds, invitation: GuildInvitation, at: int) -> bool:
     """Return whether the invited player may see and accept the invite.
 
-    A block between the two hides it, and so does an inviter who could no longer invite.
+    An invite is hidden by a block between the two players, or if the inviter could no longer
+    invite.
     """
     return (
         invitation.is_open(at)
@@ -174,7 +175,7 @@ def _is_visible(guilds: SqlGuilds, invitation: GuildInvitation, at: int) -> bool
 
 
 def open_invites(guilds: SqlGuilds, me: AccountId, at: int) -> list[tuple[GuildInvitation, Guild]]:
-    """Return the caller's open invites with their guilds, newest first."""
+    """Return the caller's open invites and their guilds, newest first."""
     return [
         (invitation, guild)
         for invitation in reversed(guilds.invites_of_player(me))
@@ -193,7 +194,7 @@ def _own_invite(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> Gu
 def accept(
     guilds: SqlGuilds, limits: GuildLimits, me: AccountId, invite_id: str, at: int
 ) -> Member:
-    """Join as Member; all other invites of the caller end."""
+    """Join the guild as Member; all other invites of the caller end."""
     invitation = _own_invite(guilds, me, invite_id, at)
     rules.check_in_no_guild(guilds.member(me))
     rules.check_room(guilds.size(invitation.guild_id), limits)
@@ -206,7 +207,7 @@ def accept(
 
 
 def decline(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> None:
-    """Decline; the guild cannot invite the caller again for a day."""
+    """Decline an invite; the guild cannot invite the caller again for a day."""
     invitation = _own_invite(guilds, me, invite_id, at)
     guilds.decline_invite(invitation.id, at, until=at + rules.DECLINE_PAUSE_MS)
 
@@ -216,7 +217,7 @@ def decline(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> None:
 
 @define
 class GuildActs:
-    """The operations on guilds: each write is one transaction, followed by its signal."""
+    """The operations on guilds: each write is one transaction, then a signal."""
 
     settings: Settings
     data: AccountData
@@ -251,7 +252,7 @@ class GuildActs:
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
-        """Check name and nameplate, and remember them for ``found``."""
+        """Check name and nameplate, and remember the result for ``found``."""
         pair = await self.data.read(
             me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
@@ -261,10 +262,10 @@ class GuildActs:
     async def found(
         self, leader: AccountId, name: str, nameplate: str | None
     ) -> tuple[Guild, Sequence[Member]]:
-        """Found a guild whose name ``leader`` has validated; returns it with its members.
+        """Found a guild whose name ``leader`` has validated; return the guild with its members.
 
-        Raises Forbidden for a name not checked, Conflict for one taken or a leader who is in a
-        guild, TooMany for a second one within ten minutes.
+        Raises Forbidden for a name not validated, Conflict for a taken name or a leader who is in a
+        guild, TooMany for a second guild within ten minutes.
         """
         validated = await self._was_validated(leader, name, nameplate)
         async with FOUNDED.place(self.board, leader) as place:
@@ -340,7 +341,7 @@ class GuildActs:
 
     @shielded
     async def disband_named(self, audit: Audit, entry: AuditEntry, text: str) -> tuple[Guild, int]:
-        """Disband a guild by id or name for staff; returns it and its number of members."""
+        """Disband a guild by id or name for staff; return the guild and its number of members."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Guild, Sequence[Member]]:
             guilds = SqlGuilds(tx)
@@ -363,7 +364,7 @@ class GuildActs:
         attempt: Attempt,
         shape: Any = None,
     ) -> Awaitable[T]:
-        """Run ``work(guilds, at)`` in a transaction; ``shape`` is that of its result."""
+        """Run ``work(guilds, at)`` in a transaction; ``shape`` is the shape of the result."""
         once = attempt.once(lambda tx: work(SqlGuilds(tx), self._at()), shape)
         return self.data.write(me, 0, once, ACROSS)
 

@@ -1,6 +1,6 @@
-"""The rules of guild names and nameplates, in the order in which they are checked.
+"""The rules for guild names and nameplates, in the order in which they are checked.
 
-Each failure has a code, for which the client shows its own text. Spec: 1 §4 Guilds.
+Each failure has a code, for which the client shows its own message. Spec: 1 §4 Guilds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """Return ``text`` in lower case with digits and signs as letters, in both meanings of ``1``."""
+    """Return ``text`` in lower case, digits and signs as letters, in both meanings of ``1``."""
     return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
 
 
@@ -43,7 +43,7 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
 
 @frozen
 class Words:
-    """The words that no guild may use; normalised by ``readings`` except ``offensive_whole``."""
+    """The words that guilds may not use, normalised by ``readings`` except ``offensive_whole``."""
 
     deny: frozenset[str]
     offensive_whole: frozenset[str]
@@ -53,7 +53,7 @@ class Words:
 
     @classmethod
     def of(cls, extra: Iterable[str] = (), *, reserved: bool = True) -> Words:
-        """Return the built-in words and the owner's; without ``reserved`` only offensive ones."""
+        """Return the built-in and the owner's words; without ``reserved``, only offensive ones."""
         return datafiles.load(PACKAGE, FILE, lambda words: cls._of(words, extra, reserved))
 
     @classmethod
@@ -68,15 +68,15 @@ class Words:
         )
 
     def is_offensive(self, text: str) -> bool:
-        """Return whether it contains a denied word, or is a short offensive word."""
+        """Return whether the text contains a denied word or is a short offensive word."""
         return text.lower() in self.offensive_whole or _holds(text, self.deny)
 
     def is_reserved_name(self, text: str) -> bool:
-        """Return whether it contains a reserved word, or is a reserved name."""
+        """Return whether the text contains a reserved word or is a reserved name."""
         return _holds(text, self.reserved_anywhere) or bool(readings(text) & self.reserved_names)
 
     def is_reserved_nameplate(self, text: str) -> bool:
-        """Return whether it contains a reserved word, or is a reserved nameplate."""
+        """Return whether the text contains a reserved word or is a reserved nameplate."""
         return _holds(text, self.reserved_anywhere) or bool(
             readings(text) & self.reserved_nameplates
         )
@@ -87,7 +87,7 @@ def _holds(text: str, words: frozenset[str]) -> bool:
 
 
 def name_of(words: Words, name: str) -> str:
-    """Return ``name`` if it is allowed; raises Malformed or Conflict. Uniqueness is not checked."""
+    """Return ``name`` if allowed; raises Malformed or Conflict. Does not check uniqueness."""
     if not NAME.match(name):
         raise Malformed("A guild name has 4 to 15 letters and digits.", code=OBEDIENT)
     if sum(char.isdigit() for char in name) > MAX_DIGITS:
@@ -102,7 +102,7 @@ def name_of(words: Words, name: str) -> str:
 
 
 def nameplate_of(words: Words, nameplate: str | None) -> str:
-    """Return ``nameplate`` if it is allowed, "" for None; raises Malformed or Conflict."""
+    """Return ``nameplate`` if allowed ("" for None); raises Malformed or Conflict."""
     if nameplate is None:
         return ""
     if not NAMEPLATE.match(nameplate):

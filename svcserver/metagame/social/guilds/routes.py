@@ -1,4 +1,4 @@
-"""The guild routes of the client and of the city's game server. Spec: 1 §4 Guilds."""
+"""The guild routes for the client and for the city's game server. Spec: 1 §4 Guilds."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
 @worded_as(GuildRefusal)
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """``{code, message, payload: {}}``; the code is empty where none is documented."""
+    """Return ``{code, message, payload: {}}``, with an empty code where none is documented."""
     body = {"code": refusal.code, "message": refusal.message, "payload": EMPTY_OBJECT}
     return Answer(status, body)
 
 
 @frozen
 class GuildRoutes:
-    """The game's guild routes with GUILDS=1; see ``GuildStubRoutes`` for GUILDS=0."""
+    """The game's guild routes with GUILDS=1; ``GuildStubRoutes`` has those for GUILDS=0."""
 
     routes: ClassVar[Routes] = Routes(
         refuse,
@@ -55,7 +55,7 @@ class GuildRoutes:
 
     @routes.row("GET", "/guild", access=Access.TOKEN, reply=wire.GuildReply | NoContent)
     async def mine(self, call: Call) -> Answer:
-        """The caller's guild; 204 for none."""
+        """Show the caller's guild; 204 if the caller is in none."""
         me = call.caller.account
         guild = None if me is None else await self.acts.mine(me)
         return (
@@ -66,13 +66,13 @@ class GuildRoutes:
 
     @routes.row("GET", "/guild/invite/player", access=Access.TOKEN, reply=wire.GuildInvites)
     async def invites(self, call: Call) -> Answer:
-        """The caller's open invites, newest first."""
+        """List the caller's open guild invites, newest first."""
         me = call.caller.account
         return Answer(200, wire.show_invites([] if me is None else await self.acts.invites(me)))
 
     @routes.row("POST", "/guild/validate", body=OrEmpty[wire.GuildWish], again=Again.NATURAL)
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
-        """Check whether the caller could found a guild of that name; creates nothing."""
+        """Check whether the caller could found a guild with that name; creates nothing."""
         sent = call.body
         named = sent.leader_account_id
         me = call.player if named == wire.NOBODY else self.acting.itself(call, named)
@@ -88,7 +88,7 @@ class GuildRoutes:
         again=Again.NEVER,
     )
     async def found(self, call: Call[wire.GuildWish]) -> Answer:
-        """Found a guild; sent by the city's game server for the leader in the body."""
+        """Found a guild; the city's game server sends this for the leader in the body."""
         sent = call.body
         leader = self.acting.writes(call, sent.leader_account_id)
         made = await self.acts.found(leader, sent.name, sent.nameplate)
@@ -96,37 +96,37 @@ class GuildRoutes:
 
     @routes.row("DELETE", "/guild/player")
     async def leave(self, call: Call) -> Answer:
-        """Leave the caller's own guild: 404 without one, 409 for its leader."""
+        """Leave the caller's guild: 404 without a guild, 409 for its leader."""
         await self.acts.remove(call.player, call.player, attempt=call.attempt)
         return ACK
 
     @routes.row("DELETE", "/guild/player/<account_id>")
     async def kick(self, call: Call, account_id: str) -> Answer:
-        """Remove a member; naming oneself is leaving."""
+        """Remove a guild member; callers who name themselves leave the guild."""
         await self.acts.remove(call.player, account_id, attempt=call.attempt)
         return ACK
 
     @routes.row("PUT", "/guild/invite/<account_id>")
     async def invite(self, call: Call, account_id: str) -> Answer:
-        """Invite an account; only the leader and officers may."""
+        """Invite an account to the guild; only the leader and officers may."""
         await self.acts.invite(call.player, account_id, attempt=call.attempt)
         return ACK
 
     @routes.row("POST", "/guild/invite/accept/<invite_id>")
     async def accept(self, call: Call, invite_id: str) -> Answer:
-        """Join the guild of an invite, with the lowest rank."""
+        """Join the guild that sent the invite, with the lowest rank."""
         await self.acts.accept(call.player, invite_id, attempt=call.attempt)
         return ACK
 
     @routes.row("DELETE", "/guild/invite/<invite_id>")
     async def decline(self, call: Call, invite_id: str) -> Answer:
-        """Decline an invite, which ends it."""
+        """Decline a guild invite."""
         await self.acts.decline(call.player, invite_id, attempt=call.attempt)
         return ACK
 
     @routes.row("PUT", "/guild/rank/<account_id>/<rank>", path_types={"rank": Rank})
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
-        """Change a member's rank; making another member the leader hands the guild over."""
+        """Change a member's rank; a new leader replaces the caller as leader."""
         await self.acts.set_rank(call.player, account_id, rank, attempt=call.attempt)
         return ACK
 
@@ -139,7 +139,7 @@ class GuildRoutes:
 
 @frozen
 class GuildStubRoutes:
-    """The two reads with GUILDS=0; every other guild route is the empty 404."""
+    """The two read routes with GUILDS=0; all other guild routes answer an empty 404."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: not settings.guilds, body_log=True, access=Access.TOKEN
@@ -147,12 +147,12 @@ class GuildStubRoutes:
 
     @routes.row("GET", "/guild", reply=NoContent)
     async def mine(self, call: Call) -> Answer:
-        """The caller's guild: there is none."""
+        """Answer that the caller is in no guild."""
         return NO_CONTENT
 
     @routes.row("GET", "/guild/invite/player", reply=Envelope[wire.NoInvites])
     async def invites(self, call: Call) -> Answer:
-        """The caller's open invites: there are none."""
+        """List the caller's open guild invites; always empty."""
         return enveloped({"invites": []})
 
 
@@ -161,7 +161,7 @@ log = Logger()
 
 @frozen
 class GuildManagementRoutes:
-    """Guild routes under ``/svc/api``; all three are 404 ``guilds_off`` with GUILDS=0."""
+    """Guild routes under ``/svc/api``; with GUILDS=0 all three answer 404 ``guilds_off``."""
 
     routes: ClassVar[Routes] = Routes(worded)
     behalf: Behalf
@@ -178,7 +178,7 @@ class GuildManagementRoutes:
         again=Again.NEVER,
     )
     async def invite_by_name(self, call: Call[Late[BehalfWish]]) -> Answer:
-        """Invite to a guild by user name, checked as in the game."""
+        """Invite a player to a guild by username, with the same checks as in the game."""
         self._on()
         sent = call.body.read()
         pair, guild = await self.behalf.act_for(call, sent, "guild invite for", self._invite)
@@ -197,7 +197,7 @@ class GuildManagementRoutes:
         reply=list[wire.GuildSummary],
     )
     async def summaries(self, call: Call) -> Answer:
-        """All guilds by name, each with its leader and its number of members."""
+        """List all guilds by name, each with its leader and number of members."""
         self._on()
         return Answer(200, [wire.show_summary(summary) for summary in await self.acts.summaries()])
 
@@ -231,7 +231,7 @@ class GuildManagementRoutes:
 
 
 def guilds(parts: Parts, acts: GuildActs) -> Iterator[Feature]:
-    """Yield the routes of guilds, real or as a stub, for players and for staff."""
+    """Yield the guild routes, real or as stubs, for players and for staff."""
     yield GuildRoutes(acts, parts.acting)
     yield GuildStubRoutes()
     yield GuildManagementRoutes(parts.behalf, acts, parts.audit)

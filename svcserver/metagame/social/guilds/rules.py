@@ -1,4 +1,4 @@
-"""The rules of guilds: founding, membership, ranks and invites. Spec: 1 §3, §4 Guilds, §8.
+"""The rules for guilds: founding, membership, ranks and invites. Spec: 1 §3, §4 Guilds, §8.
 
 Times are epoch milliseconds.
 """
@@ -66,7 +66,7 @@ class Guild:
 
 @frozen
 class GuildInvitation:
-    """An invite of ``account_id``; a declined one stays until the guild may invite again."""
+    """An invite to ``account_id``; a declined one is stored until the guild may invite again."""
 
     id: str
     guild_id: str
@@ -77,13 +77,13 @@ class GuildInvitation:
     declined_at: int | None = None
 
     def is_open(self, at: int) -> bool:
-        """Return whether it is neither answered nor expired."""
+        """Return whether the invite is neither answered nor expired."""
         return self.declined_at is None and at < self.expires_at
 
 
 @frozen
 class GuildLimits:
-    """The owner's limits: members of a guild, and an invite's lifetime in milliseconds."""
+    """The owner's limits: members per guild, and an invite's lifetime in milliseconds."""
 
     max_members: int
     invite_ms: int
@@ -93,23 +93,23 @@ class GuildLimits:
 
 
 def check_in_no_guild(member: Member | None) -> None:
-    """Raise Conflict for an account that is in a guild."""
+    """Raise Conflict if the account is in a guild."""
     if member is not None:
         raise Conflict("You are already in a guild.", code=OCCUPIED)
 
 
 def require_member(member: Member | None) -> Member:
-    """Return the caller's membership; raises Missing without one."""
+    """Return the caller's membership; raises Missing if the caller is in no guild."""
     if member is None:
         raise Missing("You are not in a guild.", code=EXCLUDED)
     return member
 
 
 def member_to_remove(mine: Member, target: Member | None) -> Member:
-    """Return who leaves: ``mine`` itself, or another whom the leader removes.
+    """Return the member who leaves: ``mine``, or another member whom the leader removes.
 
-    Raises Conflict for a leader who leaves, Forbidden for anybody else's order, and Missing for
-    a target outside the guild.
+    Raises Conflict if the leader leaves, Forbidden if anybody else removes a member, and Missing
+    if the target is not in the guild.
     """
     if target == mine and mine.rank is Rank.LEADER:
         raise Conflict("The leader cannot leave.", code=CHIEF)
@@ -119,7 +119,7 @@ def member_to_remove(mine: Member, target: Member | None) -> Member:
 
 
 def rank_to_set(mine: Member, target: Member | None, word: str) -> tuple[Member, Rank]:
-    """Return the fellow member and the rank that ``word`` names; raises the first failure."""
+    """Return the target member and the rank named by ``word``; raises the first failure."""
     rank = next((rank for rank in Rank if rank.lower() == word.lower()), None)
     if rank is None:
         raise Malformed("Unknown rank.", code=DOCILE)
@@ -130,7 +130,7 @@ def rank_to_set(mine: Member, target: Member | None, word: str) -> tuple[Member,
 
 
 def check_disbands(mine: Member | None, guild_id: str) -> None:
-    """Raise Missing unless it is the caller's guild, and Forbidden unless the caller leads it."""
+    """Raise Missing unless the caller is in the guild, Forbidden unless the caller leads it."""
     if mine is None or mine.guild_id != guild_id:
         raise Missing("This is not your guild.", code=EXCLUDED)
     if mine.rank is not Rank.LEADER:
@@ -151,7 +151,7 @@ def _rank_too_low() -> Refusal:
 
 
 def check_may_invite(mine: Member, target: AccountId, theirs: Member | None) -> None:
-    """Raise Forbidden for the caller's rank, Conflict for a target who is a member."""
+    """Raise Forbidden if the caller's rank is too low, Conflict if the target is a member."""
     if mine.rank not in MAY_INVITE:
         raise _rank_too_low()
     if target == mine.account_id or (theirs is not None and theirs.guild_id == mine.guild_id):
@@ -169,7 +169,7 @@ def check_invite_limits(
 ) -> None:
     """Raise Conflict for a second open invite, TooMany after a decline or at the guild's limit.
 
-    ``previous`` is the guild's last invite of the player, ``sent`` all invites of the guild.
+    ``previous`` is the guild's last invite to the player; ``sent`` are all invites of the guild.
     """
     if previous is not None and previous.is_open(at):
         raise Conflict("This player is already invited.", code=REDUNDANT)

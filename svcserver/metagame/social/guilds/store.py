@@ -1,6 +1,6 @@
-"""The tables of guilds, members and invites; on the board, the state of those who may found one.
+"""The tables of guilds, members and invites, and the board entries of players founding one.
 
-Lower-cased names are unique in the tables, too. Spec: 1 §4 Guilds, Create.
+The lower-case names are unique in the database, too. Spec: 1 §4 Guilds, Create.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ _SUMMARIES = (
 
 @frozen
 class Summary:
-    """A guild in the owner's list."""
+    """A guild in the list for the owner."""
 
     id: str
     name: str
@@ -169,7 +169,7 @@ class SqlGuilds:
         return self._one_guild(_GUILD, guild_id)
 
     def guild_named(self, name: str) -> Guild | None:
-        """Return the guild of that name, ignoring case."""
+        """Return the guild with that name, ignoring case."""
         return self._one_guild(_NAMED, fold(name))
 
     def _one_guild(self, statement: Any, wanted: str) -> Guild | None:
@@ -179,7 +179,7 @@ class SqlGuilds:
         return Guild(row.id, row.name, row.nameplate, row.leader_id, row.created_at)
 
     def members(self, guild_id: str) -> Sequence[Member]:
-        """Return the members by rank and time of joining."""
+        """Return the members, sorted by rank and joining time."""
         members = [_member(row) for row in self.tx.execute(_MEMBERS, {"wanted": guild_id})]
         return sorted(
             members,
@@ -231,11 +231,11 @@ class SqlGuilds:
         )
 
     def set_leader(self, guild_id: str, leader: AccountId) -> None:
-        """Set the guild's leader; ranks are separate."""
+        """Set the guild's leader; this changes no rank."""
         self.tx.execute(_SET_LEADER, {"wanted": guild_id, "who": leader})
 
     def disband(self, guild_id: str) -> None:
-        """Delete the guild with its members and invites."""
+        """Delete the guild, its members and its invites."""
         for statement in _DISBAND:
             self.tx.execute(statement, {"wanted": guild_id})
 
@@ -246,7 +246,7 @@ class SqlGuilds:
         return None if row is None else _invite(row)
 
     def invite_to(self, guild_id: str, account_id: AccountId) -> GuildInvitation | None:
-        """Return the guild's invite of the player: open, expired or declined."""
+        """Return the guild's invite to the player: open, expired or declined."""
         row = self.tx.execute(_INVITE_TO, {"wanted": guild_id, "who": account_id}).first()
         return None if row is None else _invite(row)
 
@@ -255,7 +255,7 @@ class SqlGuilds:
         return [_invite(row) for row in self.tx.execute(_OF_GUILD, {"wanted": guild_id})]
 
     def invites_of_player(self, account_id: AccountId) -> Sequence[GuildInvitation]:
-        """Return all invites of a player, oldest first."""
+        """Return all invites to a player, oldest first."""
         return [_invite(row) for row in self.tx.execute(_OF_PLAYER, {"who": account_id})]
 
     def add_invite(self, invite: GuildInvitation) -> None:
@@ -276,7 +276,7 @@ class SqlGuilds:
         self.tx.execute(_DROP_INVITE, {"wanted": invite_id})
 
     def decline_invite(self, invite_id: str, at: int, *, until: int) -> None:
-        """Mark an invite as declined; it is kept ``until`` the guild may invite again."""
+        """Mark an invite as declined, and keep it ``until`` the guild may invite again."""
         self.tx.execute(_DECLINE, {"wanted": invite_id, "at": at, "until": until})
 
     def drop_invites_by(self, guild_id: str, inviter: AccountId) -> None:
@@ -284,7 +284,7 @@ class SqlGuilds:
         self.tx.execute(_DROP_BY, {"wanted": guild_id, "who": inviter})
 
     def sweep(self, at: int) -> None:
-        """Delete expired invites, and declined ones past their pause."""
+        """Delete expired invites, and declined ones after the pause."""
         self.tx.execute(_SWEEP, {"at": at})
 
     def summaries(self) -> list[Summary]:
@@ -300,12 +300,12 @@ def drop_invites_between(tx: Connection, first: AccountId, second: AccountId) ->
 
 
 def fold(name: str) -> str:
-    """Return the form in which names, which are ASCII, are compared."""
+    """Return a name's form for comparison; names are ASCII."""
     return name.lower()
 
 
 def _sane(text: str) -> bool:
-    """Return whether it can be an id or name; PostgreSQL raises for a NUL."""
+    """Return whether the text can be an id or name; PostgreSQL rejects NUL characters."""
     return 0 < len(text) <= 64 and "\0" not in text
 
 
@@ -334,7 +334,7 @@ ACTIVE_S = 60.0
 
 @frozen
 class CheckedName:
-    """A name and nameplate that the rules allowed, both in lower case; ``at`` in epoch seconds."""
+    """A validated name and nameplate, both in lower case; ``at`` in epoch seconds."""
 
     at: float
     name: str
@@ -349,7 +349,7 @@ SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 @frozen
 class Founders:
-    """The players on the board who may found a guild, with the last five pairs each validated."""
+    """Players who may found a guild, each with the last five name pairs that they validated."""
 
     transaction: BoardTransaction
 
@@ -359,21 +359,21 @@ class Founders:
         self.transaction.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
     def checked(self, account_id: AccountId, name: str, plate: str | None) -> bool:
-        """Return whether this pair was validated within ``VALID_S``, ignoring case."""
+        """Return whether the account validated this pair within ``VALID_S``, ignoring case."""
         wanted = (name.lower(), (plate or "").lower())
         return any((pair.name, pair.nameplate) == wanted for pair in self._fresh(account_id))
 
     def is_active(self, account_id: AccountId) -> bool:
-        """Return whether the player validated a name lately, or was active within 60 s."""
+        """Return whether the player recently validated a name, or was active within 60 s."""
         was_seen = self.transaction.get(ACTIVE, account_id) is not None
         return was_seen or bool(self._fresh(account_id))
 
     def mark_seen(self, account_id: AccountId) -> None:
-        """Record a heartbeat or party poll."""
+        """Record a heartbeat or party poll of the player."""
         self.transaction.put(ACTIVE, account_id, self.transaction.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """Forget the validated pairs: founding a guild uses them up."""
+        """Forget the player's validated pairs, because founding a guild uses them up."""
         self.transaction.drop(CHECKED, account_id)
 
     def _fresh(self, account_id: AccountId) -> tuple[CheckedName, ...]:

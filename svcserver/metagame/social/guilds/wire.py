@@ -21,7 +21,7 @@ Nameplate = Annotated[str | None, Or(NO_NAMEPLATE)]
 
 @frozen
 class GuildWish:
-    """A guild to validate or found: its name, nameplate (may be empty) and leader."""
+    """A guild to validate or found: its name, its nameplate (may be empty) and its leader."""
 
     name: GuildName
     nameplate: Nameplate = None
@@ -30,14 +30,14 @@ class GuildWish:
 
 @frozen
 class DisbandWish:
-    """A guild by its id, or by its name in any case."""
+    """The guild to disband, by its id or by its name, ignoring case."""
 
     guild: TextWithNul = field(metadata=sent_as("Guild"))
     reason: Reason = field(default="", metadata=sent_as("Reason"))
 
 
 class GuildMember(TypedDict):
-    """A member by account id, with its rank in the guild."""
+    """A guild member: account id and rank."""
 
     phx_account_id: str
     rank: Rank
@@ -55,7 +55,7 @@ class GuildShown(TypedDict):
 
 
 class GuildReply(GuildShown):
-    """A guild twice, as clients need it: in the envelope, and its members again beside that."""
+    """A guild, twice as clients need it: in the envelope, and with the members beside it."""
 
     code: str
     message: str
@@ -63,7 +63,7 @@ class GuildReply(GuildShown):
 
 
 class GuildInvite(TypedDict):
-    """An open invite into a guild."""
+    """An open invite to a guild."""
 
     id: str
     guild_id: str
@@ -72,19 +72,19 @@ class GuildInvite(TypedDict):
 
 
 class NoInvites(TypedDict):
-    """The invites while guilds are switched off."""
+    """The empty list of invites while guilds are off."""
 
     invites: list[Empty]
 
 
 class GuildInvitesShown(TypedDict):
-    """The open invites, newest first."""
+    """The open guild invites, newest first."""
 
     invites: list[GuildInvite]
 
 
 class GuildInvites(GuildInvitesShown):
-    """The open invites twice, as clients need them: in the envelope, and again beside it."""
+    """The open invites, twice as clients need them: in the envelope and beside it."""
 
     code: str
     message: str
@@ -92,7 +92,7 @@ class GuildInvites(GuildInvitesShown):
 
 
 class GuildInviteReply(TypedDict):
-    """The accounts and the guild of an invite, by name."""
+    """The names of the two accounts and of the guild of an invite."""
 
     From: str
     To: str
@@ -100,7 +100,7 @@ class GuildInviteReply(TypedDict):
 
 
 class GuildSummary(TypedDict):
-    """A guild in the owner's list; ``members`` is a count."""
+    """A guild in the list for the owner; ``members`` is their number."""
 
     guildId: str
     name: str
@@ -117,7 +117,7 @@ class DisbandReply(TypedDict):
 
 
 def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
-    """Return the reply with a guild, in the envelope and beside it."""
+    """Return the reply with a guild, both in the envelope and beside it."""
     shown: GuildShown = {
         "id": guild.id,
         "name": guild.name,
@@ -132,7 +132,7 @@ def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
 
 
 def show_invites(invites: Iterable[tuple[GuildInvitation, Guild]]) -> GuildInvites:
-    """Return the reply with invites, in the envelope and beside it."""
+    """Return the reply with invites, both in the envelope and beside it."""
     shown: GuildInvitesShown = {
         "invites": [show_invite(invite, guild) for invite, guild in invites]
     }
@@ -140,7 +140,7 @@ def show_invites(invites: Iterable[tuple[GuildInvitation, Guild]]) -> GuildInvit
 
 
 def show_invite(invite: GuildInvitation, guild: Guild) -> GuildInvite:
-    """Return an invite as the client reads it, with the guild's name."""
+    """Return the wire form of an invite, with the guild's name."""
     return {
         "id": invite.id,
         "guild_id": invite.guild_id,
@@ -150,7 +150,7 @@ def show_invite(invite: GuildInvitation, guild: Guild) -> GuildInvite:
 
 
 def show_summary(summary: Summary) -> GuildSummary:
-    """Return the wire form of a guild in the owner's list."""
+    """Return the wire form of a guild in the list for the owner."""
     return {
         "guildId": summary.id,
         "name": summary.name,

@@ -1,1 +1,1 @@
-"""Parties: the groups of players who play together now."""
+"""Parties: groups of up to four players who currently play together."""

@@ -1,7 +1,8 @@
 """Operations on parties, for game and management routes. Spec: 1 §4 Parties.
 
-Parties live on the board. What the database says (who exists, who has blocked whom) is read before
-the act; a block that comes in between leaves an invite that ends by itself, and nobody can accept.
+Parties are on the board. Database facts (which accounts exist, who has blocked whom) are read
+before the board transaction. If a block is added in between, the invite is still stored, but nobody
+can accept it and it expires.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ log = Logger()
 
 @frozen
 class PartyActs:
-    """The operations on parties, each an act on the board."""
+    """The operations on parties, each one a transaction on the board."""
 
     parties: LiveParties
     directory: Directory
@@ -35,7 +36,7 @@ class PartyActs:
     activity: Signal[Heard]
 
     async def poll(self, me: AccountId) -> PartyState:
-        """Return the caller's party, or a new party of one; records that the caller is active."""
+        """Return the caller's party, or a new party of one; record that the caller is active."""
         work = self.parties.act(lambda parties: parties.standing(parties.poll(me)), near(me))
         standing = await work
         if self.activity.listeners:
@@ -43,12 +44,12 @@ class PartyActs:
         return standing
 
     async def names(self, account_ids: Sequence[AccountId]) -> Mapping[AccountId, str]:
-        """Return display names, empty for a deleted account."""
+        """Return the display names of accounts; empty for a deleted account."""
         names = await self.directory.names(account_ids)
         return {account_id: names.get(account_id, "") for account_id in account_ids}
 
     async def invites(self, me: AccountId) -> list[PartyInvitation]:
-        """Return the caller's pending invites, without those of a blocked player."""
+        """Return the caller's pending invites, except those that a block hides."""
         invites = await self.parties.act(lambda parties: parties.invites_to(me))
         blocked = (
             await self.blocks.blocked(me, [invite.sender for invite in invites])
@@ -65,7 +66,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Invite a player into the caller's own party, whatever party is named."""
+        """Invite a player to the caller's own party, whatever party the request names."""
         if not is_account_shaped(target) or await self.directory.account_of_id(target) is None:
             raise Missing("no such account")
         blocked = bool(await self.blocks.blocked(me, [target]))
@@ -78,7 +79,7 @@ class PartyActs:
             log.info("an invite by {account} named another party", account=me)
 
     async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> PartyState:
-        """Join by party id or sender; a repeated accept finds the party joined before."""
+        """Join by party id or sender; a repeated request returns the party already joined."""
         invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
         if invite is None or await self.blocks.blocked(me, [invite.sender]):
             invite = None
@@ -90,7 +91,7 @@ class PartyActs:
         return await self._act(me, work, attempt)
 
     async def refresh(self, me: AccountId) -> None:
-        """Record that the caller is active, and drop a leader who was silent for two minutes."""
+        """Record that the caller is active, and drop a leader silent for two minutes."""
         await self.parties.act(lambda parties: parties.refresh(me), near(me))
 
     async def drop_invite(
@@ -101,7 +102,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline as the invited player, else withdraw as the sender; no match is no error."""
+        """Decline an invite to the caller, else withdraw the caller's own; no error without one."""
         names = [name for name in texts if name is not None]
 
         def work(parties: Parties) -> None:
@@ -114,7 +115,7 @@ class PartyActs:
     async def parties_of(
         self, me: AccountId, account_ids: Collection[AccountId]
     ) -> list[PartyState]:
-        """Return the parties of these players, each once; records that the caller is active."""
+        """Return the parties of these players, each once; record that the caller is active."""
 
         def work(parties: Parties) -> list[PartyState]:
             parties.mark_seen(me)
@@ -123,11 +124,11 @@ class PartyActs:
         return await self.parties.act(work, near(*account_ids))
 
     async def leave(self, me: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Leave; the client sends it at every login."""
+        """Leave the party; the client sends this at every log-in."""
         await self.parties.act(lambda parties: parties.leave(me), near(me), attempt)
 
     async def kick(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Remove a member; naming oneself is leaving."""
+        """Remove a member; callers who name themselves leave the party."""
         await self._act(me, lambda parties: parties.kick(me, member), attempt)
 
     async def promote(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:
@@ -135,7 +136,7 @@ class PartyActs:
         await self._act(me, lambda parties: parties.promote(me, member), attempt)
 
     async def _act(self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY) -> T:
-        """Run ``work``; after a refusal, record only that the caller is active."""
+        """Run ``work``; if it is refused, record that the caller is active and raise again."""
         try:
             return await self.parties.act(work, near(me), attempt)
         except Refusal:

@@ -1,4 +1,4 @@
-"""The routes of parties. Spec: 1 §4 Parties."""
+"""The party routes. Spec: 1 §4 Parties."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ OK = Answer(200, EMPTY_OBJECT)
 
 @worded_as(Empty, name="EmptyRefusal")
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Every refusal here has the body ``{}``."""
+    """Return the body ``{}``, which all errors of party routes have."""
     return Answer(status, EMPTY_OBJECT)
 
 
 @frozen
 class PartyRoutes:
-    """The game's routes of parties: poll, invite, join, leave, kick, promote."""
+    """The game's party routes: poll, invite, join, leave, kick, promote."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, body_log=True, access=PLAYER, reply=Empty, again=Again.STORED
@@ -53,18 +53,18 @@ class PartyRoutes:
         "POST", "/party", body=OrEmpty[wire.PartyPoll], reply=wire.PartyReply, again=Again.NATURAL
     )
     async def poll(self, call: Call) -> Answer:
-        """The caller's party, or a new party of one. Keeps the caller in the party."""
+        """Show the caller's party, or a new party of one, and keep the caller in the party."""
         return await self._party(await self.acts.poll(call.player))
 
     @routes.row("GET", "/party/invites", access=Access.OPTIONAL_TOKEN, reply=wire.PartyInvites)
     async def invites(self, call: Call) -> Answer:
-        """The pending party invites of the caller."""
+        """List the caller's pending party invites."""
         me = call.caller.account
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
     @routes.row("PUT", "/party/invite", body=OrEmpty[wire.PartyInviteWish])
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
-        """Invite a player into the caller's own party, whatever party the body names."""
+        """Invite a player to the caller's own party, whatever party the body names."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
         await self.acts.invite(call.player, to, party_id, attempt=call.attempt)
@@ -77,14 +77,14 @@ class PartyRoutes:
         reply=wire.PartyReply,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
-        """Accept a party invite, named by the id of the party or of its sender; shows the party."""
+        """Accept a party invite, named by the party's id or the sender's; shows the party."""
         return await self._party(
             await self.acts.accept(call.player, invite_id, attempt=call.attempt)
         )
 
     @routes.row("DELETE", "/party/invite", body=OrEmpty[wire.PartyInviteEnd])
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
-        """Decline a party invite, or withdraw one that the caller sent; 200 also without one."""
+        """Decline a party invite, or withdraw one that the caller sent; 200 even without one."""
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
         whom = sent.recipient_player_id
@@ -93,25 +93,25 @@ class PartyRoutes:
 
     @routes.row("DELETE", "/party/member")
     async def leave(self, call: Call) -> Answer:
-        """Leave the party; the client does so at every log-in."""
+        """Leave the party; the client sends this at every log-in."""
         await self.acts.leave(call.player, attempt=call.attempt)
         return OK
 
     @routes.row("DELETE", "/party/member/<member_id>")
     async def kick(self, call: Call, member_id: str) -> Answer:
-        """Remove a member; naming oneself is leaving."""
+        """Remove a party member; callers who name themselves leave the party."""
         await self.acts.kick(call.player, member_id, attempt=call.attempt)
         return OK
 
     @routes.row("PUT", "/party/member/promote/<member_id>")
     async def promote(self, call: Call, member_id: str) -> Answer:
-        """Make another member the leader."""
+        """Make another party member the leader."""
         await self.acts.promote(call.player, member_id, attempt=call.attempt)
         return OK
 
     @routes.row("DELETE", "/party/leader/<leader_id>", again=Again.NATURAL)
     async def drop_leader(self, call: Call, leader_id: str) -> Answer:
-        """Ask for another leader: a leader silent for two minutes is replaced."""
+        """Replace a party leader who has been silent for two minutes."""
         await self.acts.refresh(call.player)
         return OK
 
@@ -123,7 +123,7 @@ class PartyRoutes:
         again=Again.NATURAL,
     )
     async def status(self, call: Call[wire.PartyStatusWish]) -> Answer:
-        """The parties of up to 16 players, each once, and the caller's invites."""
+        """Show the parties of up to 16 players, each once, and the caller's invites."""
         me, account_ids = call.player, call.body.player_ids
         states = await self.acts.parties_of(me, account_ids or ())
         if account_ids is None:
@@ -157,7 +157,7 @@ class PartyRoutes:
 
 @frozen
 class PartyManagementRoutes:
-    """Invites into the key owner's own party, with the same checks as in the game."""
+    """The route for inviting players to the key owner's own party, with the game's checks."""
 
     routes: ClassVar[Routes] = Routes(worded)
     behalf: Behalf
@@ -173,7 +173,7 @@ class PartyManagementRoutes:
         again=Again.NEVER,
     )
     async def invite_by_name(self, call: Call[BehalfWish]) -> Answer:
-        """Invite to a party by user name, checked as in the game."""
+        """Invite a player to a party by username, with the same checks as in the game."""
         pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)
@@ -184,7 +184,7 @@ class PartyManagementRoutes:
 
 
 def parties(parts: Parts, live: LiveParties) -> Iterator[Feature]:
-    """Yield the routes of parties, for players and for staff."""
+    """Yield the party routes, for players and for staff."""
     acts = PartyActs(live, parts.directory, Blocks(parts.ledger), parts.news.active)
     yield PartyRoutes(parts.settings, acts)
     yield PartyManagementRoutes(parts.behalf, acts)

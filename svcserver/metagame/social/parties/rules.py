@@ -1,6 +1,6 @@
-"""The rules of parties and their invites. Spec: 1 §3, §4 Parties, §8.
+"""The rules for parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
-Parties are entries on the board that expire: any of them may be missing. Reading a party drops
+Parties are board entries with a lifetime, so any of them may be missing. Reading a party drops
 members who have been silent too long.
 """
 
@@ -28,7 +28,7 @@ NEVER = float("-inf")
 
 @frozen
 class Party:
-    """One to four players in join order, one of whom leads."""
+    """One to four players in the order of joining, one of whom leads."""
 
     id: str
     leader: AccountId
@@ -41,7 +41,7 @@ class Party:
 
 @frozen
 class PartyInvitation:
-    """``sender`` wants ``recipient`` in ``party_id``; lives five minutes."""
+    """An invite by ``sender`` to ``recipient``, valid for five minutes."""
 
     party_id: str
     sender: AccountId
@@ -51,7 +51,7 @@ class PartyInvitation:
 
 @frozen
 class PartyCandidate:
-    """The hunt that a party is waiting for or was sent to: MATCHING or IN_PROGRESS."""
+    """The hunt a party waits for (MATCHING) or was sent to (IN_PROGRESS)."""
 
     id: str
     state: str
@@ -61,7 +61,7 @@ class PartyCandidate:
 
 @frozen
 class PartyState:
-    """A party, and the hunt that a party of two or more waits for or was sent to."""
+    """A party, and for two or more players the hunt it waits for or was sent to."""
 
     party: Party
     candidate: PartyCandidate | None
@@ -94,7 +94,7 @@ class StoredParties(Protocol):
 
 @define
 class Parties:
-    """The operations on parties and invites. They raise refusals, which undo what they wrote."""
+    """The operations on parties and invites; a refusal they raise undoes their writes."""
 
     stored: StoredParties
 
@@ -115,7 +115,7 @@ class Parties:
         return party
 
     def refresh(self, account_id: AccountId) -> Party | None:
-        """Record that the player is active, and return its party."""
+        """Record that the player is active, and return the player's party."""
         self.stored.mark_seen(account_id)
         return self.party_of(account_id)
 
@@ -131,7 +131,7 @@ class Parties:
         return list({party.id: party for party in parties if party is not None}.values())
 
     def standing(self, party: Party) -> PartyState:
-        """Return the party with its hunt."""
+        """Return the party and its hunt."""
         return PartyState(party, None if party.is_solo else self.stored.candidate(party.id))
 
     def get(self, party_id: str) -> Party | None:
@@ -140,7 +140,7 @@ class Parties:
         return None if party is None else self._settled(party)
 
     def _settled(self, party: Party) -> Party | None:
-        """Drop members who have been silent for more than two minutes, the longest silent first."""
+        """Drop members who have been silent for over two minutes, longest silence first."""
         now = self.stored.now
         if not party.is_solo:
             last_seen = {member: self._last_seen(member) for member in party.members}
@@ -161,7 +161,7 @@ class Parties:
     # -- invites -----------------------------------------------------------
 
     def invites_to(self, recipient: AccountId) -> list[PartyInvitation]:
-        """Return the player's live invites, oldest first."""
+        """Return the player's valid invites, oldest first."""
         return self._live(self.stored.received(recipient))
 
     def invite(
@@ -171,7 +171,7 @@ class Parties:
         *,
         blocked: bool = False,
     ) -> Party:
-        """Invite an existing account into the sender's party, or refuse."""
+        """Invite an existing account into the sender's party; raises a refusal if not allowed."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -201,14 +201,14 @@ class Parties:
             raise Conflict("that player has too many open invites")
 
     def invite_named(self, recipient: AccountId, named: str) -> PartyInvitation | None:
-        """Return the player's live invite of that party or from that sender."""
+        """Return the player's valid invite to that party or from that sender."""
         for invite in self.invites_to(recipient):
             if named in (invite.party_id, invite.sender):
                 return invite
         return None
 
     def accept(self, invite: PartyInvitation) -> Party:
-        """Leave the old party and join at the end; raises Missing if the invite has ended."""
+        """Leave the old party and join the new one as its last member; raises Missing."""
         self.mark_seen(invite.recipient)
         party = self.get(invite.party_id)
         if party is None or self.invite_named(invite.recipient, invite.party_id) != invite:
@@ -223,7 +223,7 @@ class Parties:
         return joined
 
     def joined(self, account_id: AccountId, named: str) -> Party:
-        """Return the party of two or more that the player has joined and ``named`` means."""
+        """Return the shared party that ``named`` identifies; raises Missing unless joined."""
         party = self.refresh(account_id)
         if party is None or party.is_solo or named == account_id:
             raise Missing("no such invite")
@@ -232,7 +232,7 @@ class Parties:
         return party
 
     def decline(self, recipient: AccountId, named: Collection[str]) -> bool:
-        """Decline the matches by party or sender; their senders pause for two minutes."""
+        """Decline invites by party or sender; a sender may invite again after two minutes."""
         declined = [
             invite
             for invite in self.invites_to(recipient)
@@ -244,28 +244,28 @@ class Parties:
         return bool(declined)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Withdraw an invite of the sender; returns whether there was one."""
+        """Withdraw an invite of the sender; return whether it existed."""
         sent = [invite for invite in self.stored.received(recipient) if invite.sender == sender]
         for invite in sent:
             self._drop(invite)
         return bool(sent)
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """End the invites between the two; a party they share stays."""
+        """End the invites between the two players; they stay in a shared party."""
         self.withdraw(first, second)
         self.withdraw(second, first)
 
     # -- leaving and leading -----------------------------------------------
 
     def leave(self, account_id: AccountId) -> None:
-        """Leave; nothing happens without a party. A party of one ends."""
+        """Leave the party, if any. A party of one ends."""
         party_id = self.stored.party_id_of(account_id)
         party = None if party_id is None else self.stored.party(party_id)
         if party is not None and account_id in party.members:
             self._remove(account_id, party)
 
     def kick(self, leader: AccountId, member: AccountId) -> None:
-        """Remove a member, who must be one; naming oneself is leaving."""
+        """Remove a member; raises if the target is none. Callers who name themselves leave."""
         if leader == member:
             self.leave(leader)
             return
@@ -288,7 +288,7 @@ class Parties:
     # -- inside ------------------------------------------------------------
 
     def _remove(self, account_id: AccountId, party: Party) -> Party | None:
-        """Return the party without the member; None if that was the last."""
+        """Return the party without the member; None if the member was the last."""
         if self.stored.party_id_of(account_id) == party.id:
             self.stored.place(account_id, None)
         for invite in self.stored.pending(party.id):
@@ -321,7 +321,7 @@ class Parties:
         )
 
     def _drop(self, invite: PartyInvitation) -> None:
-        """End the invite of that party to that player."""
+        """End the invite to that party for that player."""
         received = self.stored.received(invite.recipient)
         rest = tuple(current for current in received if current.party_id != invite.party_id)
         if rest != received:
@@ -335,7 +335,7 @@ class Parties:
         return [invite for invite in invites if self._is_live(invite)]
 
     def _is_live(self, invite: PartyInvitation) -> bool:
-        """Return whether it has not expired and its sender is still a member."""
+        """Return whether the invite has not expired and the sender is still a member."""
         if self.stored.now - invite.at >= INVITE_S:
             return False
         party = self.get(invite.party_id)

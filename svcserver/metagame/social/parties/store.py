@@ -1,4 +1,4 @@
-"""Parties on the board, with the lifetime and number of their entries."""
+"""The parties on the board, with lifetimes and maximum numbers of entries."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class BoardParties:
         mark_seen(self.transaction, account_id)
 
     def received(self, recipient: AccountId) -> tuple[PartyInvitation, ...]:
-        """Return the invites of a recipient, oldest first; some may have expired."""
+        """Return the invites to a recipient, oldest first; some may have expired."""
         return self.transaction.get(RECEIVED, recipient) or ()
 
     def keep_received(self, recipient: AccountId, invites: tuple[PartyInvitation, ...]) -> None:
@@ -108,7 +108,7 @@ class BoardParties:
             self.transaction.drop(kind, key)
 
     def count_sent(self, sender: AccountId) -> bool:
-        """Count an invite; returns False if the sender has reached the quota."""
+        """Count an invite; return False if the sender has reached the quota."""
         return SENT.take(self.transaction, sender) is not None
 
     def is_paused(self, sender: AccountId, recipient: AccountId) -> bool:
@@ -134,10 +134,10 @@ def _no_candidate(transaction: BoardTransaction, party_id: str) -> PartyCandidat
 
 @frozen
 class LiveParties:
-    """Access to the parties: in an open transaction, or in one of their own.
+    """Access to the parties: in an open transaction, or in a new one.
 
-    ``also_left``: what follows a leaving in the same transaction; ``candidate``: what a party
-    waits for.
+    ``also_left`` functions run in the transaction in which a player leaves; ``candidate`` returns
+    the hunt that a party waits for.
     """
 
     board: Board
@@ -145,13 +145,13 @@ class LiveParties:
     candidate: Candidate = _no_candidate
 
     def rules_on(self, transaction: BoardTransaction) -> Parties:
-        """Return the rules of parties in an open transaction of the board."""
+        """Return the party rules for an open board transaction."""
         return Parties(BoardParties(transaction, self.also_left, self.candidate))
 
     def act(
         self, work: Callable[[Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
     ) -> Deferred[T]:
-        """Run ``work`` on parties in a transaction of its own."""
+        """Run ``work`` on parties in a new board transaction."""
         return attempt.transact(
             self.board, lambda transaction: work(self.rules_on(transaction)), RESULTS, near
         )
@@ -161,19 +161,19 @@ class LiveParties:
         return self.act(lambda parties: parties.party_of(account_id), near(account_id))
 
     def part(self, first: AccountId, second: AccountId) -> Deferred[None]:
-        """End the invites between two players, one of whom has blocked the other."""
+        """End the invites between two players after one has blocked the other."""
         return self.act(lambda parties: parties.part(first, second))
 
     def leave(self, account_id: AccountId) -> Deferred[None]:
-        """Take the player out of its party."""
+        """Remove the player from the player's party."""
         return self.act(lambda parties: parties.leave(account_id), near(account_id))
 
 
 def mark_seen(transaction: BoardTransaction, account_id: AccountId) -> None:
-    """Record that the player is active, with a party or without; a blind write."""
+    """Record that the player, in a party or not, is active; writes without reading."""
     transaction.put(HEARD, account_id, transaction.now)
 
 
 def near(*account_ids: AccountId) -> list[Key]:
-    """Return the keys that an act on these players reads for sure."""
+    """Return the board keys that a transaction on these players always reads."""
     return [(PARTY_OF, account_id) for account_id in account_ids]

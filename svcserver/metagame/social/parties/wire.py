@@ -1,4 +1,4 @@
-"""Parties as they are sent and as the client reads them. Spec: 1 §4 Parties."""
+"""The request and reply shapes of parties. Spec: 1 §4 Parties."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOBODY = ""  # for an account id that is no text: nobody has it
 @spelled(camel_case)
 @frozen
 class PartyPoll:
-    """The client's build and features; the server ignores both."""
+    """The client's build and features, both ignored by the server."""
 
     build_id: Lenient[str] = ""
     feature_overrides: Lenient[list[Ignored] | None] = None
@@ -31,7 +31,7 @@ class PartyPoll:
 @spelled(camel_case)
 @frozen
 class PartyInviteWish:
-    """The player to invite. The party is the caller's own, whatever ``partyId`` says."""
+    """The player to invite to the caller's own party; ``partyId`` is ignored."""
 
     recipient_player_id: Annotated[AccountId, Or(NOBODY)]
     party_id: Lenient[str | None] = None
@@ -40,9 +40,9 @@ class PartyInviteWish:
 @spelled(camel_case)
 @frozen
 class PartyInviteEnd:
-    """The invite to end: one of the first two fields declines, the last withdraws.
+    """The invite to end: the first two fields decline an invite, the last one withdraws it.
 
-    The client puts the party's id in ``sendingPlayerId`` when it declines.
+    When the client declines, it sends the party's id in ``sendingPlayerId``.
     """
 
     sending_player_id: Lenient[str | None] = None
@@ -53,13 +53,13 @@ class PartyInviteEnd:
 @spelled(camel_case)
 @frozen
 class PartyStatusWish:
-    """The players whose parties are requested; only the first 16 count."""
+    """The players whose parties are requested; all after the first 16 are ignored."""
 
     player_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)] | None]
 
 
 class PartyInvite(TypedDict):
-    """An invite for the caller; the name is ``{}`` if nobody has the sender's id."""
+    """An invite to the caller; the sender's name is ``{}`` if the account does not exist."""
 
     recipientPlayerId: str
     sendingPlayerId: str
@@ -69,7 +69,7 @@ class PartyInvite(TypedDict):
 
 
 class MemberState(TypedDict):
-    """A member of a party; the name is ``{}`` if nobody has the id."""
+    """A member of a party; the name is ``{}`` if the account does not exist."""
 
     playerId: str
     isMemberOfCandidate: bool
@@ -79,7 +79,7 @@ class MemberState(TypedDict):
 
 
 class PartyReply(TypedDict, total=False):
-    """A party; a party of one has no ``playerIds``."""
+    """A party; without ``playerIds`` if it has one player."""
 
     partyId: str
     leaderPlayerId: str
@@ -104,7 +104,7 @@ class PartyStatusReply(PartyInvites):
 
 
 class PartyInviteReply(TypedDict):
-    """The sender's and the recipient's names as stored."""
+    """The stored names of sender and recipient."""
 
     From: str
     To: str
@@ -114,7 +114,7 @@ Names = Mapping[AccountId, str | Empty]
 
 
 def show_invite(invite: PartyInvitation, name: str | Empty) -> PartyInvite:
-    """Return an invite as the client reads it, with exactly these five keys."""
+    """Return the wire form of an invite, with exactly these five keys."""
     return {
         "recipientPlayerId": invite.recipient,
         "sendingPlayerId": invite.sender,
@@ -125,7 +125,7 @@ def show_invite(invite: PartyInvitation, name: str | Empty) -> PartyInvite:
 
 
 def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
-    """Return a party of one: exactly seven keys; the placeholder lets the client start alone."""
+    """Return a party of one with exactly seven keys; a placeholder lets the client start alone."""
     return {
         "candidateId": SOLO_CANDIDATE if stub else None,
         "candidateState": QUEUED_FOR_START if stub else None,
@@ -138,7 +138,7 @@ def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
 
 
 def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyReply:
-    """Return a party of two or more: exactly eight keys, members in join order."""
+    """Return a party of two or more with exactly eight keys and members in joining order."""
     matched = candidate.members if candidate is not None else frozenset()
     return {
         "partyId": party.id,
@@ -153,7 +153,7 @@ def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyR
 
 
 def show_member(account_id: AccountId, names: Names, matched: bool) -> MemberState:
-    """Return a member's entry of ``playerStates``; ``matched``: in the party's candidate."""
+    """Return a member for ``playerStates``; ``matched``: the member takes part in the hunt."""
     return {
         "playerId": account_id,
         "isMemberOfCandidate": matched,

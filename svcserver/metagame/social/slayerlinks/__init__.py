@@ -1,1 +1,1 @@
-"""Slayer links between two friends, for some days, in one slot of each."""
+"""Slayer links: each connects two friends for some days and takes a slot of both."""

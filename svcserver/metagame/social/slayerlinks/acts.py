@@ -35,7 +35,7 @@ ASKED = Quota.named("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW
 
 
 def waiting(links: SqlSlayerLinks, me: AccountId, at: int) -> list[LinkInvite]:
-    """Return the pending invites in both directions, oldest first."""
+    """Return the pending invites, sent and received, oldest first."""
     return rules.waiting([*links.sent(me), *links.received(me)], at)
 
 
@@ -48,9 +48,9 @@ def invite(
     *,
     may_send: bool,
 ) -> tuple[str, bool]:
-    """Invite; returns the link id, and whether the invite is new.
+    """Invite a friend to a link; return the link id, and whether the invite is new.
 
-    ``may_send`` is False when the quota of new invites is used up; it is checked last.
+    ``may_send`` is False when the quota of new invites is used up; the quota is checked last.
     """
     slot = rules.slot_for_invite(me, target, slot, exists=links.exists(target))
     _check_may_link(links, me, target, at)
@@ -70,7 +70,7 @@ def invite(
 
 
 def answer(links: SqlSlayerLinks, me: AccountId, reply: InviteAnswer, at: int) -> str:
-    """Accept, reject or cancel; returns the link id. The same answer may be given again."""
+    """Accept, reject or cancel an invite; return the link id. The request may be repeated."""
     action = rules.action_of(reply)
     invites = links.sent(me) if action is InviteAction.CANCEL else links.received(me)
     invite = rules.answered_invite(reply, me, invites)
@@ -93,7 +93,7 @@ def _check_may_link(links: SqlSlayerLinks, me: AccountId, target: AccountId, at:
 
 
 def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: int) -> None:
-    """Cancel or decline all pending invites (``partner`` is ``me``), else those of the two."""
+    """Drop all pending invites if ``partner`` is ``me``, else those between the two."""
     for invite in waiting(links, me, at):
         if partner in (me, invite.partner_of(me)):
             is_own = invite.sender == me
@@ -103,7 +103,7 @@ def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: i
 def end_link(
     links: SqlSlayerLinks, me: AccountId, partner: AccountId | None, slot: int | None, at: int
 ) -> None:
-    """End a link for both sides, named by the other player, by the slot, or by both."""
+    """End a link on both sides, named by the other player, by the slot, or by both."""
     for link in links.running(me, at):
         if rules.is_meant(link, partner, slot):
             links.end_link(link.link_id)
@@ -112,7 +112,7 @@ def end_link(
 def available(
     links: SqlSlayerLinks, me: AccountId, account_ids: Iterable[AccountId], at: int
 ) -> dict[AccountId, bool]:
-    """Return for each whether it could be invited."""
+    """Return, for each player, whether ``me`` could invite them."""
     wanted, friends = list(dict.fromkeys(account_ids)), links.friends(me)
     tied = {link.partner for link in links.running(me, at)}
     tied |= {invite.partner_of(me) for invite in waiting(links, me, at)}
@@ -133,7 +133,7 @@ class SlayerLinkActs:
     wall_clock: Callable[[], float]
 
     async def status(self, me: AccountId) -> tuple[Sequence[LinkInvite], Sequence[Link]]:
-        """Return the pending invites in both directions, and the running links by slot."""
+        """Return the pending invites, sent and received, and the running links by slot."""
 
         return await self._read(
             me, lambda links, at: (waiting(links, me, at), links.running(me, at))
@@ -154,7 +154,7 @@ class SlayerLinkActs:
     async def invite(
         self, me: AccountId, partner: AccountId, slot: int | None, *, attempt: Attempt = ONLY
     ) -> str:
-        """Invite; returns the id of the new or already pending invite."""
+        """Invite a friend to a link; return the id of the new or already pending invite."""
         async with ASKED.place(self.board, me) as place:
 
             def work(links: SqlSlayerLinks, at: int) -> tuple[str, bool]:
@@ -187,7 +187,7 @@ class SlayerLinkActs:
         attempt: Attempt,
         shape: Any = None,
     ) -> Awaitable[T]:
-        """Run ``work(links, at)`` in a transaction; ``shape`` is that of its result."""
+        """Run ``work(links, at)`` in a transaction; ``shape`` is the shape of the result."""
         once = attempt.once(lambda tx: work(SqlSlayerLinks(tx), self._at()), shape)
         return self.data.write(me, 0, once, ACROSS)
 

@@ -1,4 +1,4 @@
-"""The routes of slayer links. Spec: 1 §4 Slayer links."""
+"""The slayer-link routes. Spec: 1 §4 Slayer links."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PLAYER = Access.PLAYER
 
 @worded_as(EnvelopedRefusal)
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """``{code: '<status>', message, payload: null}``."""
+    """Return the error body ``{code: '<status>', message, payload: null}``."""
     body = {"code": str(status), "message": refusal.message, "payload": None}
     return Answer(status, body)
 
 
 @frozen
 class SlayerLinkRoutes:
-    """The game's routes of slayer links."""
+    """The game's slayer-link routes."""
 
     routes: ClassVar[Routes] = Routes(
         refuse,
@@ -45,19 +45,19 @@ class SlayerLinkRoutes:
 
     @routes.row("GET", "/slayerlink/status_good", reply=Envelope[wire.SlayerStatus])
     async def status(self, call: Call) -> Answer:
-        """The caller's open invites and running slayer links, with their lifetimes."""
+        """Show the caller's open invites and running slayer links, and their lifetimes."""
         status = await self.acts.status(call.player)
         return enveloped(wire.show_status(*status, call.player))
 
     @routes.row("GET", "/slayerlink/invites", reply=Envelope[wire.SlayerInvites])
     async def invites(self, call: Call) -> Answer:
-        """The open invites to slayer links that the caller has sent or received."""
+        """List the open slayer-link invites that the caller has sent or received."""
         invites = await self.acts.invites(call.player)
         return enveloped({"invites": wire.show_invites(invites, call.player)})
 
     @routes.row("GET", "/slayerlink/links", reply=Envelope[wire.SlayerLinkList])
     async def links(self, call: Call) -> Answer:
-        """The caller's running slayer links, by slot."""
+        """List the caller's running slayer links by slot."""
         links = await self.acts.links(call.player)
         return enveloped({"links": wire.show_links(links)})
 
@@ -68,7 +68,7 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.LinkId],
     )
     async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
-        """Invite a player to a slayer link; a repeat gets the same id. ``cancel`` withdraws."""
+        """Invite a player to a slayer link; a repeat gets the same id, ``cancel`` withdraws."""
         sent = call.body
         if sent.action is rules.InviteAction.CANCEL:
             return await self._answer(call, wire.reply_of(sent))
@@ -83,7 +83,7 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.LinkId],
     )
     async def answer(self, call: Call[wire.SlayerInviteAnswer]) -> Answer:
-        """Accept, reject or withdraw (``cancel``) an invite to a slayer link, as the body says."""
+        """Accept, reject or withdraw (``cancel``) a slayer-link invite, as the body says."""
         return await self._answer(call, wire.reply_of(call.body))
 
     async def _answer(self, call: Call, reply: rules.InviteAnswer) -> Answer:
@@ -92,7 +92,7 @@ class SlayerLinkRoutes:
 
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
-        """Drop the open invites with that player, or all of them if it is the caller."""
+        """Drop the open invites with that player, or all if the caller names itself."""
         partner = rules.account_named(account_id)
         await self.acts.drop_invites(call.player, partner, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
@@ -105,7 +105,7 @@ class SlayerLinkRoutes:
         reply=NOTHING,
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:
-        """End a slayer link for both players. The body names it, or the query."""
+        """End a slayer link for both players; the body or the query names the link."""
         partner, slot = wire.which_link(call.body, call.request.argument)
         await self.acts.end_link(call.player, partner, slot, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
@@ -118,11 +118,11 @@ class SlayerLinkRoutes:
         again=Again.NATURAL,
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
-        """Return which of up to 50 players could be invited to a slayer link, in the order sent."""
+        """Check which of up to 50 players the caller could invite, in the order sent."""
         availability = await self.acts.available(call.player, call.body.account_ids)
         return enveloped(wire.show_availability(availability))
 
 
 def slayerlinks(parts: Parts) -> Iterator[Feature]:
-    """Yield the routes of slayer links."""
+    """Yield the slayer-link routes."""
     yield SlayerLinkRoutes(SlayerLinkActs(parts.data, parts.board, parts.wall_clock))

@@ -1,4 +1,4 @@
-"""The rules of slayer links and their invites. Spec: 1 §3, §4 Slayer links, §7, §8.
+"""The rules for slayer links and their invites. Spec: 1 §3, §4 Slayer links, §7, §8.
 
 Times are epoch milliseconds.
 """
@@ -52,7 +52,7 @@ STATUS_OF = {
 
 @frozen
 class LinkInvite:
-    """An invite to a link, which takes ``slot`` of the sender."""
+    """An invite to a slayer link, which takes ``slot`` of the sender."""
 
     link_id: str
     sender: AccountId
@@ -63,17 +63,17 @@ class LinkInvite:
     expires_at: int
 
     def is_waiting(self, at: int) -> bool:
-        """Return whether it is neither answered nor expired."""
+        """Return whether the invite is neither answered nor expired."""
         return self.status is InviteStatus.PENDING and at < self.expires_at
 
     def partner_of(self, me: AccountId) -> AccountId:
-        """Return the account on the other side."""
+        """Return the account on the other side of the invite."""
         return self.recipient if self.sender == me else self.sender
 
 
 @frozen
 class Link:
-    """One side of a running link: ``partner`` is in the ``slot`` of ``account_id``."""
+    """One side of a running slayer link: ``partner`` is in the ``slot`` of ``account_id``."""
 
     account_id: AccountId
     partner: AccountId
@@ -86,14 +86,14 @@ class Link:
 
 
 def account_named(text: str | None) -> AccountId:
-    """Return the other player's id; raises Malformed for a text that cannot be one."""
+    """Return the other player's id; raises Malformed if it is no valid id."""
     if text is None or not is_account_shaped(text):
         raise Malformed(NOT_NAMED)
     return text
 
 
 def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exists: bool) -> int:
-    """Return the slot; raises Malformed without one, Conflict or Missing for the target."""
+    """Return the slot; raises Malformed without one, Conflict or Missing for a wrong target."""
     if slot is None:
         raise Malformed("slot must be 1, 2 or 3")
     if target == me:
@@ -104,9 +104,9 @@ def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exist
 
 
 def check_may_link(target: AccountId, running: Iterable[Link], *, are_friends: bool) -> None:
-    """Raise Forbidden unless they are friends (a block ends every friendship), Conflict if linked.
+    """Raise Forbidden unless the two are friends, Conflict if they already have a link.
 
-    ``running`` are the caller's links.
+    A block ends a friendship. ``running`` are the caller's links.
     """
     if not are_friends:
         raise Forbidden("only friends link")
@@ -117,7 +117,7 @@ def check_may_link(target: AccountId, running: Iterable[Link], *, are_friends: b
 def pending_invite(
     target: AccountId, sent: Iterable[LinkInvite], received: Iterable[LinkInvite], at: int
 ) -> LinkInvite | None:
-    """Return the caller's pending invite of ``target``; raises Conflict for one from ``target``."""
+    """Return the caller's pending invite to ``target``; raises Conflict if ``target`` sent one."""
     if any(invite.is_waiting(at) and invite.sender == target for invite in received):
         raise Conflict("they have invited you already")
     return next((i for i in sent if i.is_waiting(at) and i.recipient == target), None)
@@ -126,7 +126,8 @@ def pending_invite(
 def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> None:
     """Raise Conflict unless ``slot`` is free and the target has a free slot.
 
-    ``own`` and ``targets`` are the slots with a link or a pending invite that the account sent.
+    ``own`` and ``targets`` are the taken slots of the two accounts: those with a link, and those
+    with a pending invite that the account sent.
     """
     if slot in own:
         raise Conflict("this slot is taken or holds a waiting invite")
@@ -139,9 +140,9 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 
 @frozen
 class InviteAnswer:
-    """An answer to an invite, which is named by ``ids``, or else by the other account.
+    """An answer to an invite, which is named by ``ids`` or else by the other account.
 
-    ``slot`` is the wanted slot of the account that accepts.
+    ``slot`` is the slot that the accepting account wants.
     """
 
     action: InviteAction | None
@@ -151,7 +152,7 @@ class InviteAnswer:
 
 
 def action_of(reply: InviteAnswer) -> InviteAction:
-    """Return the action; raises Malformed for an unknown one or a reply that names no invite."""
+    """Return the action; raises Malformed for an unknown one or if no invite is named."""
     if reply.action is None:
         raise Malformed("unknown action")
     if not reply.ids and not reply.account_id:
@@ -162,7 +163,7 @@ def action_of(reply: InviteAnswer) -> InviteAction:
 def answered_invite(
     reply: InviteAnswer, me: AccountId, invites: Sequence[LinkInvite]
 ) -> LinkInvite:
-    """Return the invite that the reply names, of two by account the newer; raises Missing."""
+    """Return the invite that the answer names, the newer of two; raises Missing."""
     by_id = {invite.link_id: invite for invite in invites}
     for link_id in reply.ids:
         if link_id in by_id:
@@ -174,7 +175,7 @@ def answered_invite(
 
 
 def free_slot(taken: Collection[int], wanted: int | None) -> int:
-    """Return the wanted slot if it is free, else the first free one; raises Conflict."""
+    """Return the wanted slot if free, else the first free slot; raises Conflict."""
     free = [slot for slot in SLOTS if slot not in taken]
     if not free:
         raise Conflict("no free slot")
@@ -182,7 +183,7 @@ def free_slot(taken: Collection[int], wanted: int | None) -> int:
 
 
 def sides_of(invite: LinkInvite, slot: int, at: int) -> tuple[Link, Link]:
-    """Return both sides of the link that an accepted invite becomes."""
+    """Return both sides of the link that an accepted invite creates."""
     me, sender = invite.recipient, invite.sender
     ends_at = at + LINK_HOURS * HOUR_MS
     return (
@@ -195,7 +196,7 @@ def sides_of(invite: LinkInvite, slot: int, at: int) -> tuple[Link, Link]:
 
 
 def is_meant(link: Link, partner: AccountId | None, slot: int | None) -> bool:
-    """Return whether the other player, the slot, or both name this link."""
+    """Return whether the other player, the slot, or both identify this link."""
     return (
         (partner is not None or slot is not None)
         and partner in (None, link.partner)
@@ -216,10 +217,10 @@ def available(
     tied: Collection[AccountId],
     taken: Mapping[AccountId, Collection[int]],
 ) -> dict[AccountId, bool]:
-    """Return for each whether ``me`` could invite it.
+    """Return, for each player, whether ``me`` could invite them.
 
-    It must be a friend that is not ``tied`` by a link or a pending invite, with a free slot on
-    both sides.
+    The player must be a friend, both must have a free slot, and the two must not be ``tied`` by
+    a link or a pending invite.
     """
     full = {account_id for account_id, slots in taken.items() if len(slots) >= len(SLOTS)}
     return {

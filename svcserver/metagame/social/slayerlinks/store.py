@@ -1,4 +1,4 @@
-"""The tables of slayer link invites and links; a link has a row for each side."""
+"""The tables of slayer links and their invites; a link has one row per side."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ class SqlSlayerLinks:
         return SqlFriends(self.tx).exists(account_id)
 
     def are_friends(self, first: AccountId, second: AccountId) -> bool:
-        """Return whether they are friends without a block between them."""
+        """Return whether the two accounts are friends without a block between them."""
         friends = SqlFriends(self.tx)
         between = friends.between(first, second)
         accepted = between is not None and between.status == ACCEPTED
         return accepted and not friends.blocked_between(first, second)
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """Return the account's friends without a block between them."""
+        """Return the account's friends, except those with a block between the two."""
         friends = SqlFriends(self.tx)
         accepted = friends.friends(me)
         return accepted - friends.blocked(me, accepted)
@@ -127,7 +127,7 @@ class SqlSlayerLinks:
         ]
 
     def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]:
-        """Return each account's slots with a link or a pending invite that it sent."""
+        """Return each account's slots that have a link, or a pending invite that it sent."""
         wanted = {"who": list(accounts), "at": at}
         taken: dict[AccountId, set[int]] = {}
         for statement in (_LINKED_SLOTS, _HELD_SLOTS):
@@ -177,18 +177,18 @@ class SqlSlayerLinks:
         self.tx.execute(_END_LINK, {"wanted": link_id})
 
     def forget(self, sender: AccountId, recipient: AccountId, before: int) -> None:
-        """Delete the sender's invites of the recipient from before ``before``."""
+        """Delete the sender's invites to the recipient that are older than ``before``."""
         sent = {"sender": sender, "recipient": recipient, "before": before}
         self.tx.execute(_FORGET, sent)
 
     def sweep(self, at: int) -> None:
-        """Delete links that have ended, and invites ``KEEP_ANSWERED_MS`` after they expired."""
+        """Delete ended links, and invites that expired over ``KEEP_ANSWERED_MS`` ago."""
         self.tx.execute(_SWEEP_LINKS, {"at": at})
         self.tx.execute(_SWEEP_INVITES, {"at": at - KEEP_ANSWERED_MS})
 
 
 def cancel_between(tx: Connection, first: AccountId, second: AccountId) -> None:
-    """Cancel pending invites between two accounts, which unfriended or blocked; links stay."""
+    """Cancel pending invites between two accounts after an unfriend or block; links stay."""
     tx.execute(_CANCEL_BETWEEN, {"one": first, "other": second})
 
 

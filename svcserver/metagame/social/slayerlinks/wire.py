@@ -32,12 +32,12 @@ _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
-    """Return the slot; None for null or "", NO_SLOT for an invalid one."""
+    """Return the slot; None for null or "", NO_SLOT for an invalid value."""
     return None if sent in (None, "") else _slot_of(sent) or NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """Return the account id; None for null or "", NOBODY for anything but text."""
+    """Return the account id; None for null or "", NOBODY for any value but a string."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else NOBODY
@@ -49,7 +49,7 @@ Anybody = Annotated[AccountId | None, As(read_whom, {"type": ["string", "null"]}
 
 @frozen
 class SlayerInviteAnswer:
-    """An answer to an invite, named by id or other player; ``slot`` is for an accepted one."""
+    """An answer to an invite, named by id or other player; ``slot`` is used on acceptance."""
 
     action: Lenient[InviteAction | None]
     account_id: Lenient[str | None] = None
@@ -61,7 +61,7 @@ class SlayerInviteAnswer:
 
 @frozen
 class SlayerInviteWish:
-    """The player to invite, and the caller's slot; ``action`` may be ``cancel`` here, too."""
+    """The player to invite, and the caller's slot; ``action`` may be ``cancel``."""
 
     account_id: Lenient[str | None]
     slot: Lenient[Slot | None]
@@ -72,14 +72,14 @@ class SlayerInviteWish:
 
 
 def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> InviteAnswer:
-    """Return the answer to an invite, for the rules."""
+    """Return the answer to an invite in the form that the rules need."""
     ids = [text for text in (sent.link_id, sent.invite_id) if text]
     return InviteAnswer(sent.action, sent.account_id, ids, sent.slot)
 
 
 @frozen
 class SlayerLinkEnd:
-    """The link to end, by the other player, the caller's slot, or both; or in the query."""
+    """The link to end, by other player, by the caller's slot, or both; or named in the query."""
 
     account_id: Anybody = None
     slot: AnySlot = None
@@ -89,7 +89,7 @@ class SlayerLinkEnd:
 def which_link(
     sent: SlayerLinkEnd, argument: Callable[[str], str | None]
 ) -> tuple[AccountId | None, int | None]:
-    """Return the other player and the slot, each from the body or else from the query."""
+    """Return the other player and the slot, each from the body or else the query."""
     partner = (
         read_whom(argument("account_id"), None) if sent.account_id is None else sent.account_id
     )
@@ -99,13 +99,13 @@ def which_link(
 
 @frozen
 class AvailabilityWish:
-    """The players to check; only the first 50 are."""
+    """The players to check; all after the first 50 are ignored."""
 
     account_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)]] = ()
 
 
 class SlayerInvite(TypedDict):
-    """A pending invite; ``slot`` is always the sender's."""
+    """A pending invite; ``slot`` is always a slot of the sender."""
 
     account_id: str
     slot: int
@@ -116,7 +116,7 @@ class SlayerInvite(TypedDict):
 
 
 class SlayerLink(TypedDict):
-    """A running link, seen by the owner of ``slot``."""
+    """A running link, as seen by the owner of ``slot``."""
 
     account_id: str
     linked_account_id: str
@@ -127,31 +127,31 @@ class SlayerLink(TypedDict):
 
 
 class SlayerInvites(TypedDict):
-    """Pending invites in both directions."""
+    """The pending invites, sent and received."""
 
     invites: list[SlayerInvite]
 
 
 class SlayerLinkList(TypedDict):
-    """The links that have not ended, by slot."""
+    """The links that have not ended yet, by slot."""
 
     links: list[SlayerLink]
 
 
 class SlayerStatus(SlayerInvites, SlayerLinkList):
-    """Invites and links, and their lifetimes in hours."""
+    """Invites and links, and how long each is valid in hours."""
 
     config: dict[str, int]
 
 
 class LinkId(TypedDict):
-    """The id of an invite and of the link it becomes."""
+    """The id of an invite, which is also the id of the resulting link."""
 
     link_id: str
 
 
 class SlayerAvailability(TypedDict):
-    """A player, and whether it could be invited now."""
+    """A player, and whether the caller could invite the player now."""
 
     account_id: str
     available: bool
@@ -164,7 +164,7 @@ class AvailabilityReply(TypedDict):
 
 
 def show_invite(invite: LinkInvite, me: AccountId) -> SlayerInvite:
-    """Return the wire form of an invite, seen by ``me``."""
+    """Return the wire form of an invite, as seen by ``me``."""
     is_mine = invite.sender == me
     return {
         "account_id": invite.recipient if is_mine else invite.sender,
@@ -177,7 +177,7 @@ def show_invite(invite: LinkInvite, me: AccountId) -> SlayerInvite:
 
 
 def show_link(link: Link) -> SlayerLink:
-    """Return the wire form of a link, seen by the owner of the slot."""
+    """Return the wire form of a link, as seen by the owner of the slot."""
     return {
         "account_id": link.partner,
         "linked_account_id": link.partner,
@@ -189,24 +189,24 @@ def show_link(link: Link) -> SlayerLink:
 
 
 def show_invites(invites: Iterable[LinkInvite], me: AccountId) -> list[SlayerInvite]:
-    """Return the wire form of invites, seen by ``me``."""
+    """Return the wire form of invites, as seen by ``me``."""
     return [show_invite(invite, me) for invite in invites]
 
 
 def show_links(links: Iterable[Link]) -> list[SlayerLink]:
-    """Return links, each seen by the owner of its slot."""
+    """Return the wire form of links, each as seen by the owner of its slot."""
     return [show_link(link) for link in links]
 
 
 def show_status(
     invites: Iterable[LinkInvite], links: Iterable[Link], me: AccountId
 ) -> SlayerStatus:
-    """Return the wire form of invites and links together."""
+    """Return the wire form of invites and links in one reply."""
     return {"invites": show_invites(invites, me), "links": show_links(links), "config": CONFIG}
 
 
 def show_availability(availability: Mapping[AccountId, bool]) -> AvailabilityReply:
-    """Return the wire form of the results."""
+    """Return the wire form of the availability results."""
     return {
         "availability": [
             {"account_id": account_id, "available": availability[account_id]}
