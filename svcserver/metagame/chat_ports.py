@@ -72,7 +72,7 @@ class ChatGame:
     ledger: Ledger
     parties: LiveParties
     wall_clock: Callable[[], float]
-    guilds: bool  # whether there are any
+    guilds: bool  # whether guilds are on
     remembers = False
 
     def account_of(self, token: str) -> AccountId:
@@ -115,7 +115,7 @@ class SharedChatGame(ChatGame):
         try:
             party = await self.parties.party_of(account)
         except Unavailable:
-            return about  # the party is as it was last known
+            return about  # keep the last known party
         if party is None:
             self._known.pop(account, None)
         else:

@@ -52,9 +52,9 @@ from svcserver.kernel.system import epoch
 
 T = TypeVar("T")
 
-KEPT_S = 600.0  # far longer than the gateway tries
-MOST_BYTES = 128 * 1024  # of a result; of a larger body the gateway makes no second attempt
-MOST_ON_BOARD = 16_384  # results of a kind
+KEPT_S = 600.0  # seconds; the gateway stops retrying long before
+MOST_BYTES = 128 * 1024  # largest stored result; the gateway never retries larger bodies
+MOST_ON_BOARD = 16_384  # maximum number of results of one kind
 BATCH = 1_000  # rows deleted in one transaction
 
 
@@ -64,8 +64,8 @@ class Again(Enum):
     # The same answer and no further effect, whatever others did in between. So are rows on which
     # only game servers write, for they do not call through the gateway.
     NATURAL = "natural"
-    STORED = "stored"  # the result of the first one is stored
-    NEVER = "never"  # refused with 502
+    STORED = "stored"  # the first attempt's result is stored
+    NEVER = "never"  # a second attempt is refused with 502
 
 
 ATTEMPTS = Table(
@@ -108,7 +108,7 @@ def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
-@define(eq=False)  # not frozen: one is made for every request
+@define(eq=False)  # not frozen, which is slower: one is made for every request
 class Attempt:
     """One attempt of a request; it has no id if the request bypassed the gateway.
 

@@ -40,7 +40,7 @@ class Access(StrEnum):
     REGISTERED = "registered"
     GAME_SERVER = "game-server key"
     ADMIN_OR_GAME_SERVER = "admin key, or game-server key"
-    DIRECT = "direct"  # no proxy on the way; nothing to prove: the page that asks for the key
+    DIRECT = "direct"  # no proxy and no credential: the page that asks for the key
 
 
 @frozen
@@ -51,14 +51,14 @@ class Caller(web.Caller):
     game_server: bool = False
     admin: bool = False
     bearer: str = field(default="", repr=False)  # the player token as sent
-    name: str = ""  # the account's, where an account key proved it
-    role: Role = Role.PLAYER  # the same
+    name: str = ""  # the account's name, if the request had an account key
+    role: Role = Role.PLAYER  # the account's role, if the request had an account key
 
 
 NOBODY = Caller()
 
 
-READS = ("GET", "HEAD")  # the gateway gives these no id
+READS = ("GET", "HEAD")  # the gateway gives these requests no id
 
 
 @define(eq=False)  # not frozen: one is made for every request
@@ -85,10 +85,10 @@ class Row(web.Row):
     own: bool = False  # with real progression a player token names only its own <user_id>
     real_only: bool = False  # exists only for accounts with real progression
     game_server: bool = False  # with real progression only a game server may write
-    public: bool = False  # management routes the gateway lets through
-    signs_in: bool = False  # a key without its second factor is enough: the route asks for it
-    role: Role = Role.OWNER  # of an admin key: the least that is enough
-    owners: tuple[tuple[str, str], ...] = ()  # arguments with values that need an owner's key
+    public: bool = False  # a management route that the gateway lets through
+    signs_in: bool = False  # the key is enough: the route itself asks for the second factor
+    role: Role = Role.OWNER  # the lowest role whose admin key is enough
+    owners: tuple[tuple[str, str], ...] = ()  # (argument, value) pairs that need an owner's key
     again: Again | None = None  # the effect of a second attempt; None if the method only reads
 
     def __attrs_post_init__(self) -> None:

@@ -99,7 +99,7 @@ def open_board(
     settings: Settings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
     """Return the board and its services; a board in memory is saved beside the database."""
-    secret = settings.signing_private_key.reveal()  # shared by all workers, unknown to the engine
+    secret = settings.signing_private_key.reveal()  # all workers share it; the engine does not
     return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 
 

@@ -227,7 +227,7 @@ class Settings:
 
 
 MISC_ROUTES: Callable[[Settings], bool] = attrgetter("misc_routes")
-"""``when=`` of rows that MISC_ROUTES=0 closes, in whichever feature they are."""
+"""The ``when=`` of all routes that MISC_ROUTES=0 switches off."""
 
 
 def check(settings: Settings) -> list[str]:

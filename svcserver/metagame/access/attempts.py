@@ -18,7 +18,7 @@ from svcserver.kernel.refusals import Refusal, TooMany
 
 log = Logger()
 
-TRIES = 300  # many, since the contract is 401 and 403; a key has 192 random bits
+TRIES = 300  # many, because clients expect 401 and 403; a key has 192 random bits
 TRIES_S = 60.0
 WRONG_KEYS = Quota.named("wrong_admin_keys", TRIES, TRIES_S)
 

@@ -8,7 +8,7 @@ from svcserver.metagame.rows import Access
 from svcserver.web.openapi import PAGE, Credentials
 
 _ACCOUNT, _GAME_SERVER, _TOKEN = ("accountKey",), ("gameServerKey",), ("playerToken",)
-_SESSION = ("dashboardCookie", "dashboardWord")  # both together
+_SESSION = ("dashboardCookie", "dashboardWord")  # both are required
 _NOTHING = ()
 _BAD_TOKEN = {
     "description": "A game server forwarded a player token that is not valid: a page of HTML.",

@@ -39,13 +39,13 @@ class Epochs:
     """
 
     ended: Signal[SessionsEnded] = field(factory=Signal)
-    learned: int = field(default=0, init=False)  # how often ``learn`` has moved an epoch
+    learned: int = field(default=0, init=False)  # the number of epochs that ``learn`` has moved
     max_signed: int = MAX_SIGNED
-    _stored: dict[AccountId, int] = field(factory=dict, init=False)  # as the database has it
-    _beyond: dict[AccountId, int] = field(factory=dict, init=False)  # ours, where it is later
-    _correcting: dict[AccountId, int] = field(factory=dict, init=False)  # being stored by us
+    _stored: dict[AccountId, int] = field(factory=dict, init=False)  # the epochs in the database
+    _beyond: dict[AccountId, int] = field(factory=dict, init=False)  # local epochs that are later
+    _correcting: dict[AccountId, int] = field(factory=dict, init=False)  # being stored from here
     _signed: LRUCache[AccountId, int] = field(init=False)  # ``iat`` of the last token
-    _signed_others: int = field(default=0, init=False)  # the latest that was dropped from it
+    _signed_others: int = field(default=0, init=False)  # the latest ``iat`` that the cache dropped
 
     @_signed.default
     def _nobody(self) -> LRUCache[AccountId, int]:

@@ -80,15 +80,15 @@ class RefusedRequests:
         status = getattr(why, "status", 400)
         with_key = request.has_header(ACCOUNT_KEY)
         if row.access is Access.ADMIN_OR_GAME_SERVER and not with_key:
-            return  # a game server's, which the event log has
+            return  # from a game server; the event log records it
         try:
-            # from afar a key opens nothing here, and any player has one to fill the log with
+            # a remote request opens nothing here, and any player could fill the log with one
             name = caller.name or (await self._name(request) if request.direct else "")
         except Unavailable:
             self.log.miss()
             return
         if row.method == "GET":
-            let_in = caller.name and status not in NOT_ALLOWED  # what it asked for is not there
+            let_in = caller.name and status not in NOT_ALLOWED  # permitted, but no such target
             if let_in or not (name or with_key or request.has_header(MACHINE)):
                 return  # or the page asks before anybody has signed in
         await self.log.record(name, request.peer, row.name, _reason_of(why, status))
@@ -266,7 +266,7 @@ class Gate:
         try:
             account = self.tokens.verify(forwarded)
         except InvalidToken as why:
-            # the game server trusts its player's token; the contract wants 500, not 401
+            # the game server trusts its player's token; the specification requires 500, not 401
             raise PageError(500, why) from why
         return Caller(account, game_server=True, bearer=forwarded)
 
@@ -435,7 +435,7 @@ class Gate:
         return NOBODY
 
 
-# what a row needs of an attempt: its id, or only whether it is a later one
+# the header that a route needs: the request id, or only the attempt number
 _NAMED = {Again.STORED: REQUEST_ID, Again.NATURAL: ATTEMPT, Again.NEVER: ATTEMPT}
 _BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 

@@ -22,7 +22,7 @@ from svcserver.metagame.settings import Settings
 log = Logger()
 K = TypeVar("K")
 
-MAX_FURTHER = 8  # a token without ``kid`` is tried with each
+MAX_FURTHER = 8  # a token without ``kid`` is checked against each
 
 
 class BadKey(ValueError):

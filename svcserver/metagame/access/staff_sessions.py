@@ -34,11 +34,11 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.secrets import fingerprint, hex_token
 from svcserver.metagame.access.epochs import Epochs
 
-COOKIE = "svc_dashboard_"  # and the beginning of the hash of the page's word
+COOKIE = "svc_dashboard_"  # followed by the start of the hash of the page's secret
 PAGE_HEADER = b"x-svc-dashboard"
 LIVES_S = 12 * 3_600
-LONGEST = 4_096  # characters of a Cookie header that are looked at
-MOST = 32  # sessions of an account; the oldest ends where one more begins
+LONGEST = 4_096  # characters of a Cookie header that are parsed
+MOST = 32  # sessions per account; a new one beyond that ends the oldest
 
 STAFF_SESSIONS = Table(
     "dashboard_sessions",

@@ -18,7 +18,7 @@ ISSUER = "svc-metagame"
 LIFETIME_S = 86_400
 MAX_KNOWN = 16_384
 MAX_ACCOUNT_ID = 64  # characters, as in the database
-MAX_TOKEN = 4_096  # characters; ours have about 650
+MAX_TOKEN = 4_096  # characters; real tokens have about 650
 
 
 class InvalidToken(Exception):
@@ -125,7 +125,7 @@ class Tokens:
                     algorithms=["RS256"],
                     issuer=ISSUER,
                     audience=ISSUER,
-                    # our clock is injected; PyJWT's is not
+                    # checked here, because PyJWT cannot use the injected clock
                     options={
                         "require": ["exp"],
                         "verify_exp": False,

@@ -14,12 +14,12 @@ from attrs import frozen
 class TargetKind(StrEnum):
     """The kind of target that a staff action has."""
 
-    ACCOUNT = "account"  # by its name; by its id where there is no such account
+    ACCOUNT = "account"  # identified by name, or by id if the account does not exist
     INVITE = "invite"  # the first group of the code
     GUILD = "guild"
-    CHANNEL = "channel"  # of alerts, by its name
-    GAME_SERVER = "game server"  # by its id; by its kind where it is to be started
-    HOST = "host"  # another one, by its key
+    CHANNEL = "channel"  # an alert channel, identified by name
+    GAME_SERVER = "game server"  # identified by id, or by kind if it is to be started
+    HOST = "host"  # another host, identified by its key
     FILE = "file"
     NOTHING = ""
 

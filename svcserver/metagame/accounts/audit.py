@@ -34,8 +34,8 @@ from svcserver.kernel.refusals import Refusal, Unanswered
 T = TypeVar("T")
 
 LONGEST = {"actor": 96, "action": 64, "target": 128, "reason": 256, "refused": 256}
-MAX_SHOWN = 4_096  # characters that a row keeps of how things were before, and after
-MAX_ROWS = 500  # of one reading
+MAX_SHOWN = 4_096  # characters that a row stores of ``before`` and of ``after``
+MAX_ROWS = 500  # rows per query
 
 AUDIT_LOG = Table(
     "audit_log",
@@ -53,7 +53,7 @@ AUDIT_LOG = Table(
 _L = AUDIT_LOG.c
 _ADD = insert(AUDIT_LOG)
 NEWEST = 2**62  # above every id
-BEGUN: Mapping[str, Json] = {"begun": True}  # after, of the first of two rows
+BEGUN: Mapping[str, Json] = {"begun": True}  # ``after`` in the first of two rows
 UNANSWERED: Mapping[str, Json] = {"outcome": "no answer: it may have been done"}
 BROKEN_OFF: Mapping[str, Json] = {"outcome": "failed: part of it may have been done"}
 

@@ -52,7 +52,7 @@ class Behalf:
         try:
             pair = await self._pair(call, sent)
         except Refusal as why:
-            if sent.sender is not None or isinstance(why, Forbidden):  # staff alone names another
+            if sent.sender is not None or isinstance(why, Forbidden):  # only staff may name one
                 name, peer = call.caller.name, call.request.peer
                 reason = why.message or why.code or "through a proxy"
                 await self.tries.record(name, peer, action, reason)

@@ -26,7 +26,7 @@ STEP_S = 30
 DIGITS = 6
 SECRET_BYTES = 20
 BASE32 = 32  # characters of a secret
-TRIES, TRIES_S = 10, 300  # codes of an account, counted here: who guesses may empty the board
+TRIES, TRIES_S = 10, 300  # codes per account, counted in the database, not on the board
 
 DASHBOARD_ACCESS = Table(
     "dashboard_access",
@@ -34,8 +34,8 @@ DASHBOARD_ACCESS = Table(
     Column("account_id", String(64), primary_key=True),
     Column("key_hash", String(64), nullable=True, unique=True),
     Column("factor", String(64), nullable=True),  # the secret, base32
-    Column("factor_step", BigInteger, nullable=False),  # the last that was used
-    Column("tries", Integer, nullable=False, server_default="0"),  # of codes
+    Column("factor_step", BigInteger, nullable=False),  # the last TOTP step that was used
+    Column("tries", Integer, nullable=False, server_default="0"),  # codes entered
     Column("tries_since", BigInteger, nullable=False, server_default="0"),  # epoch seconds
 )
 _OF = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.account_id == bindparam("holder"))

@@ -17,8 +17,8 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.rates import Rate, TokenBuckets
 from svcserver.kernel.refusals import TooMany
 
-LARGE = 64 * 1024  # bytes from which on a write is queued; most are under 45 KB
-LEAST = 512  # bytes that a write counts at least, since its rows take about that much
+LARGE = 64 * 1024  # bytes; larger writes are queued; most are under 45 KB
+LEAST = 512  # minimum bytes counted per write: its rows take about that much
 MINUTES_A_DAY = 1440
 
 

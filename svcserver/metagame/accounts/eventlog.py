@@ -32,7 +32,7 @@ from svcserver.metagame.accounts import audit
 from svcserver.metagame.accounts.data import Allowance
 from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 
-MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row keeps
+MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row stores
 
 PROGRESSION_EVENTS = Table(
     "progression_events",
@@ -84,10 +84,10 @@ class EventEntry(Generic[T]):
     route: str
     body: bytes = field(repr=False)
     by_admin: bool
-    show: Callable[[T], Any] = field(repr=False)  # bytes, or what is dumped as JSON
+    show: Callable[[T], Any] = field(repr=False)  # returns bytes, or an object to serialise as JSON
     staff: str = ""  # the admin's name
-    action: str = ""  # what the audit log calls it, where staff may ask for it
-    reason: str = ""  # what the admin gives as such
+    action: str = ""  # the name in the audit log, if staff may send the request
+    reason: str = ""  # the reason that the admin gave
 
 
 @frozen

@@ -135,7 +135,7 @@ TICKET: TicketReply = {
     "timeout": 8000,
     "title": "",
 }
-TRIES = 3  # look-ups of a key, when the account's sessions are ended meanwhile
+TRIES = 3  # look-ups of a key, if the account's sessions end meanwhile
 
 
 @frozen
@@ -147,7 +147,7 @@ class LoginActs:
     counters: Counters
     networks: Networks
     by_id: bool = False
-    on_login: Callable[[AccountId, str], object] | None = None  # an account, and from which network
+    on_login: Callable[[AccountId, str], object] | None = None  # gets the account and its network
 
     async def log_in(self, key: str, network: str = "") -> tuple[str, AccountId]:
         """Return a token and its account; raises Malformed for an unknown key or a banned account.
@@ -173,7 +173,7 @@ class LoginActs:
             asked_at = self.tokens.wall_clock()
             account = await self.directory.account_of_key(key)
             if account is None or asked_at < account.banned_until:
-                break  # a client knows one refusal of a log-in, whatever the reason
+                break  # clients know only one log-in error, whatever the reason
             if not await self.networks.admit(account, network):
                 break
             # when a later epoch is known, this read may have seen a key replaced since: read again
@@ -208,7 +208,7 @@ class LoginRoutes:
         if not self.settings.login:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
             call.request.hopeless = True
-            await Deferred()  # the contract: never an answer
+            await Deferred()  # the specification: never answer
         login = await self.acts.log_in(call.body.exchange_code, self.network_of(call.request))
         return Answer(200, show_login(*login))
 

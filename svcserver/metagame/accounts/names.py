@@ -24,7 +24,7 @@ class KnownNames:
     """Cached names by account, each for at most ``MAX_AGE_S`` seconds."""
 
     wall_clock: Callable[[], float]
-    changes: int = field(default=0, init=False)  # how often something here stopped being true
+    changes: int = field(default=0, init=False)  # how often a cached name became invalid
     _names: TTLCache[AccountId, str] = field(init=False, repr=False)
 
     @_names.default

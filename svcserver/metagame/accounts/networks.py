@@ -34,10 +34,10 @@ from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.rules import Account
 
 KEPT_S = 30 * 86_400
-MOST = 8  # networks of an account
-AGAIN_S = 3_600  # after which a log-in from a known network is noted again
+MOST = 8  # networks per account
+AGAIN_S = 3_600  # seconds until a log-in from a known network is recorded again
 MAX_NOTED = 16_384
-MOST_NEAR = 200  # accounts that one ban of networks reaches
+MOST_NEAR = 200  # maximum number of accounts found by one ban of networks
 
 ACCOUNT_NETWORKS = Table(
     "account_networks",
@@ -80,13 +80,13 @@ class HeldNetworks:
         networks = Table(
             name,
             METADATA,
-            Column("account_id", String(64), primary_key=True),  # for whose sanction
+            Column("account_id", String(64), primary_key=True),  # the sanctioned account
             Column("network", String(64), primary_key=True),
             Column("ends_at", BigInteger, nullable=False),  # epoch seconds
             Index(f"ix_{name}_network", "network"),
         )
         held = networks.c
-        # a metagame of before this table ends or renews a sanction and leaves these rows alone
+        # an older metagame without this table changes a sanction, but not these rows
         still = networks.join(
             held_for,
             (held_for.c.account_id == held.account_id)
@@ -139,8 +139,8 @@ class HeldNetworks:
         return frozenset(tx.execute(self._among, values).scalars())
 
 
-BANNED = HeldNetworks("banned_networks", "ban")  # kept out
-MUTED = HeldNetworks("muted_networks", "mute")  # whoever chats from there writes nothing
+BANNED = HeldNetworks("banned_networks", "ban")  # nobody can log in from these
+MUTED = HeldNetworks("muted_networks", "mute")  # nobody can write in chat from these
 
 
 @frozen
@@ -202,4 +202,4 @@ class Networks:
             lambda tx: SqlNetworks(tx).note(account_id, network, self.wall_clock()),
             OneAccount(account_id),
         )
-        log_failure(work)  # a log-in works also while nothing can be written
+        log_failure(work)  # log-in works even while the database cannot be written

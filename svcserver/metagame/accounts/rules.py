@@ -19,13 +19,13 @@ from svcserver.kernel.system import choice
 
 _NAME = "[A-Za-z0-9_]{3,16}"
 USERNAME = re.compile(rf"{_NAME}\Z")
-NAME_PATTERN = rf"^\s*{_NAME}\s*$"  # the same, as it is sent, for readers of the API's document
+NAME_PATTERN = rf"^\s*{_NAME}\s*$"  # the same with surrounding spaces, for the OpenAPI document
 MODES = ("NONE", "INVITECODE", "OPEN")
 MAX_LOOKUP_NAME = 64
 CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 GENERATED_CODE = re.compile(f"[{CODE_ALPHABET}]{{4}}(-[{CODE_ALPHABET}]{{4}}){{2}}\\Z")
 MAX_CODE = 128
-MAX_CODE_USES = 2**31 - 1  # what the column holds
+MAX_CODE_USES = 2**31 - 1  # the column's maximum
 
 
 class ServerFault(Refusal):

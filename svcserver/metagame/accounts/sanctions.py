@@ -33,8 +33,8 @@ MAX_REASON, MAX_NOTE = 256, 1_024  # characters
 class SanctionKind(StrEnum):
     """The kind of a sanction, named after its effect on a player."""
 
-    BAN = "ban"  # logging in
-    MUTE = "mute"  # writing in the chat
+    BAN = "ban"  # no log-in
+    MUTE = "mute"  # no writing in chat
 
 
 HELD: Mapping[SanctionKind, HeldNetworks] = {SanctionKind.BAN: BANNED, SanctionKind.MUTE: MUTED}
@@ -60,7 +60,7 @@ class Sanction:
 
 
 Held = tuple[AccountId, SanctionKind, Sanction]
-"""Whose sanction it is, of which kind, and what it is."""
+"""A sanctioned account, the kind of sanction, and the sanction."""
 
 SANCTIONS = Table(
     "sanctions",

@@ -55,7 +55,7 @@ class Sessions:
         """Notify every process of an epoch that a transaction has stored."""
         moved = EpochMoved(ended.account_id, ended.not_before)
         self.epochs.on_moved(moved)
-        # who does not hear of it reads the database
+        # a process that misses the event reads the database
         await with_fallback(
             self.board.transact(lambda transaction: transaction.publish(moved)), None
         )

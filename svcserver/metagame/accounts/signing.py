@@ -37,7 +37,7 @@ def note_signing(tx: Connection, kid: str, at: float) -> None:
     if newest is not None and newest.kid == kid:
         return
     since = int(at) if newest is None else max(int(at), newest.signs_since + 1)
-    tx.execute(_DROP, {"wanted": kid})  # of an earlier time, where an owner goes back to a key
+    tx.execute(_DROP, {"wanted": kid})  # an earlier row, if an old key is used again
     tx.execute(_ADD, {"kid": kid, "signs_since": since})
 
 

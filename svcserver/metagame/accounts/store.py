@@ -44,7 +44,7 @@ ACCOUNTS = Table(
     Column("created_at", BigInteger, nullable=False),
     # epoch seconds; a token issued earlier is refused
     Column("tokens_not_before", BigInteger, nullable=False, server_default="0", index=True),
-    Column("staff_role", String(16), nullable=True),  # an owner's is is_admin
+    Column("staff_role", String(16), nullable=True),  # for owners, is_admin is set instead
     UniqueConstraint("username_folded"),
 )
 ACCOUNT_KEYS = Table(
@@ -68,7 +68,7 @@ QUEUED_KEYS = Table(
 )
 
 
-DELETED_ACCOUNTS = Table(  # for as long as tokens of theirs may be shown
+DELETED_ACCOUNTS = Table(  # deleted accounts whose tokens may not have expired yet
     "deleted_accounts",
     METADATA,
     Column("account_id", String(64), primary_key=True),
@@ -349,7 +349,7 @@ def move_queued_keys(tx: Connection) -> int:
     keys = list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
     for key in keys:
         add_game_server_key(tx, key)
-        tx.execute(_UNQUEUE, {"wanted": key})  # not all: one may have been added meanwhile
+        tx.execute(_UNQUEUE, {"wanted": key})  # not all: another may be new
     return len(keys)
 
 

@@ -20,10 +20,10 @@ from svcserver.metagame.accounts.audit import Audit, AuditEntry
 
 log = Logger()
 
-NAMED = Quota.named("refused_tries", 60, 60.0)  # rows of an account
-NAMELESS = Quota.named("strangers_tries", 60, 3_600.0)  # rows of all whom no key names, together
+NAMED = Quota.named("refused_tries", 60, 60.0)  # rows per account
+NAMELESS = Quota.named("strangers_tries", 60, 3_600.0)  # rows of all unknown callers together
 EVERY_S = 60.0
-OURS = "the metagame"  # who counts
+OURS = "the metagame"  # the actor of the row with the count
 
 
 @define(eq=False)
@@ -46,7 +46,7 @@ class RefusedTries:
             if taken is not None:
                 await self.audit.leave(AuditEntry(name, row), why)
                 return
-        except Unavailable as away:  # the refusal is what the caller is to hear of
+        except Unavailable as away:  # the caller must still get the refusal
             log.warn("a refused try of {name} is not recorded: {why}", name=name, why=str(away))
         self._missed += 1
 

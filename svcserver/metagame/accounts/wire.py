@@ -18,10 +18,10 @@ from svcserver.metagame.accounts.sanctions import MAX_REASON
 
 MAX_OFFSET = 10_000_000
 MAX_DIGITS = 8
-FINGERPRINT = 16  # characters of a key's hash
+FINGERPRINT = 16  # characters shown of a key's hash
 
 Reason = Annotated[str, plain_text(0, MAX_REASON)]
-"""Why a member of staff acts; it stands in the audit log."""
+"""The reason that a staff member gives for an action, for the audit log."""
 
 
 @frozen

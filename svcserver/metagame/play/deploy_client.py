@@ -31,7 +31,7 @@ log = Logger()
 LIST_TIMEOUT_S = 2.0
 HANDLE_TIMEOUT_S = 30.0  # a game server that ignores signals is killed after ten seconds
 RESTARTS_S = 3.0  # the time that a restart of the deploy server takes
-AGAIN_S = 0.25  # between two tries during a restart
+AGAIN_S = 0.25  # seconds between two attempts during a restart
 ACTOR = "svc-metagame"
 REFUSALS: dict[int, type[Refusal]] = {400: Malformed, 404: Missing, 409: Conflict}
 PATH = "/api/matchmaker/handle-matchmaking-for-player"
@@ -212,7 +212,7 @@ class DeployClient:
             reply = await request.addTimeout(timeout_s, self.clock)
             status = int(reply.code)
             content = await reply.json().addTimeout(timeout_s, self.clock)
-        except Exception as error:  # refused, cut, silent, not JSON: all the same to a player
+        except Exception as error:  # refused, cut off, timed out or not JSON
             log.debug("no answer from the deploy server: {why}", why=repr(error))
             raise DeployFailed("no usable answer", status) from error
         return status, content
@@ -237,7 +237,7 @@ def _is_port(port: int) -> bool:
 # Keys of game servers that the deploy server made, one for each launch.
 # Nothing about them is stored here. The deploy server owns the processes and answers for each key,
 # so a key ends with its game server and survives a restart of the metagame.
-AT_ONCE = 16  # look-ups at once
+AT_ONCE = 16  # concurrent look-ups
 MAX_WAITING = 1_024
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 

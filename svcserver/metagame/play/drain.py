@@ -22,7 +22,7 @@ class Then(StrEnum):
     NOTHING = ""
     STOP = "stop"
     RESTART = "restart"
-    STOPPING = "stopping"  # the stack has its order; no hunt begins until it is carried out
+    STOPPING = "stopping"  # the stack was ordered to stop; no hunt begins until it has
     RESTARTING = "restarting"
 
 

@@ -28,12 +28,12 @@ log = Logger()
 
 NEVER = float("-inf")
 MAX_PLAYERS = 16_384
-MAX_NETWORKS = 4  # of one player; the oldest gives way
-MAX_UNDER_WAY = 256  # withdrawals at once
-HERE_S = 120.0  # a player seen within this time still plays
-LATE_S = 1.0  # a request from before the end may be recorded this much later
-AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # after tries that failed
-TWICE_S = allowlist_client.LATE_S  # then once more: a gateway's report may have crossed the first
+MAX_NETWORKS = 4  # networks per player; a new one replaces the oldest
+MAX_UNDER_WAY = 256  # concurrent withdrawals
+HERE_S = 120.0  # seconds; a player seen within this time still plays
+LATE_S = 1.0  # seconds; an earlier request may be recorded this much later
+AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # seconds to wait after each failed attempt
+TWICE_S = allowlist_client.LATE_S  # then withdrawn again: a report may have crossed
 
 
 @define(eq=False)
@@ -140,7 +140,7 @@ class GamePorts:
             )
         except CancelledError:
             raise
-        except Exception as error:  # refused, cut, silent: retried
+        except Exception as error:  # refused, cut off or timed out: retried
             return repr(error)
         return None
 

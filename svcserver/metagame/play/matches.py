@@ -52,11 +52,11 @@ class Match:
     expects: bool  # whether the request to the deploy server names the players
     created_at: float
     party_id: str | None = None
-    leader: AccountId | None = None  # of the party
-    joined_at: float = 0.0  # the last joiner
+    leader: AccountId | None = None  # the party's leader
+    joined_at: float = 0.0  # time of the last join
     state: MatchState = MatchState.MATCHING
     server: Server | None = None
-    asking_until: float = 0.0  # renewed by the requesting worker while it lives; 0: no request
+    asking_until: float = 0.0  # the requesting worker renews it; 0: no request
     queued: bool = False
     retry_at: float = 0.0
     refused_at: float | None = None
@@ -66,8 +66,8 @@ class Match:
     told: set[AccountId] = field(factory=set)  # the players who have the server's address
     elsewhere: dict[AccountId, float] = field(
         factory=dict
-    )  # the players who asked for a world since, and the time
-    counts_for: set[AccountId] = field(factory=set)  # the players who start no other while it runs
+    )  # players who asked for a world since, with the time
+    counts_for: set[AccountId] = field(factory=set)  # players who can start no other meanwhile
     ended: bool = False  # the server is known to have ended
 
     @property
@@ -98,7 +98,7 @@ class MatchEntry:
     mode: str
     hunt_id: str
     match: Match
-    hold_until: float = 0.0  # MATCHING until then, although the server is known
+    hold_until: float = 0.0  # shown as MATCHING until then, although the server is known
 
     def state(self, now: float) -> MatchState:
         """Return the state of the match for this player."""

@@ -23,7 +23,7 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.rules import Account
 
 MAX_IDS = 100
-NO_NAME: Empty = {}  # while names are not shown
+NO_NAME: Empty = {}  # used while names are hidden
 NATIVE, FOREIGN = "native", "extidp"
 _TYPE = re.compile(r"[A-Za-z0-9_.-]{1,32}\Z")
 AskedId = Annotated[str, text_where(lambda text: 1 <= len(text) <= 128, "an id")]

@@ -24,9 +24,9 @@ from svcserver.metagame.accounts.store import SqlAccounts
 
 log = Logger()
 
-PAUSE_S = 600  # what who has guessed too often is asked to wait; places come back one by one
+PAUSE_S = 600  # seconds to wait after too many guesses; places are freed one by one
 GUESSES = Quota.named("name_guesses", 15, 3600.0)
-"""What strangers may ask about names; registering allows an address 17 tries in an hour."""
+"""The limit of name checks per network; registering allows 17 attempts an hour per address."""
 
 Also = Callable[[Connection, AccountId, str], None]
 
@@ -142,7 +142,7 @@ class AccountActs:
                 also(tx, after.id, after.username)
             return before, after
 
-        # that nobody else has the name is up to its index
+        # the unique index ensures that no other account has the name
         before, after = await self.audit.write(entry, act, OneAccount(known or ""))
         self.renamed.send(Renamed(after.id, after.username))
         log.info("renamed {old} to {new}", old=before.username, new=name, account=after.id)

@@ -68,7 +68,7 @@ class AccountManagementRoutes:
         body=wire.RegisterWish,
         reply=wire.RegisterReply,
         refuse=refuse_registration,
-        refusals={500: None},  # of a wrong REGISTRATION_MODE
+        refusals={500: None},  # for an invalid REGISTRATION_MODE
         bad_json=BAD_JSON,
         public=True,
         again=Again.NEVER,
@@ -99,7 +99,7 @@ class AccountManagementRoutes:
         body=wire.RegisterWish,
         reply=wire.NameReply,
         refuse=refuse_registration,
-        refusals={500: None},  # of a wrong REGISTRATION_MODE
+        refusals={500: None},  # for an invalid REGISTRATION_MODE
         bad_json=BAD_JSON,
         again=Again.NATURAL,
     )
@@ -115,7 +115,7 @@ class AccountManagementRoutes:
     async def user_info(self, call: Call) -> Answer:
         """Show the account of the key in the header, and its staff role."""
         who = call.caller
-        admin = who.role is Role.OWNER  # the account, also where this key only plays
+        admin = who.role is Role.OWNER  # the account's role, even if this key is only a game key
         reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": admin}
         return Answer(200, reply)
 

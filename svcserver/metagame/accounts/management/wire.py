@@ -20,7 +20,7 @@ from svcserver.kernel.shapes import (
 from svcserver.metagame.accounts.rules import NAME_PATTERN, Account
 from svcserver.metagame.accounts.wire import AccountEntry, Reason, entry
 
-PAGE = 100  # accounts
+PAGE = 100  # accounts per page
 NewName = Annotated[TextWithNul, Documented({"pattern": NAME_PATTERN})]
 AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 

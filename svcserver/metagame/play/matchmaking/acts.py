@@ -60,7 +60,7 @@ class MatchmakingActs:
             return joined
         await self.launching.wait(joined.match_id, JOIN_WAITS_S)
         current = await self.matches.transact(lambda rules: rules.entry(player))
-        return joined if current is None else Joined.of(current)  # an earlier launch, perhaps
+        return joined if current is None else Joined.of(current)  # perhaps in an earlier launch
 
     async def follow(self, player: AccountId, candidate_id: str) -> MatchEntry:
         """Return a party member's entry in the leader's candidate; raises Missing."""

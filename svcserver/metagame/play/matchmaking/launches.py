@@ -64,7 +64,7 @@ class Launches:
 
     def elsewhere(self, player: AccountId) -> None:
         """Record that the player asked for the city or the dojo and so left the hunt."""
-        for match in self._live(player):  # a launch that failed or waits is counted when it begins
+        for match in self._live(player):  # failed or waiting launches are charged when they begin
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)

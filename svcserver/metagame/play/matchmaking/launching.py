@@ -21,7 +21,7 @@ from svcserver.metagame.play.matchmaking.store import LiveMatches
 
 log = Logger()
 
-ALIVE_S = 5.0  # between two signs of life of a request
+ALIVE_S = 5.0  # seconds between two renewals of a request
 
 
 @define
@@ -55,7 +55,7 @@ class Launching:
     def start(self, match_id: str, request: LaunchRequest) -> None:
         """Request a game server for this match; a second call does nothing."""
         if match_id in self._running:
-            return  # this worker has it, although its sign of life was late
+            return  # this worker already requests it, although its renewal was late
         self._running[match_id] = {}
         work = Deferred.fromCoroutine(self._launch(match_id, request))
         alive = Every(self.clock, ALIVE_S, lambda: self._lives(match_id), "a launch's sign of life")
@@ -92,7 +92,7 @@ class Launching:
             log.warn("no game server for {hunt}: {why}", hunt=request.hunt_id, why=str(why))
             await on_match(match_id, lambda rules, match: rules.failed(match))
         except Exception:
-            # a defect must not leave the players waiting
+            # a bug must not leave the players waiting
             log.failure("a launch for {hunt} failed", hunt=request.hunt_id)
             await on_match(match_id, lambda rules, match: rules.failed(match))
         else:

@@ -22,14 +22,14 @@ from svcserver.metagame.play.matchmaking.launches import Launches
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
 GROUP = 4
-GROUP_WAIT_S = 20.0  # without a new joiner
+GROUP_WAIT_S = 20.0  # seconds without a new player
 RETRY_S = 10.0
 RETRY_FOR_S = 300.0
-ASKED_S = 15.0  # a requesting worker without a sign of life for this time is dead
-LOOK_AGAIN_S = 1.0  # to see whether an earlier game server has ended
+ASKED_S = 15.0  # seconds; a request not renewed for this time is abandoned
+LOOK_AGAIN_S = 1.0  # seconds between checks whether an earlier game server has ended
 SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
-SHOWN_S = 60.0  # a sent party candidate in the party poll
+SHOWN_S = 60.0  # seconds for which the party poll shows a candidate after sending
 FORGET_S = 3600.0
 
 
@@ -99,7 +99,7 @@ class Matchmaker:
         if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
-            return False  # back from elsewhere: the leader wants a new hunt
+            return False  # the leader left the hunt and wants a new one
         if player in current.players and request.game_mode == current.mode:
             return current.state is MatchState.MATCHING or now - current.created_at < FOLLOW_S
         return (

@@ -85,7 +85,7 @@ def _converted(
 
 MATCH_FIELDS = tuple(attribute.name for attribute in fields(KeptMatch))
 
-# a match lives longer than the entries that name it
+# a match has a longer lifetime than the entries that name it
 MATCHES = Kind("matches", KeptMatch, lives_s=2 * FORGET_S, kept_by_reading=True)
 PLACES = Kind("candidates", KeptEntry, lives_s=FORGET_S)
 QUEUES = Kind("queues", str, lives_s=FORGET_S)

@@ -60,7 +60,7 @@ class PresenceActs:
 ONLINE_S = 90.0
 
 
-# not sealed: a forged entry shows a player online, and grants nothing
+# not sealed: a forged entry only shows a player as online
 BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True, sealed=False)
 
 

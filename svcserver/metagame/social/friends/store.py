@@ -30,7 +30,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship, Load
 
 Also = Callable[[Connection, AccountId, AccountId], None]
-"""Work of another feature in the transaction of a block or unfriending."""
+"""A function that another feature runs in the transaction of a block or unfriending."""
 
 FRIENDSHIPS = Table(
     "friendships",
@@ -40,7 +40,7 @@ FRIENDSHIPS = Table(
     Column("asked_by", String(64), nullable=False),
     Column("status", String(16), nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    Column("accepted_at", BigInteger, nullable=True),  # not kept before migration 0019
+    Column("accepted_at", BigInteger, nullable=True),  # not stored before migration 0019
 )
 BLOCKS = Table(
     "blocks",

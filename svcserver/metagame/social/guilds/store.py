@@ -42,7 +42,7 @@ GUILDS = Table(
     Column("name", String(32), nullable=False),
     Column("name_key", String(32), nullable=False),
     Column("nameplate", String(16), nullable=False),
-    Column("nameplate_key", String(16), nullable=True),  # NULL for the empty one: never taken
+    Column("nameplate_key", String(16), nullable=True),  # NULL if empty: never taken
     Column("leader_id", String(64), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("name_key"),
@@ -51,7 +51,7 @@ GUILDS = Table(
 GUILD_MEMBERS = Table(
     "guild_members",
     METADATA,
-    Column("account_id", String(64), primary_key=True),  # nobody is in two guilds
+    Column("account_id", String(64), primary_key=True),  # an account is in at most one guild
     Column("guild_id", String(64), nullable=False, index=True),
     Column("rank", String(16), nullable=False),
     Column("joined_at", BigInteger, nullable=False),

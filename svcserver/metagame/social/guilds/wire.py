@@ -14,7 +14,7 @@ from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.social.guilds.rules import Guild, GuildInvitation, Member, Rank
 from svcserver.metagame.social.guilds.store import Summary
 
-NOBODY, NO_NAME, NO_NAMEPLATE = "", "", "?"  # in place of no text; the rules refuse them
+NOBODY, NO_NAME, NO_NAMEPLATE = "", "", "?"  # stand for non-strings; the rules refuse them
 GuildName = Annotated[str, Or(NO_NAME)]
 Nameplate = Annotated[str | None, Or(NO_NAMEPLATE)]
 

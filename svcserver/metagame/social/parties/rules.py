@@ -22,7 +22,7 @@ SENT_S = 600.0
 INVITE_S = 300.0
 DECLINE_PAUSE_S = 120.0
 SILENT_S = 120.0
-FORGET_S = 3600.0  # a party of one whose player has been silent this long is forgotten
+FORGET_S = 3600.0  # seconds; a party of one is deleted if its player is silent this long
 NEVER = float("-inf")
 
 
@@ -306,7 +306,7 @@ class Parties:
         return left
 
     def _keep(self, invite: PartyInvitation) -> None:
-        self._drop(invite)  # an expired one would keep its old place
+        self._drop(invite)  # an expired invite would keep its old place
         received = self.stored.received(invite.recipient)
         pending = self.stored.pending(invite.party_id)
         self.stored.keep_received(invite.recipient, self._fresh(received, invite))

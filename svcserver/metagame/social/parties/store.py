@@ -34,7 +34,7 @@ Candidate = Callable[[BoardTransaction, str], PartyCandidate | None]
 # a day: rules drop and forget long before; members poll every few seconds
 PARTIES = Kind("parties", Party, lives_s=DAY_S, kept_by_reading=True)
 PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
-# grants nothing: a forged one keeps a member in the party who is not heard of any more
+# not sealed: a forged entry only keeps a silent member in the party
 HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False, sealed=False)
 RECEIVED = Kind("party_invites_to", tuple[PartyInvitation, ...], lives_s=INVITE_S)
 PENDING = Kind("party_invites_of", tuple[PartyInvitation, ...], lives_s=INVITE_S)

@@ -16,7 +16,7 @@ SOLO_CANDIDATE = "SOLO_CANDIDATE"
 QUEUED_FOR_START = "QUEUED_FOR_START"
 PLATFORM = "win"
 MAX_ASKED = 16
-NOBODY = ""  # for an account id that is no text: nobody has it
+NOBODY = ""  # stands for an account id that is not a string: no account has it
 
 
 @spelled(camel_case)

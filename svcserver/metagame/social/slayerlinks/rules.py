@@ -14,16 +14,16 @@ from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
 from svcserver.kernel.times import HOUR_MS
 
-FIRST_SLOT = 1  # a client that counts from 0 needs only this changed
+FIRST_SLOT = 1  # for a client that counts from 0, change only this
 SLOTS = range(FIRST_SLOT, FIRST_SLOT + 3)
-NO_SLOT = FIRST_SLOT - 1  # in place of an invalid slot: no link has it
+NO_SLOT = FIRST_SLOT - 1  # stands for an invalid slot: no link has it
 NOT_NAMED = "account_id is missing"
-NOBODY = "?"  # in place of an invalid account id
+NOBODY = "?"  # stands for an invalid account id
 INVITE_HOURS = 24
 LINK_HOURS = 168
 MAX_NEW_INVITES = 20
 NEW_INVITES_S = 600.0
-ANSWERED_MS = 600_000  # age from which an answered invite is deleted when there is a newer one
+ANSWERED_MS = 600_000  # older answered invites are deleted when there is a newer one
 
 
 class InviteStatus(StrEnum):

@@ -29,7 +29,7 @@ from svcserver.metagame.social.friends.rules import ACCEPTED
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.slayerlinks.rules import InviteStatus, Link, LinkInvite
 
-KEEP_ANSWERED_MS = 7 * DAY_MS  # how long an answer may be repeated
+KEEP_ANSWERED_MS = 7 * DAY_MS  # the time in which an answer may be repeated
 
 SLAYER_INVITES = Table(
     "slayer_invites",
@@ -48,7 +48,7 @@ SLAYER_LINKS = Table(
     "slayer_links",
     METADATA,
     Column("account_id", String(64), primary_key=True),
-    Column("slot", Integer, primary_key=True, autoincrement=False),  # never booked twice
+    Column("slot", Integer, primary_key=True, autoincrement=False),  # one link per slot
     Column("other_id", String(64), nullable=False, info=ACCOUNT),
     Column("link_id", String(64), nullable=False, index=True),
     Column("ends_at", BigInteger, nullable=False, index=True),
