@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from svcserver.kernel.refusals import Conflict
 
 INT_MAX = 2**31 - 1  # the maximum of the client's counters
-MAX_HOURS = 1e9  # of an entitlement; a longer duration is refused
+MAX_HOURS = 1e9  # maximum duration of an entitlement
 
 
 def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) -> None:

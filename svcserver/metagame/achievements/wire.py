@@ -18,7 +18,7 @@ def read_hours(sent: Json, _: object) -> float:
 
 
 Hours = Annotated[float, As(read_hours, {"type": "number"})]
-"""A duration in hours; 0: for ever."""
+"""A duration in hours; 0 means forever."""
 
 
 class EntitlementRecord(TypedDict):
@@ -33,6 +33,6 @@ def record(name: str, hours: float, activated_at: int) -> EntitlementRecord:
     """Return the record of an entitlement; the activation time is in epoch milliseconds."""
     return {
         "name": name,
-        "duration": int(hours) if hours == int(hours) else hours,  # JSON has no decimal point then
+        "duration": int(hours) if hours == int(hours) else hours,  # omits the decimal point
         "activatedDate": iso(activated_at / 1000),
     }

@@ -35,7 +35,7 @@ def housekeeping(ledger: Ledger, clock: IReactorTime, wall_clock: Callable[[], f
 
 
 def forgetting(ledger: Ledger, clock: IReactorTime, wall_clock: Callable[[], float]) -> Every:
-    """Return the service that deletes the results of old requests, in batches."""
+    """Return the service that deletes the stored results of old requests, in batches."""
 
     async def tidy() -> None:
         while await ledger.write(lambda tx: forget_attempts(tx, wall_clock()), ACROSS) == BATCH:

@@ -8,10 +8,10 @@ from hashlib import sha256
 from attrs import define, field, frozen
 
 MAX_SOURCE = 128  # characters
-ROW = 32  # bytes that a stack or an item counts besides its data
+ROW = 32  # bytes added to the data's size for each stack or item
 
 
-@define(unsafe_hash=True)  # not frozen: two or three are made for every transaction
+@define(unsafe_hash=True)  # not frozen, for speed: each transaction creates several
 class Size:
     """The numbers of stacks and instanced items, and their bytes; a change may be negative.
 
@@ -31,7 +31,7 @@ class Size:
 NOTHING = Size()
 
 
-@define  # not frozen: a frozen one takes twice as long to make
+@define  # not frozen: creating a frozen object takes twice as long
 class Stacked:
     """A stack of one item kind; ``extra`` is the JSON of unknown keys, returned as sent."""
 
@@ -70,7 +70,7 @@ class Removal:
         return self.version < held.version
 
 
-@define  # not frozen: a frozen one takes twice as long to make
+@define  # not frozen: creating a frozen object takes twice as long
 class Transaction:
     """A change of one character's inventory.
 

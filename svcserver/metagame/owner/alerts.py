@@ -112,7 +112,7 @@ class AlertActs:
         return alert_channels.read(self.folder, self.wall_clock())
 
     async def test(self, by: str, name: str, reason: str = "") -> None:
-        """Request a test alert through a channel; raises Conflict, Missing, Unavailable."""
+        """Request a test alert for a channel; raises Conflict, Missing or Unavailable."""
 
         def act(_: Connection, __: Trace) -> None:
             channels = self.channels()

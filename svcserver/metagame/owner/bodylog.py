@@ -27,8 +27,8 @@ from svcserver.web.routes import logged_path
 
 log = Logger()
 
-MAX_BODY = 64 * 1024  # bytes of a body that are logged; more would hold up the reactor
-MOST = 16 * 1024 * 1024  # bytes; then the file becomes ``.1`` and is started afresh
+MAX_BODY = 64 * 1024  # logged bytes per body; more would block the reactor too long
+MOST = 16 * 1024 * 1024  # bytes; then the file is renamed to ``.1`` and a new one started
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 # a name and its string; every quantifier is possessive, so that no body makes the search slow
 _NAMED = re.compile(r'"([\w\\]{1,120}+)"(\s*+:\s*+)("(?:[^"\\]++|\\.)*(?:"|\\?\Z))', re.DOTALL)
@@ -120,5 +120,5 @@ def _text(body: Any) -> str:
     raw = body if isinstance(body, bytes) else json.dump(body)
     if len(raw) <= MAX_BODY:
         with suppress(json.BadJson, TypeError, ValueError):
-            raw = json.dump(json.parse(raw))  # in one spelling, so that no escape hides a secret
+            raw = json.dump(json.parse(raw))  # re-encoded: no escape may hide a secret
     return raw[:MAX_BODY].decode("utf-8", "replace")

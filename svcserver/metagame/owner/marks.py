@@ -27,7 +27,7 @@ from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
 from svcserver.metagame.play.presence.rules import Place
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
-EVERY_S = 2.0  # a mark is computed, and so a list read, at most this often
+EVERY_S = 2.0  # a mark is computed, and a list read, at most once in this time
 SIZE = 8  # bytes of a mark
 
 _NEWEST_ACT = select(func.max(AUDIT_LOG.c.id))
@@ -37,7 +37,7 @@ _INVITES = select(
 _ACCOUNTS = select(func.count(), func.max(ACCOUNTS.c.created_at)).select_from(ACCOUNTS)
 _SEEN = select(func.max(ACCOUNT_SEEN.c.at))
 _ACCOUNT: BindParameter[str] = bindparam("account")
-_OF_ACCOUNT = (  # includes changes without an act of staff; bans and mutes end by themselves
+_OF_ACCOUNT = (  # includes changes not made by staff; bans and mutes expire
     select(ACCOUNTS).where(ACCOUNTS.c.id == _ACCOUNT),
     select(SANCTIONS.c.kind, SANCTIONS.c.made_at)
     .where(SANCTIONS.c.account_id == _ACCOUNT, SANCTIONS.c.ends_at > bindparam("now"))

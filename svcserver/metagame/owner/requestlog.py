@@ -93,7 +93,7 @@ class RequestLog:
             message += f" page={page}"
         if omitted:
             message += f" omitted={omitted}"
-        message += via  # last: the specification ends a line with it
+        message += via  # last, because the specification puts it at the end of a line
         if not self.lines.as_json:
             return f"{iso(self.wall_clock())} info web.requestlog: {message}\n"
         fields = {

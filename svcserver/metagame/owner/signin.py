@@ -202,7 +202,7 @@ class SignInRoutes:
     )
     staff: StaffSessions
     ways: SignInActs
-    server: str  # its name, for authenticator programs
+    server: str  # the server's name, for authenticator apps
 
     @routes.row("POST", PATH, reply=WhoIsIn, headers=CODE, signs_in=True)
     async def sign_in(self, call: Call) -> Answer:

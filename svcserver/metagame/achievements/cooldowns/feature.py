@@ -121,7 +121,7 @@ COOLDOWNS = Table(
     METADATA,
     Column("account_id", String(64), primary_key=True),
     Column("cooldown_id", String(128), primary_key=True),
-    Column("started", String(64), nullable=False),  # ISO text
+    Column("started", String(64), nullable=False),  # an ISO 8601 string
 )
 _C = COOLDOWNS.c
 _ALL = select(_C.cooldown_id, _C.started).where(_C.account_id == bindparam("account"))

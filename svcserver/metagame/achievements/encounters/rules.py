@@ -8,7 +8,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Malformed
 
 MAX_TYPE = 7
-MAX_QUERY_TYPE = 9999  # of a look-up: four digits, as in a path
+MAX_QUERY_TYPE = 9999  # in a query: four digits, as in a path
 MAX_QUERY_TYPES = 1000
 
 

@@ -73,7 +73,7 @@ def _count(value: Any) -> int:
 
 
 log = Logger()
-MAX_NOTES = 10  # notes of one save that are logged
+MAX_NOTES = 10  # logged notes per save
 
 
 @frozen

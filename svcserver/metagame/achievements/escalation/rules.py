@@ -67,7 +67,7 @@ class SeasonState:
     """An account's season in canonical form: in the registry's order and without zero values."""
 
     level: int = 0
-    xp: int = 0  # gathered within the level
+    xp: int = 0  # XP gained within the current level
     talents: tuple[tuple[str, int], ...] = ()
     rewards: tuple[str, ...] = ()
     version: int = 0

@@ -63,7 +63,7 @@ def of_entitlement(name: str, held: Sequence[Entitlement]) -> dict[str, Json]:
 
 log = Logger()
 RETRY = "a retry: answered with the stored reply"
-MAX_NOTES = 10  # notes of one write that are logged
+MAX_NOTES = 10  # logged notes per write
 
 
 @frozen

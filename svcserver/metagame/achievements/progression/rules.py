@@ -21,8 +21,8 @@ class Path:
     """A configured track with its ranks."""
 
     id: str
-    gate: str  # the entitlement needed for premium rewards; empty: there are none
-    requirements: Sequence[tuple[int, int]]  # (rank_id, xp_required), rising
+    gate: str  # the entitlement for premium rewards; empty without premium rewards
+    requirements: Sequence[tuple[int, int]]  # (rank_id, xp_required) in increasing order
     xp_per_level: float | None  # prestige beyond the last rank
     permanent: Mapping[str, Sequence[tuple[int, str]]]  # kind -> (rank, entitlement)
 

@@ -32,7 +32,7 @@ TRACKS = Table(
     Column("progress", BigInteger, nullable=False),
     Column("confirmed_free", BigInteger, nullable=False),
     Column("confirmed_premium", BigInteger, nullable=False),
-    Column("confirmed_at", BigInteger, nullable=False),  # epoch milliseconds, as below
+    Column("confirmed_at", BigInteger, nullable=False),  # epoch ms, like the column below
 )
 OBJECTIVES = Table(
     "progression_objectives",

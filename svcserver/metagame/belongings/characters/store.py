@@ -51,7 +51,7 @@ CHARACTERS = Table(
     Column("account_id", String(64), nullable=False, index=True),
     Column("name", String(64), nullable=False),
     Column("update_version", BigInteger, nullable=False),
-    Column("created_at", BigInteger, nullable=False),  # epoch seconds, as below
+    Column("created_at", BigInteger, nullable=False),  # epoch seconds, like the columns below
     Column("modified_at", BigInteger, nullable=False),
     Column("save_id", BigInteger, nullable=False),
 )

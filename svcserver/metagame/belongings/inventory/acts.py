@@ -18,7 +18,7 @@ from svcserver.metagame.belongings.items import Instance, Transaction
 from svcserver.metagame.once import ONLY, Attempt
 
 log = Logger()
-MAX_ODDITIES = 5  # of one transaction (see ``rules.Done``) that are logged
+MAX_ODDITIES = 5  # logged oddities (see ``rules.Done``) per transaction
 
 
 @frozen

@@ -53,7 +53,7 @@ class InventoryRoutes:
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         if deal.transaction_id is None and call.attempt.is_again:
-            raise AnsweredError(LOST)  # it may have been made
+            raise AnsweredError(LOST)  # the change may have been committed
         return Answer(200, await self.acts.transact(owner, sent.character_id, deal, by, size))
 
     @routes.row(

@@ -25,11 +25,11 @@ from svcserver.metagame.belongings.items import (
 from svcserver.metagame.settings import Settings
 
 MOST = Size(20_000, 8 << 20)
-LOG_BYTES = 64 << 20  # of the item log, per account
+LOG_BYTES = 64 << 20  # maximum size of the item log per account
 
 
 class By(StrEnum):
-    """The author of a change; the value is stored in the item log."""
+    """The author of an inventory change; the item log stores this value."""
 
     CLIENT = "client"
     GAME_SERVER = "gameserver"
@@ -59,7 +59,7 @@ class Policy:
         return after
 
 
-@define  # not frozen: one is made for every transaction
+@define  # not frozen, for speed: every transaction creates one
 class InventoryHolder:
     """A character's account and size, and the stored reply if the transaction is a repeat."""
 
@@ -69,7 +69,7 @@ class InventoryHolder:
     size: Size = NOTHING
 
 
-@define  # not frozen: one is made for every transaction
+@define  # not frozen, for speed: every transaction creates one
 class Note:
     """A row of the item log; a repeated transaction gets the reply stored in it.
 
@@ -86,7 +86,7 @@ class Note:
     answer: bytes | None = field(default=None, repr=False)
 
 
-@define  # not frozen: one is made for every transaction
+@define  # not frozen, for speed: every transaction creates one
 class Done:
     """A transaction's result; ``oddities`` (overspent, or removed but not held) are logged."""
 
@@ -94,7 +94,7 @@ class Done:
     oddities: Sequence[str] = ()
 
 
-@define  # not frozen: one is made for every transaction
+@define  # not frozen, for speed: every transaction creates one
 class InventoryPlan:
     """The rows that a transaction writes and deletes, and the resulting totals of its stacks."""
 

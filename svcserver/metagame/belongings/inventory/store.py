@@ -53,7 +53,7 @@ ITEM_STACKS = Table(
     Column("character_id", String(64), primary_key=True),
     Column("catalog_id", String(256), primary_key=True),
     Column("quantity", BigInteger, nullable=False),
-    Column("extra", LargeBinary, nullable=True),  # a JSON object of further keys
+    Column("extra", LargeBinary, nullable=True),  # a JSON object with the unknown keys
     sqlite_with_rowid=False,
 )
 ITEM_INSTANCES = Table(
@@ -179,7 +179,7 @@ _PUT_INSTANCES = Upsert(ITEM_INSTANCES)
 _PUT_SIZE = Upsert(INVENTORY_SIZES)
 
 
-@define  # not frozen: one is made for every transaction
+@define  # not frozen, for speed: every transaction creates one
 class SqlInventory:
     """The tables of inventories, within one transaction; each log is cut to ``log_bytes``."""
 
@@ -314,7 +314,7 @@ class SqlInventory:
             },
         )
         added = LOG_ROW + len(changes) + len(note.answer or b"")
-        # At random, or every transaction would pay for a sum.
+        # At random, because the sum is too slow for every transaction.
         if system().fraction() * self.log_bytes < LOG_PARTS * added:
             cut_log(self.tx, note.character_id, self.log_bytes)
 

@@ -37,12 +37,12 @@ from svcserver.metagame.belongings.items import (
 from svcserver.metagame.belongings.records import show_transaction
 
 AS_SENT = "Members that the game client sent with the item come back as they were."
-MAX_LISTED = 20_000  # entries of all lists of one transaction
+MAX_LISTED = 20_000  # entries in all lists of a transaction together
 Identifier = Annotated[str, text(1, 256)]
 
 
 @spelled(camel_case)
-@define  # not frozen: a frozen one takes twice as long to make
+@define  # not frozen: creating a frozen object takes twice as long
 class StackWish:
     """A stack; unknown keys are stored and returned as sent."""
 
@@ -92,7 +92,7 @@ def _listed(name: str) -> Any:
 
 
 @spelled(camel_case)
-@define  # not frozen: a frozen one takes twice as long to make
+@define  # not frozen: creating a frozen object takes twice as long
 class TransactionWish:
     """One transaction; a repeated ``transactionId`` changes nothing.
 

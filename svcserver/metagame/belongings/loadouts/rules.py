@@ -14,7 +14,7 @@ from svcserver.kernel.refusals import Malformed
 PERSISTENT = "persistent"
 ACCOUNT_SLOTS = 1
 MAX_CHARACTER_SLOTS = 5
-MAX_DIGITS = 10  # of a number in a path
+MAX_DIGITS = 10  # maximum digits of a number in a path
 
 
 @frozen

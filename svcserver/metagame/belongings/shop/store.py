@@ -30,7 +30,7 @@ PURCHASE_TOKENS = Table(
     Column("character_id", String(64), nullable=False),
     Column("sku", String(128), nullable=False),
     Column("offer_hash", String(64), nullable=False),
-    Column("created_at", BigInteger, nullable=False),  # epoch milliseconds, as below
+    Column("created_at", BigInteger, nullable=False),  # epoch milliseconds, like the columns below
     Column("expires_at", BigInteger, nullable=False),
     Column("redeemed_at", BigInteger, nullable=True),
     Index("ix_purchase_tokens_account_id", "account_id", "created_at"),

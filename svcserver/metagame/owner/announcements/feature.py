@@ -77,7 +77,7 @@ def show(announcement: Announcement | None) -> AnnouncementReply:
     return {"announcement": described(announcement)}
 
 
-# ``svcctl`` and other metagames write to the same database, so it is read once a second
+# ``svcctl`` and other metagames write to the same database, so poll the announcement
 EVERY_S = 1.0
 
 
@@ -144,7 +144,7 @@ ANNOUNCEMENTS = Table(
     the_one(),
     Column("text", String(256), nullable=False),
     Column("made_by", String(96), nullable=False),
-    Column("made_at", BigInteger, nullable=False),  # epoch milliseconds, as the next two
+    Column("made_at", BigInteger, nullable=False),  # epoch milliseconds, like the next two columns
     Column("ends_at", BigInteger, nullable=False),
     Column("restart_at", BigInteger, nullable=True),
 )

@@ -11,7 +11,7 @@ from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.times import seconds_of
 
 MAX_TEXT = 256
-SHOWN_S = 3_600  # the default
+SHOWN_S = 3_600  # default display time of an announcement
 MOST_S = 7 * 86_400
 MARKS = (
     1_800,
@@ -22,7 +22,7 @@ MARKS = (
     30,
     10,
 )  # seconds before a restart at which the chat announces it
-RESTART = {  # the same eight languages as the banner's
+RESTART = {  # the same eight languages as the banner
     "en": "Restart in {time}.",
     "fr": "Redémarrage dans {time}.",
     "it": "Riavvio tra {time}.",
@@ -36,7 +36,7 @@ RESTART = {  # the same eight languages as the banner's
 
 @frozen
 class AnnouncementRequest:
-    """A requested announcement, shown for ``shown_s``, with a restart after ``restart_s``."""
+    """A requested announcement: show it for ``shown_s``, and restart after ``restart_s``."""
 
     text: str
     shown_s: int

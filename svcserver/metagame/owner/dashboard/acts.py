@@ -47,7 +47,7 @@ class DashboardActs:
     async def save_diff(self, character_id: CharacterId, old: int, new: int) -> Diff | None:
         """Return the changes between two versions of a character's document; raises Missing.
 
-        None if a document is too large to compare.
+        Returns None if a document is too large to compare.
         """
         return await self._diff(_saved_document, character_id, old, new)
 

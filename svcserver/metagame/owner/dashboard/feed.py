@@ -23,9 +23,9 @@ EVERY_S = 5.0
 LATE_S = (
     60.0  # longest time a snapshot takes; a much older one is from before the clock was set back
 )
-KEPT = 100  # lines
+KEPT = 100  # events
 KEPT_S = 24 * 3600.0  # since the last one
-MOST_NAMES = 4  # of one line; the others are counted
+MOST_NAMES = 4  # names per event; further players are only counted
 ONLY = ""  # the key of the only entry
 ACTS = {
     Place.CITY: "went to the city",
@@ -138,7 +138,7 @@ class Spots:
 
     online: Callable[[], Awaitable[tuple[float, list[tuple[Beat, Sent | None]]]]]
     directory: Directory
-    titles: Mapping[str, str]  # of hunts, by id
+    titles: Mapping[str, str]  # hunt titles by hunt id
     city_map: str
 
     async def snapshot(self) -> tuple[float, dict[str, Spot]]:

@@ -31,7 +31,7 @@ class LivePages:
     status: Callable[[], Awaitable[Mapping[str, Any]]]
     figures: Callable[[], Any] | None
     mark: Callable[[str, str], Callable[[], Awaitable[Any]] | None]
-    started_at: float  # epoch seconds, as ``now``
+    started_at: float  # epoch seconds, like ``now``
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # the stack's working directory, with its files
 

@@ -90,7 +90,7 @@ class DashboardPageRoutes:
 
     @routes.row("GET", "/", access=Access.NONE, reply=Redirect)
     async def root(self, call: Call) -> Answer:
-        """Redirect a browser on this machine to the dashboard; 404 for everybody else."""
+        """Redirect a browser on this machine to the dashboard; 404 for all other clients."""
         request = call.request
         wanted = (request.header(b"accept") or "").lower()
         if "text/html" not in wanted or not request.direct:

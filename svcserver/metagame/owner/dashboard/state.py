@@ -85,4 +85,4 @@ class DashboardState:
         """Store the env file's folder, if any, and the last log lines."""
         self.folder = Path(env_file).parent if env_file else None
         self.log.out = lines.out
-        lines.out = self.log  # it passes them on
+        lines.out = self.log  # the log tail passes each line on to the log

@@ -13,7 +13,7 @@ from svcserver.metagame.owner.health.rules import BOUNDS_MS, Counts, LoopFigures
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 # retention by span length: 1,500 minutes, 192 hours and 366 days, about 2,060 rows
 KEPT_S = {MINUTE_S: 25 * HOUR_S, HOUR_S: 8 * DAY_S, DAY_S: 366 * DAY_S}
-MOST_WAITING = 10  # unwritten minutes kept while the database is slow
+MOST_WAITING = 10  # minutes kept in memory while the database is slow
 
 
 class Range(StrEnum):

@@ -45,7 +45,7 @@ class Counts:
         self.latencies[bisect_left(BOUNDS_MS, seconds * 1000)] += 1
 
     def add(self, more: Counts) -> None:
-        """Add the counts of another span."""
+        """Add the counts of another span to these counts."""
         self.completed += more.completed
         self.client_errors += more.client_errors
         self.server_errors += more.server_errors
@@ -96,7 +96,7 @@ class Requests:
         return bucket
 
     def _drop(self, now: float) -> None:
-        # future ones as well, which remain after the clock was set back
+        # delete future counts as well, which remain after the clock was set back
         window = range(math.floor(now) - WINDOW_S + 1, math.floor(now) + 1)
         for second in [second for second in self._buckets if second not in window]:
             del self._buckets[second]

@@ -140,7 +140,7 @@ class Maintenance:
         if listed is not None:
             hunts = sum(1 for record in listed if record.get("kind") not in WORLDS)
         elif not self.deploy.address:
-            hunts = 0  # there is no deploy server, so no hunt
+            hunts = 0  # without a deploy server, no hunt can run
         stack = stack_wish.has_stack(self.folder, self._started_at)
         return MaintenanceStatus(drain, hunts, await self.online.count(), stack)
 
@@ -157,7 +157,7 @@ class Maintenance:
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
 
         def mend(transaction: BoardTransaction) -> None:
-            if transaction.get(DRAIN, ONLY) == shown:  # otherwise it was switched meanwhile
+            if transaction.get(DRAIN, ONLY) == shown:  # otherwise the mode was switched meanwhile
                 _put(transaction, stored)
 
         if stored != shown:

@@ -6,7 +6,7 @@ from attrs import frozen
 
 from svcserver.metagame.play.drain import Drain, Then, Until
 
-ACTS = ("start", "stop", "restart")  # on a game server
+ACTS = ("start", "stop", "restart")  # operations on a game server
 WORLDS = ("city", "dojo")  # kinds of game servers that never end
 
 

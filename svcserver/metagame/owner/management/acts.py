@@ -70,7 +70,7 @@ class StatusReports:
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
         if self.wall_clock() - variant.made_at < CACHED_S:
             return succeed(variant.status)
-        # each caller has its own Deferred, so that cancelling one does not end the build
+        # each caller has its own Deferred, so that cancelling it does not stop the computation
         mine: Deferred[Any] = Deferred()
         if variant.waiting is not None:
             variant.waiting.append(mine)

@@ -31,7 +31,7 @@ from svcserver.metagame.owner.wire import described
 
 log = Logger()
 
-MAX_LISTED = 500  # at once
+MAX_LISTED = 500  # rows in one reply
 HeldSanction = tuple[Account, SanctionKind, Sanction]
 
 
@@ -129,7 +129,7 @@ class StaffWork:
         """Return the other players who may be logged in from one of the banned networks."""
         if done.after is None or not done.after.networks:
             return []
-        # a token lives LIFETIME_S, and the log-in that gave it may have been noted AGAIN_S before
+        # a token is valid for LIFETIME_S; its log-in may have been recorded AGAIN_S earlier
         since = self.wall_clock() - LIFETIME_S - AGAIN_S
         near = SqlNetworks(tx).near(done.after.networks, since)
         accounts = SqlAccounts(tx).find_all(

@@ -72,7 +72,7 @@ class ModerationRoutes:
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
         """Give an account another role; the role of the last owner cannot be changed."""
         role, reason = wire.role_called(call.body.role), call.body.reason
-        # it depends on the number of owners
+        # the result depends on the number of owners
         return await self._do(call, "role", lambda work: work.give_role(role), reason, across=True)
 
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)

@@ -44,7 +44,7 @@ class PassportActs:
     wall_clock: Callable[[], float]
     host: str  # the server's name
     sessions: Sessions
-    key: Ed25519PrivateKey | None = field(repr=False)  # None: this host signs nothing
+    key: Ed25519PrivateKey | None = field(repr=False)  # None if this host cannot sign
 
     @classmethod
     def of(
@@ -97,7 +97,7 @@ class PassportActs:
         def work(tx: Connection) -> wire.PassportReply:
             data = HunterData(tx, self.paths, self.titles)
             body = data.body(_account(tx, account_id), self.host, self.wall_clock())
-            return wire.seal(body, key)  # in the thread: it may be megabytes
+            return wire.seal(body, key)  # in the thread: may be megabytes
 
         return await self.data.read(account_id, work)
 

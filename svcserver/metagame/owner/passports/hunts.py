@@ -23,7 +23,7 @@ from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import SentToHunt
 
-KEPT = 10  # of each player
+KEPT = 10  # hunts per player
 HUNTS = Table(
     "latest_hunts",
     METADATA,

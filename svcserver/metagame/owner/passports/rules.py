@@ -95,7 +95,7 @@ class CarriedLoadout:
 
     slots: int
     active: int
-    elements: Mapping[str, bytes | Unreadable]  # by slot, as text, or ``persistent``
+    elements: Mapping[str, bytes | Unreadable]  # by slot number (a string) or ``persistent``
 
 
 @frozen
@@ -119,7 +119,7 @@ class Passport:
     tracks: Mapping[str, int]
     characters: Sequence[Carried] = field(repr=False)
     entitlements: int = 0
-    notes: int = 0  # the account's own column of the main currency
+    notes: int = 0  # the account's stored amount of the main currency
 
 
 @frozen

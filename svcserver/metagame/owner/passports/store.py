@@ -37,13 +37,13 @@ from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
-SHOWN_SAVES = 10  # of each character
+SHOWN_SAVES = 10  # per character
 HOSTS = Table(
     "passport_hosts",
     METADATA,
     Column("key", String(64), primary_key=True),
     Column("name", String(64), nullable=False),
-    Column("trusted_at", BigInteger, nullable=False),  # epoch milliseconds, as the next one
+    Column("trusted_at", BigInteger, nullable=False),  # epoch milliseconds, like the next column
 )
 IMPORTS = Table(
     "passport_imports",
@@ -81,10 +81,10 @@ _SET_NOTES = (
 class TrustedHost:
     """Another host whose passports this host accepts."""
 
-    signer: str  # its public key, 64 hex characters
+    signer: str  # the host's public key, 64 hexadecimal characters
     name: str
     trusted_at: int  # epoch milliseconds
-    imported: int  # passports of it
+    imported: int  # number of passports imported from this host
 
 
 @frozen

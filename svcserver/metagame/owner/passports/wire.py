@@ -33,8 +33,8 @@ from svcserver.metagame.owner.passports.rules import (
 )
 
 MAX_FILE = 64 * 1024 * 1024  # bytes that an import reads
-MAX_LISTED = 256  # tracks and characters that are looked at
-MOST_ITEMS = 20_000  # of a character
+MAX_LISTED = 256  # maximum number of tracks and of characters that are read
+MOST_ITEMS = 20_000  # per character
 
 _KEY = re.compile(r"UUK_[0-9a-f]{48}\Z")
 NewKey = Annotated[

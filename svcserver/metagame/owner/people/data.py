@@ -24,7 +24,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.owner.wire import Cell, Tables
 
 # Rows of other tables belong to each account in their ``account_columns``, or to a character.
-# The audit log stays, and a deleted account's epoch ends its tokens.
+# The audit log is kept. The epoch row of a deleted account invalidates its tokens.
 OF_NOBODY = (
     "announcements",
     "audit_log",
