@@ -1,6 +1,7 @@
 """The dashboard's acts on players, by ``svcctl --json`` against a running metagame.
 
-Why processes: the commands ask a metagame over its port and wait for it, as in a terminal.
+Real processes are needed because the commands send requests to a running metagame, as in a
+terminal.
 """
 
 from __future__ import annotations

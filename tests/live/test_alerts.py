@@ -1,6 +1,6 @@
 """Webhooks of a running host, one of them to a receiver that hangs.
 
-Why processes: children die, and receivers hang.
+Real processes are needed because child processes die and alert receivers hang.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A flood at the gateway, until the owner's webhook says so and says that it is over.
 
-Why processes: what the gateway refuses is counted there, read from its METRICS_PORT by another
-process, and told by a third.
+Real processes are needed because one process counts the gateway's refusals, another reads
+METRICS_PORT, and a third sends the alert.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The allowlist helper as a real process, and nftables for real in a network namespace.
 
-Why processes: the helper runs with a capability of its own, and nftables in a network namespace.
+Real processes are needed because the helper needs its own capability, and nftables runs in a
+network namespace.
 """
 
 from __future__ import annotations

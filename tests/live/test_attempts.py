@@ -1,6 +1,7 @@
 """Two attempts of one request at the same moment, on two metagames: it counts once.
 
-Why processes: the unique id of a real PostgreSQL decides, and the comparison of a real engine.
+Real processes are needed because the outcome depends on a unique key in PostgreSQL and on a
+comparison in the engine.
 """
 
 from __future__ import annotations

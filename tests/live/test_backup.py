@@ -1,7 +1,7 @@
 """A night of a running stack: its backup is proven by an evening on it, and the overview says so.
 
-One that was damaged on purpose is not proven. Why processes: the evening that proves a backup is a
-whole host on its own ports, beside the one that makes it.
+One that was damaged on purpose is not proven. Real processes are needed because the drill that
+verifies a backup runs a second host on its own ports.
 """
 
 from __future__ import annotations

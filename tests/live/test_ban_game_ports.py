@@ -1,6 +1,7 @@
 """A ban ends the place in a hunt that runs: the firewall rule no longer lets the player in.
 
-Why processes: gateway, metagame, deploy server and allowlist helper, each with its part in it.
+Real processes are needed because gateway, metagame, deploy server and allowlist helper each do
+a part of a ban.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """kill -9 in a storm of inventory transactions and purchases: everything exactly once.
 
-Why processes: only a process can be killed with a transaction under way.
+Real processes are needed because only a process can be killed in the middle of a transaction.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``svcctl capacity`` on a whole host while hunts run.
 
-Why processes: it measures them, by what the kernel says of them.
+Real processes are needed because the tests measure processes by the kernel's own figures.
 """
 
 from __future__ import annotations

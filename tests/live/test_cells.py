@@ -1,7 +1,7 @@
 """Two hosts, each in a folder of its own, on one database and one engine: a game of two cells.
 
-What ``docs/owners/scale.md`` says to do, with both machines on loopback. Why processes: each cell
-has a gateway and a metagame of its own.
+What ``docs/owners/scale.md`` says to do, with both machines on loopback. Real processes are
+needed because each cell has its own gateway and metagame.
 """
 
 from __future__ import annotations

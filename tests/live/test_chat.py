@@ -1,6 +1,6 @@
 """Chat through the real metagame process: log in, talk, part, and what does not start.
 
-Why processes: a goodbye at SIGTERM, and starts that fail.
+Real processes are needed because the tests send SIGTERM and check failed starts.
 """
 
 from __future__ import annotations

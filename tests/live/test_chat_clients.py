@@ -1,6 +1,6 @@
 """Chat with the client libraries others use, on Node: their reading of XMPP, not ours.
 
-Why processes: the clients are Node programs.
+Real processes are needed because the clients are Node programs.
 """
 
 from __future__ import annotations

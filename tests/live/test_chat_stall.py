@@ -1,6 +1,6 @@
 """A client that stops reading costs the room nothing: it is cut, and memory stays flat.
 
-Why processes: the memory of the service is measured, without that of the test.
+Real processes are needed because the tests measure the service's memory without the test's own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The content server as a real process, with real sockets and a metagame that comes and goes.
 
-Why processes: memory is measured, and the metagame beside it is restarted.
+Real processes are needed because the tests measure the content server's memory and restart the
+metagame.
 """
 
 from __future__ import annotations

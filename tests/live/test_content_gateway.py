@@ -1,6 +1,6 @@
 """Downloads as players have them: through the real gateway, over TLS.
 
-Why processes: memory is measured on both sides of TLS.
+Real processes are needed because memory is measured on both sides of TLS.
 """
 
 from __future__ import annotations

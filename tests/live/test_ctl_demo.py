@@ -1,6 +1,6 @@
 """``svcctl demo --once``, which ``make run ONCE=1`` calls: 0 when all worked, else the link.
 
-Why processes: the demo is a tree of processes that must all be gone afterwards.
+Real processes are needed because the demo is a process tree that must have ended completely.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Pictures of every page are left in ``_artefacts/dashboard``: light, dark, and as on a phone.
 
-Why processes: the browser is a process, and keeps asking while a test waits for it.
+Real processes are needed because the browser is a process that keeps sending requests while a
+test waits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The owner's page while its server is frozen, killed and started again, in a real browser.
 
-Why processes: the server is stopped and killed under a browser that asks it.
+Real processes are needed because the tests stop and kill the server while a browser uses it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The owner's page of the machine in a real browser, before a whole host with a game server.
 
-Why processes: the stack sends the alerts, and game servers are its children's children.
+Real processes are needed because the stack sends the alerts, and game servers are its
+grandchild processes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Every act on people from the owner's page, in a real browser, and what staff may do there.
 
-Why processes: the browser is a process, and keeps asking while a test waits for it.
+Real processes are needed because the browser is a process that keeps sending requests while a
+test waits.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Spec: 2 §3 Game server process, §4 Deploy server.
 
-Why processes: what is proven is the life and the end of child processes.
+Real processes are needed because the tests check the start and the end of child processes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The deploy server short of ports, memory or proof: the documented answer, and nothing leaks.
 
-Why processes: children that cannot be started, and what is left of them.
+Real processes are needed because the tests check what remains of child processes that fail to
+start.
 """
 
 from __future__ import annotations

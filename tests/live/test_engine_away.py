@@ -1,6 +1,6 @@
 """The engine of live state is killed, or cut off: what needs it says so, nothing else notices.
 
-Why processes: the engine is killed.
+Real processes are needed because the engine is killed.
 """
 
 from __future__ import annotations

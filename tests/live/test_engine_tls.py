@@ -1,7 +1,7 @@
 """An engine over TLS, whose certificate an authority of the owner's has signed.
 
-Why processes: the engine is a program, and so is what speaks TLS for it, since the engines that
-packages bring are built without it.
+Real processes are needed because the engine is a program, and a separate TLS proxy serves
+packaged engines built without TLS.
 """
 
 from __future__ import annotations

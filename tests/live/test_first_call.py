@@ -1,6 +1,6 @@
 """The commands of ``docs/contributors/first-call.md``, pasted as a reader does.
 
-Why processes: they are shell commands, and a metagame that they call.
+Real processes are needed because shell commands call a running metagame.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Relay and gateway as real processes in front of a tiny upstream.
 
-Why processes: signals, inherited sockets, and memory of gateway and relay apart from the test.
+Real processes are needed because the tests use signals and inherited sockets, and measure the
+memory of gateway and relay.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A gateway under abuse, as a real process: limits hold, others are served, memory stays flat.
 
-Why processes: memory and CPU of the gateway are measured apart from its attackers.
+Real processes are needed because the tests measure the gateway's memory and CPU without those
+of the attackers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A port below 1024 for a gateway that never was root: by capability, or a socket handed over.
 
-Why processes: capabilities, and a socket handed over at the start.
+Real processes are needed because a process receives capabilities and an inherited socket when
+it starts.
 """
 
 from __future__ import annotations

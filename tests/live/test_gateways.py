@@ -1,6 +1,6 @@
 """Two gateways on one engine: a stranger who is over the rate at one is over it at both.
 
-Why processes: limits are shared between processes.
+Real processes are needed because limits are shared between processes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The launcher in a real browser, from an invite to playing, against real hosts.
 
-Why processes: a browser, a game that is started, hosts that restart.
+Real processes are needed because the tests use a browser, start a game and restart hosts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A game that was started by another program, as by Wine or Proton, ends with it.
 
-Why processes: what is ended here is processes.
+Real processes are needed because the launcher ends game processes.
 """
 
 from __future__ import annotations

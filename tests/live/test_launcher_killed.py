@@ -2,7 +2,7 @@
 
 Ten gigabytes: ``tests/prove/test_big_download.py``.
 
-Why processes: a program that is killed.
+Real processes are needed because the tests kill the launcher.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The link of the launcher's page goes to the browser, and serves no other user of this PC.
 
-Why processes: the browser is one of its own, and so is another user.
+Real processes are needed because the browser and the other user's program are separate
+processes.
 """
 
 from __future__ import annotations

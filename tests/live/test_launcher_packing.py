@@ -1,6 +1,6 @@
 """The file that ``make launcher`` builds, run in a clean Python.
 
-Why processes: what was packed runs in an interpreter without this checkout.
+Real processes are needed because the package must run in an interpreter without this checkout.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The faults of a player's evening, each with its sentence in a real browser.
 
-Why processes: a browser, a line that is cut, a disk that is full, hosts that restart.
+Real processes are needed because the tests use a browser, cut connections, fill a disk and
+restart hosts.
 """
 
 from __future__ import annotations

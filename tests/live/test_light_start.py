@@ -1,6 +1,7 @@
 """The modules that a metagame must not keep in memory after it made its database.
 
-Why processes: what another test has imported would be there already.
+Real processes are needed because another test may already have imported the modules in this
+process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Maintenance mode on a whole host: players who wait, a hunt that ends, a stack that begins anew.
 
-Why processes: the stack replaces itself, and game servers are its children's children.
+Real processes are needed because the stack replaces itself, and game servers are its grandchild
+processes.
 """
 
 from __future__ import annotations

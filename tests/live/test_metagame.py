@@ -1,6 +1,7 @@
 """The metagame as a process: starts, refusals to start, races, kill -9.
 
-Why processes: kill -9, exit statuses and lines of starts that fail.
+Real processes are needed because the tests use kill -9 and check the exit status and output of
+failed starts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Staff against players who are in the middle of something, with real processes.
 
-Why processes: game servers are child processes, and gateway and metagame run beside them.
+Real processes are needed because game servers are child processes, and the gateway and the
+metagame run separately.
 """
 
 from __future__ import annotations

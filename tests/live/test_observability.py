@@ -1,6 +1,6 @@
 """A whole host watched from outside: figures, logs, the doctor and the watch. Spec: 2 §8.
 
-Why processes: what an owner sees of a tree of processes.
+Real processes are needed because the tests check what an owner sees of a process tree.
 """
 
 from __future__ import annotations

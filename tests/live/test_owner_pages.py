@@ -7,7 +7,7 @@ pages, which are ten times as many, as forks (``tests/support/prestarted.py``). 
 with ``# needs:`` (root, systemd, another machine) must parse, and its ``svcctl`` commands and
 options must exist.
 
-Why processes: the blocks are shell commands.
+Real processes are needed because the blocks are shell commands.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``svcctl play`` and its neighbours beside a running host.
 
-Why processes: ``svcctl play`` meets a host that is killed and restarted.
+Real processes are needed because the tests kill and restart the host during ``svcctl play``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The thief is a trigger in the host's own database, or a change beside the running services: every
 answer the players get still says that all is well. Smaller thefts: tests/ctl/test_play_owned.py.
 
-Why processes: the host runs on while its database is changed from outside.
+Real processes are needed because the tests change the database from outside while the host
+runs.
 """
 
 from __future__ import annotations

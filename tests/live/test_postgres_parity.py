@@ -1,6 +1,6 @@
 """Every feature on PostgreSQL: the tests of the metagame once more, on a real server.
 
-Why processes: a second run of pytest, on a PostgreSQL server.
+Real processes are needed because a second pytest run uses a PostgreSQL server.
 """
 
 from __future__ import annotations

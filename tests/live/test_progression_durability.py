@@ -2,7 +2,7 @@
 
 Spec: 1 §4 Progression, §6.3.
 
-Why processes: only a process can be killed with a transaction under way.
+Real processes are needed because only a process can be killed in the middle of a transaction.
 """
 
 from __future__ import annotations

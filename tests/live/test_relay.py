@@ -1,6 +1,6 @@
 """The relay as a real process: the pin, the port, the check.
 
-Why processes: exit statuses and lines of the program, and its log file.
+Real processes are needed because the tests check exit statuses, output and the log file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The packaging programs' questions to git: a release is what was committed.
 
-Why processes: git is one.
+Real processes are needed because the tests run git.
 """
 
 from __future__ import annotations

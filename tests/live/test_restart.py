@@ -1,6 +1,6 @@
 """A metagame that is restarted or killed under traffic: players see no refused request.
 
-Why processes: processes are killed and restarted under traffic.
+Real processes are needed because processes are killed and restarted under traffic.
 """
 
 from __future__ import annotations

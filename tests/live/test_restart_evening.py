@@ -2,7 +2,7 @@
 
 Two hundred of them for two minutes: ``tests/prove/test_restarts.py``.
 
-Why processes: the metagame is killed under a whole host.
+Real processes are needed because the tests kill the metagame of a running host.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The same simulation in several processes, and with another Python.
 
-Why processes: equal hashes in two interpreters are the point.
+Real processes are needed because the tests compare hashes from two interpreters.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``svc-stack`` with real children: brought back after kill -9, stopped in order.
 
-Why processes: children are killed, brought back and stopped in order.
+Real processes are needed because child processes are killed, restarted and stopped in order.
 """
 
 from __future__ import annotations

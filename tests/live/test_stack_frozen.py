@@ -1,6 +1,7 @@
 """A service that is frozen while its port stays open.
 
-Why processes: the system takes connections for a process that is stopped.
+Real processes are needed because the kernel accepts connections for a process that is
+suspended.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How quickly ``svcctl`` starts, in a process of its own.
 
-Why processes: the time of a start from nothing.
+Real processes are needed because the tests measure the start of a new interpreter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``svcctl up`` on a real host: the card, the dashboard it names, and Ctrl-C.
 
-Why processes: a command in a terminal, ended by Ctrl-C.
+Real processes are needed because the tests run a command in a terminal and end it with Ctrl-C.
 """
 
 from __future__ import annotations

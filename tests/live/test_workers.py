@@ -1,6 +1,6 @@
 """Two metagames with equal keys, one database and one engine are one game.
 
-Why processes: two metagames in one process would share its memory.
+Real processes are needed because two metagames in one process would share memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A worker is cut off from the engine for a while: who sits in a room there hears every line later.
 
-Why processes: two metagames in one process would share its memory.
+Real processes are needed because two metagames in one process would share memory.
 """
 
 from __future__ import annotations

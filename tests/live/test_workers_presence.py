@@ -1,6 +1,6 @@
 """Friends whose chats are in two metagames see each other come, change and go.
 
-Why processes: two metagames in one process would share its memory.
+Real processes are needed because two metagames in one process would share memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules of an account that hold at every worker: epochs, staff, lockouts, launches.
 
-Why processes: two metagames in one process would share its memory.
+Real processes are needed because two metagames in one process would share memory.
 """
 
 from __future__ import annotations

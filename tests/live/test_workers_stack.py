@@ -1,6 +1,6 @@
 """A whole host with two workers: whoever asks at its usual port notices neither's end.
 
-Why processes: workers are killed and restarted.
+Real processes are needed because workers are killed and restarted.
 """
 
 from __future__ import annotations

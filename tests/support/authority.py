@@ -1,4 +1,4 @@
-"""A certificate authority of a test, and certificates that it has signed."""
+"""A certificate authority for tests, and the certificates that it signs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 @define
 class Authority:
-    """``file`` is its own certificate, which nobody's system knows."""
+    """A certificate authority; ``file`` holds its root certificate, which no system trusts."""
 
     folder: Path
     _key: ec.EllipticCurvePrivateKey = field(
@@ -29,11 +29,11 @@ class Authority:
 
     @property
     def file(self) -> Path:
-        """Its certificate."""
+        """Return the path of the root certificate."""
         return self.folder / "ca.pem"
 
     def certificate(self, address: str) -> tuple[Path, Path]:
-        """A certificate for an IP address, and its key."""
+        """Return a signed certificate for an IP address, with its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         files = self.folder / f"{address}.pem", self.folder / f"{address}.key"
         files[0].write_bytes(self._signed(_named(address), key.public_key(), address))

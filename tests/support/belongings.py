@@ -12,7 +12,7 @@ from tests.support.game import GAME_SERVER_KEY, Game, Player
 
 @define
 class Owner:
-    """A player and one character of theirs, seen through the front door."""
+    """A player and one of the player's characters, reached through the HTTP front door."""
 
     game: Game
     player: Player
@@ -20,34 +20,34 @@ class Owner:
 
     @classmethod
     def of(cls, game: Game, name: str) -> Owner:
-        """Register, and read the first character, which creates it."""
+        """Register a player and read the first character, which creates the character."""
         player = game.player(name)
         page = game.browse("GET", "/character", token=player.token)
         return cls(game, player, page.json[0]["id"])
 
     def another(self) -> Owner:
-        """The same player's next character."""
+        """Return an ``Owner`` for the same player's next character."""
         token = self.player.token
         page = self.game.browse("PUT", "/character", json={"name": "Next"}, token=token)
         return Owner(self.game, self.player, page.json["id"])
 
     def transact(self, **sent: Any) -> Page:
-        """POST /inventory for the character; ``characterId`` may be overruled."""
+        """Send POST /inventory for the character; the caller may override ``characterId``."""
         body = {"characterId": self.character, **sent}
         return self.game.browse("POST", "/inventory", json=body, token=self.player.token)
 
     def add(self, catalog_id: str, quantity: int, **sent: Any) -> Page:
-        """One stack more."""
+        """Add one stack to the inventory."""
         item = {"catalogId": catalog_id, "quantity": quantity}
         return self.transact(addStackedItems=[item], **sent)
 
     def take(self, catalog_id: str, quantity: int, **sent: Any) -> Page:
-        """One stack less."""
+        """Remove one stack from the inventory."""
         item = {"catalogId": catalog_id, "quantity": quantity}
         return self.transact(removeStackedItems=[item], **sent)
 
     def inventory(self) -> dict[str, Any]:
-        """Everything held."""
+        """Return the character's whole inventory."""
         path = f"/inventory/{self.player.id}/{self.character}"
         page = self.game.browse("GET", path, token=self.player.token)
         assert page.status == 200
@@ -55,11 +55,11 @@ class Owner:
         return held
 
     def stacks(self) -> dict[str, int]:
-        """Quantities by catalogue id."""
+        """Return the quantity of each stack by catalogue id."""
         return {stack["catalogId"]: stack["quantity"] for stack in self.inventory()["stackedItems"]}
 
     def instances(self) -> dict[str, Any]:
-        """Single items by instance id."""
+        """Return the single items by instance id."""
         return {item["instanceId"]: item for item in self.inventory()["instancedItems"]}
 
     def by_server(self, method: str, path: str, body: Any = None, **sent: Any) -> Page:

@@ -1,4 +1,4 @@
-"""A host of large game files whose bytes are made as they are sent, and counts what it sends."""
+"""A host of large game files that generates the bytes while sending and counts them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEY = "UUK_" + "0a" * 24
 
 
 def content(name: str, start: int, end: int) -> Iterator[bytes]:
-    """The bytes of a file from ``start`` to ``end``: each block has its number, and noise."""
+    """Return bytes ``start`` to ``end`` of a file; each block holds its number and noise."""
     noise = hashlib.sha256(name.encode()).digest() * (BLOCK // 32)
     for number in range(start // BLOCK, -(-end // BLOCK)):
         block = number.to_bytes(16, "big") + noise[16:]
@@ -29,7 +29,7 @@ def content(name: str, start: int, end: int) -> Iterator[bytes]:
 
 
 def sha256(name: str, size: int) -> str:
-    """The hash of a file."""
+    """Return the SHA-256 hash of a file."""
     result = hashlib.sha256()
     for part in content(name, 0, size):
         result.update(part)
@@ -50,24 +50,24 @@ class Served:
 
     @property
     def total(self) -> int:
-        """Bytes of all files."""
+        """Return the size of all files together, in bytes."""
         return sum(self.sizes.values())
 
     def hold(self, most: float) -> None:
-        """Send so many bytes in all, and wait then: whatever it is, no download is over by then."""
+        """Pause every download after this total number of bytes has been sent."""
         with self._told:
             self.most = most
             self._told.notify_all()
 
     def send(self, name: str, size: int) -> None:
-        """Count what is to be sent next of a file; waits while there is enough."""
+        """Count the bytes of a file before they are sent; block while the limit is reached."""
         with self._told:
             while self.sent.total() >= self.most:
                 self._told.wait()
             self.sent[name] += size
 
     def manifest(self) -> dict[str, Any]:
-        """The list of files, as hosts give it."""
+        """Return the file manifest in the format that hosts serve."""
         files = [
             {"path": name, "size": size, "sha256": self.hashes[name]}
             for name, size in sorted(self.sizes.items())
@@ -75,7 +75,7 @@ class Served:
         return {"build": "1", "totalBytes": self.total, "files": files}
 
     def answer(self, path: str) -> Any:
-        """Answer a request that is not for a file."""
+        """Answer a request for anything other than a file."""
         match path:
             case "/svc/api/ServerStatus":
                 return {"name": "Big", "contentPort": self.port, "players": [], "limited": False}
@@ -130,19 +130,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # the launcher was killed
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a launcher was killed."""
+        """Ignore the error: a killed launcher breaks its connection."""
 
 
 @contextmanager
 def host_of(count: int, size: int) -> Iterator[Served]:
-    """A private host with ``count`` files of ``size`` bytes, running."""
+    """Run a private host with ``count`` files of ``size`` bytes each."""
     served = Served({f"data/part_{n}.pak": size for n in range(count)})
     served.hashes = {name: sha256(name, size) for name in served.sizes}
     server = _Server(("127.0.0.1", 0), _Handler)

@@ -31,7 +31,7 @@ PLAIN = re.compile(r"[A-Za-z0-9/?&=._~-]*\Z")  # targets in which a URL changes 
 
 @frozen
 class Page:
-    """An answer: status, headers, body."""
+    """An HTTP response: status, headers and body."""
 
     status: int
     body: bytes
@@ -45,7 +45,7 @@ class Page:
 
 @define
 class Browser:
-    """``browse("PUT", "/note", json={...}, token="...")`` and look at the ``Page``.
+    """A client: ``browse("PUT", "/note", json={...}, token="...")`` returns a ``Page``.
 
     ``token`` becomes the Authorization header, ``key`` the account key header and
     ``game_server`` the game-server key header; ``data`` is sent as it is.
@@ -68,7 +68,7 @@ class Browser:
         headers: Mapping[Any, Any] | None = None,
         **sent: Any,
     ) -> Page:
-        """Send and wait; the answer must come without time passing."""
+        """Send a request and return the response, which must not need the clock to advance."""
         return self.test.successResultOf(
             self.ask(
                 method,
@@ -92,7 +92,7 @@ class Browser:
         headers: Mapping[Any, Any] | None = None,
         **sent: Any,
     ) -> Deferred[Page]:
-        """The same, for answers that need the clock to advance."""
+        """Send a request whose response may need the clock to advance."""
         head: dict[Any, Any] = {
             "Host": "127.0.0.1",
             "Connection": "close",
@@ -120,7 +120,7 @@ class Browser:
         return asking.answered
 
     def flush(self) -> None:
-        """Deliver written bytes; needed after an answer that came by advancing the clock."""
+        """Deliver written bytes; needed for a response that the advancing clock triggered."""
         for _ in range(3):
             for pump in self._open:
                 pump.flush()
@@ -130,7 +130,7 @@ class Browser:
 def _request(
     method: str, path: str, head: Mapping[Any, Any], data: Any = None, **more: Any
 ) -> bytes:
-    """Its bytes: ``data`` as it is, a mapping of it as a form, or ``json``."""
+    """Return the request's bytes; the body is raw ``data``, form-encoded ``data`` or ``json``."""
     if not PLAIN.match(path):
         url = URL.from_text("http://127.0.0.1" + path).to_uri().to_text()
         path = url.removeprefix("http://127.0.0.1")
@@ -157,7 +157,7 @@ def _text(word: str | bytes) -> str:
 
 
 class _Asking(Protocol):
-    """The client's end of a connection, for one answer."""
+    """The client's end of a connection that waits for one response."""
 
     def __init__(self, request: bytes, bare: bool) -> None:
         self._request, self._bare = request, bare  # whether no body is to come
@@ -174,7 +174,7 @@ class _Asking(Protocol):
         self._parser.feed_data(data)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The first of a name counts."""
+        """Keep the first value of a repeated header."""
         self._headers.setdefault(name.decode().lower(), value.decode())
 
     def on_headers_complete(self) -> None:

@@ -1,6 +1,7 @@
-"""Closes with a passphrase for next to no work: the library takes a second on purpose, for each.
+"""A fast replacement for age's passphrase encryption.
 
-What it writes is age's format, and the library opens it as any other.
+The library deliberately takes a second for each encryption. The replacement writes the same format,
+which the library can decrypt.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ VERSION = b"age-encryption.org/v1"
 
 
 def encrypt(clear: bytes, passphrase: str) -> bytes:
-    """In place of ``pyrage.passphrase.encrypt``."""
+    """Encrypt like ``pyrage.passphrase.encrypt``, but with a cheap key derivation."""
     salt, nonce, key = os.urandom(16), os.urandom(16), os.urandom(16)
     words = passphrase.encode()
     stored = scrypt(words, salt=VERSION + b"/scrypt" + salt, n=1 << WORK, r=8, p=1, dklen=32)

@@ -1,8 +1,8 @@
-"""The schemas of bodies with nothing left open, so that a member that nobody described is a fault.
+"""Body schemas without additional properties, so that tests find undocumented members.
 
-The document that owners read stays open, since a client must take no harm from a member that a
-later version adds; the tests alone compare so. Which shapes stay open there too, and why:
-``svcserver.kernel.shapes.further_members``.
+The published document stays open, because clients must tolerate members that a later version
+adds; only the tests compare strictly. ``svcserver.kernel.shapes.further_members`` lists the shapes
+that stay open in tests as well, with the reasons.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ JSON = "application/json"
 
 
 def closed(schema: Any, *, wholly: bool = False) -> Any:
-    """A copy of a schema, or of several by name, in which no object takes further members.
+    """Return a copy of one schema, or of a map of schemas, that forbids additional properties.
 
-    Without ``wholly`` those that say why they take some stay as they are.
+    Without ``wholly``, objects that explain why they accept additional properties stay open.
     """
     if isinstance(schema, list):
         return [closed(member, wholly=wholly) for member in schema]

@@ -1,10 +1,9 @@
 """Compare every request and reply of a feature test with the OpenAPI document.
 
-Every ``Game`` watches its own front door so: what any feature test does is compared with the
-document, and no list of routes is needed for that. A test that sends on purpose what the
-document leaves out, because older clients do, or makes the server fail, says
-``game.described.odd = True``; one whose requests shall be the document's examples says
-``game.described.shown = True``.
+Each ``Game`` observes its own front door, so every feature test takes part and no list of routes
+is needed. A test sets ``game.described.odd = True`` if it deliberately sends what the document
+omits, or makes the server fail. A test sets ``game.described.shown = True`` if its requests should
+become the document's examples.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ setattr(HttpRequest, "arguments", _arguments_noted)  # noqa: B010 - mypy sees a 
 
 @define
 class Described:
-    """An observer that notes what differs; the test fails at its end."""
+    """An observer that records differences from the document and fails the test at the end."""
 
     odd: bool = False
     shown: bool = False  # as examples in the document, whatever other tests send
@@ -135,7 +134,7 @@ class Described:
 
 
 def outline_of(value: Any, depth: int = 3) -> Any:
-    """Return the members and kinds of values that make up a body."""
+    """Return the members of a body and the kinds of their values."""
     if isinstance(value, dict) and depth:
         return sorted((key, outline_of(item, depth - 1)) for key, item in value.items())
     if isinstance(value, list) and depth:
@@ -154,13 +153,13 @@ class Rules:
     refusals: Mapping[str, Mapping[str, Any]]  # by status the rules of each content type
 
     def refused(self, status: int) -> Mapping[str, Any]:
-        """Return the schema of a refusal by status; an undescribed one matches nothing."""
+        """Return the error schema for a status; an undescribed status has an unsatisfiable one."""
         usual = self.refusals["4XX"] if status < 500 else {}
         return self.refusals.get(str(status), usual)
 
 
 def rules_of(row: Row) -> Rules:
-    """The rules of a row, as its operation in the document says them."""
+    """Return a row's rules, as the row's operation in the document defines them."""
     schemas: dict[str, Any] = {}
     described = operation(row, schemas, CREDENTIALS)
     named = shared_responses() | refusal_responses(row, schemas)
@@ -198,7 +197,7 @@ def rules_of(row: Row) -> Rules:
 
 @lru_cache
 def rules_of_shape(shape: Any) -> Any:
-    """The rules of a shape."""
+    """Return the rules that a shape defines."""
     schemas: dict[str, Any] = {}
     shape_schema = schema(shape, schemas)
     return _validator(shape_schema, closed(schemas))

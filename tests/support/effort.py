@@ -1,4 +1,4 @@
-"""How often a rule of the metagame is tried on examples that Hypothesis makes up."""
+"""The number of examples that Hypothesis generates for the metagame's rules."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ ON_POSTGRESQL = os.environ.get("SVC_TEST_DATABASE") == "postgresql"
 
 
 def machine(runs: int, steps: int) -> settings:
-    """``runs`` runs of at most so many steps on SQLite, and a fifth of them on PostgreSQL.
+    """Limit a state machine to ``runs`` runs of this many steps; a fifth on PostgreSQL.
 
-    A machine looks at the rules, which are the same there. A fifth of it sends each statement
-    hundreds of times, and each is a message to a server and its answer.
+    A state machine tests rules that are the same on both databases. On PostgreSQL each run still
+    sends hundreds of statements, and each statement is a round trip to the server.
     """
     return settings(tried(runs), stateful_step_count=steps)
 
 
 def tried(examples: int) -> settings:
-    """So many examples on SQLite, and a fifth of them on PostgreSQL, as for a machine."""
+    """Limit a test to this many examples on SQLite, and to a fifth of them on PostgreSQL."""
     most = max(1, examples // 5) if ON_POSTGRESQL else examples
     return settings(max_examples=most, deadline=None)

@@ -1,7 +1,8 @@
-"""The board on the model of Valkey, asked without a network; every transaction runs twice.
+"""A board on an in-memory model of Valkey that runs each transaction twice, without a network.
 
-What ``TestBoard`` is in memory: the first commit of each act that compares something is refused, as
-if another process had been faster, so its work runs again and must give, write and tell the same.
+Like ``TestBoard``, the board rejects the first commit of each transaction that compares something,
+as if another process had been faster. The work then runs again and must return, write and publish
+the same values.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ REFUSED = [1]  # the reply of COMMIT where the first key is not as it was read
 
 @define(eq=False)
 class Wire:
-    """The model's state of one connection: where it pushes news."""
+    """The model's state for one connection: the destination of pushed messages."""
 
     push: Callable[[bytes], None]
 
@@ -40,7 +41,7 @@ class Wire:
 
 @define(eq=False, slots=False)
 class ModelEngine:
-    """An ``Engine``; ``refusals`` counts the commits that were refused."""
+    """An ``Engine`` on the model; ``refusals`` counts the rejected commits."""
 
     model: SimValkey
     refusals: int = field(default=0, init=False)
@@ -110,7 +111,7 @@ def _read(reply: bytes) -> Any:
 
 @define(eq=False)
 class Runs:
-    """The results of each complete run of one act; all of them must be equal."""
+    """The results of each complete run of one transaction; all results must be equal."""
 
     work: Work[Any]
     outcomes: list[str] = field(factory=list)
@@ -134,7 +135,7 @@ class Runs:
 
 
 class ModelBoard(ValkeyBoard):
-    """Compares the runs of each act."""
+    """A board that compares the results of repeated runs of each transaction."""
 
     def transact(self, work: Work[T], near: Any = ()) -> Deferred[T]:
         runs = Runs(work)
@@ -148,7 +149,7 @@ class ModelBoard(ValkeyBoard):
 
 
 class OnModel:
-    """A ``TestBoard`` on the model; ``now`` is the model's time, at which entries expire."""
+    """A ``TestBoard`` on the model; ``now`` is the model's time, which decides what has expired."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.world = World(1)
@@ -168,7 +169,7 @@ class OnModel:
         self.world.now = max(self.world.now, self._begin + value - self._start)
 
     def do(self, work: Work[T], now: float | None = None) -> T:
-        """The result of ``work``, at ``now`` if that is given."""
+        """Run ``work`` and return its result; set the time to ``now`` first if it is given."""
         if now is not None:
             self.now = now
         return at_once(self.board.transact(work))

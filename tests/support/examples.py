@@ -1,10 +1,11 @@
-"""Records what rows were really sent and answered, as the examples of the OpenAPI document.
+"""Recorded requests and replies of the feature tests: the examples of the OpenAPI document.
 
     SVC_RECORD_EXAMPLES=1 .venv/bin/python -m pytest tests/metagame -m "not live"
 
-runs the feature tests and writes EXAMPLES anew; a test in tests/web/test_openapi.py compares each
-of them with the shapes of its row, and says when this is due. What is sent and what is answered
-are of one request. Where tests ask only oddly, tests/metagame/test_examples.py asks plainly.
+runs the feature tests and rewrites EXAMPLES. A test in tests/web/test_openapi.py compares each
+example with the shapes of its row, and fails when a new recording is due. A recorded request and
+reply always belong together. tests/metagame/test_examples.py sends plain requests for routes that
+other tests call only in unusual ways.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ SHORT = 2  # characters of a text that says nothing to a reader
 
 @frozen
 class Pair:
-    """One request and its reply, as ``sent`` and ``answered``."""
+    """One recorded exchange: the request ``sent`` and the reply ``answered``."""
 
     bodies: dict[str, Any]
     meant: bool  # a test asked so to have it shown
 
     @property
     def worth(self) -> tuple[bool, int, int]:
-        """The greater, the better to read: it shows many members, and nothing odd or long."""
+        """Return how readable the pair is: many members raise it, odd or long values lower it."""
         texts = [text for body in self.bodies.values() for text in _texts(body)]
         shown = {place for name, body in self.bodies.items() for place in _places(body, name)}
         rated = len(shown) - WORTH * sum(map(_is_odd, texts))
@@ -53,13 +54,13 @@ class Pair:
 
 @define
 class Examples:
-    """For each row the pair that is best to read."""
+    """The most readable pair for each row."""
 
     pairs: dict[str, Pair] = field(factory=dict)
     _rules: dict[str, PlainRules] = field(factory=dict, init=False)
 
     def note(self, row: Row, sent: bytes, answer: Answer, meant: bool) -> None:
-        """Keep what a row was sent and answered, where that is better than before."""
+        """Keep a row's request and reply if the pair is more readable than the stored one."""
         result = {"sent": _shown(sent) if row.body is not None else None}
         if answer.content_type.startswith("application/json"):
             result["answered"] = _shown(encode_body(answer))
@@ -73,7 +74,7 @@ class Examples:
             self.pairs[row.name] = pair
 
     def write(self) -> None:
-        """Write them, sorted, without what has the shape of a secret."""
+        """Write the examples, sorted, without values that look like secrets."""
         result = {row: self.pairs[row].bodies for row in sorted(self.pairs)}
         text = orjson.dumps(result, option=orjson.OPT_INDENT_2).decode()
         lines = [redact(IN_ADDRESS.sub("<secret>", line)) for line in text.splitlines()]
@@ -82,7 +83,7 @@ class Examples:
 
 
 def _shown(body: bytes) -> Any:
-    """The body with the first entries of its lists; None where it is no JSON, or too long."""
+    """Return the body with shortened lists; None if the body is not JSON or is too long."""
     try:
         text = orjson.loads(body)
     except ValueError:

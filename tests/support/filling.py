@@ -1,4 +1,4 @@
-"""Fills every table of a database with one made-up row, whatever its columns are."""
+"""A helper that inserts one made-up row into every table of a database."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sqlalchemy.types import Boolean, Float, Integer, LargeBinary, Numeric
 
 
 def fill(engine: Engine, tables: MetaData | None = None) -> dict[str, list[tuple[Any, ...]]]:
-    """Insert a row into each table, parents first; what each table then holds.
+    """Insert a row into each table, parents first, and return the contents of each table.
 
-    ``tables``: its ``shape``, where that is known.
+    ``tables`` is the result of ``shape``, if the caller already has it.
     """
     held = {}
     with engine.begin() as tx:
@@ -23,14 +23,14 @@ def fill(engine: Engine, tables: MetaData | None = None) -> dict[str, list[tuple
 
 
 def shape(engine: Engine) -> MetaData:
-    """The tables as they are now."""
+    """Return the tables that the database has now."""
     tables = MetaData()
     tables.reflect(engine)
     return tables
 
 
 def rows(tables: MetaData) -> Iterator[tuple[Table, dict[str, Any]]]:
-    """A row for each table, parents first, with every column that it has there."""
+    """Return a row for each table, parents first, with a value for every existing column."""
     for table in tables.sorted_tables:
         if table.name != "alembic_version":
             yield table, {column.name: _value(column) for column in table.columns}

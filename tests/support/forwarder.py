@@ -1,4 +1,4 @@
-"""A line between two programs that a test can cut and mend."""
+"""A TCP forwarder between two programs, whose connections a test can cut and restore."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from attrs import define, field
 
 @define(eq=False)
 class Forwarder:
-    """Forwards connections on ``port`` to another port of this machine, or to a Unix socket.
+    """A forwarder from ``port`` to another port of this machine, or to a Unix socket.
 
-    ``rest_s``: how long it rests after each 64 KB, so that something is under way until it is cut.
+    ``rest_s`` is the pause after each 64 KB, which keeps a transfer in progress until a test cuts
+    it.
     """
 
     to: int | Path
@@ -41,18 +42,18 @@ class Forwarder:
         self.cut()
 
     def drop(self) -> None:
-        """End every connection there is. One that comes after it is let through."""
+        """Close every open connection; accept new connections."""
         with self._lock:
             self._end_open()
 
     def cut(self) -> None:
-        """End every connection, and each that comes."""
+        """Close every open connection and every new connection."""
         with self._lock:
             self._cut = True
             self._end_open()
 
     def mend(self) -> None:
-        """Let connections through again."""
+        """Forward new connections again after ``cut``."""
         with self._lock:
             self._cut = False
 
@@ -92,7 +93,7 @@ class Forwarder:
                 self._open -= {near, far}
 
     def _pump(self, source: socket.socket, sink: socket.socket) -> None:
-        """Pass bytes on until either side ends, which ends the other."""
+        """Forward bytes until one side closes the connection, then close the other side."""
         try:
             while data := source.recv(65_536):
                 sink.sendall(data)

@@ -64,13 +64,13 @@ class Player:
 
 @lru_cache(maxsize=1)
 def signing_keys() -> tuple[str, str]:
-    """A key pair as the two settings want it, made once a test run."""
+    """Return a key pair in the format of the two settings; generated once per test run."""
     made = new_signing_keys()
     return made.private, made.public
 
 
 def settings(**environ: str) -> Settings:
-    """Settings as an owner would start with, changed by ``environ``."""
+    """Return an owner's default settings, overridden by ``environ``."""
     private, public = signing_keys()
     base = {
         "PORT": "61000",
@@ -85,10 +85,10 @@ def settings(**environ: str) -> Settings:
 
 
 class Game:
-    """Every feature over an in-memory database and a clock that stands still.
+    """A metagame with every feature, an in-memory database and a manual clock.
 
-    ``observers`` see what the front door has done; ``http`` stands for the deploy server,
-    ``ledger`` for the one in memory.
+    ``observers`` see each exchange at the front door. ``http`` replaces the deploy server, and
+    ``ledger`` replaces the in-memory database.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Game:
         self.test.assertEqual(self.described.faults, [])
 
     def player(self, name: str, *, admin: bool = False) -> Player:
-        """Register and log in."""
+        """Register a player and log in."""
         made = self.ledger.run(
             lambda tx: rules.register(
                 SqlAccounts(tx), "OPEN", name, None, self.clock.seconds(), is_admin=admin

@@ -1,11 +1,11 @@
-"""Marks beside a test: which act of docs/contributors/transactions.md it proves.
+"""Marks that name the transactions of docs/contributors/transactions.md that a test proves.
 
     @isolates("social/friends: block", "social/friends: request")
     def test_...
 
-Such a test runs the acts at the same time as what could break them. The marks are read from the
-source: ``tests/contract/test_isolation.py`` finds an act of the page that no test proves, and a
-mark that names no act.
+The test runs those transactions concurrently with changes that could interfere. The marks are read
+from the source: ``tests/contract/test_isolation.py`` finds transactions on the page that no test
+proves, and marks that name no transaction.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def isolates(*acts: str) -> Callable[[T], T]:
-    """At least one act."""
+    """Mark a test with the transactions it proves; at least one name is required."""
     assert acts
     return lambda test: test

@@ -1,8 +1,8 @@
-"""A real service in the test's own process: a running reactor, sockets and a database.
+"""A real service in the test's own process, with a running reactor, sockets and a database.
 
-For pytest-twisted functions: what they prove needs real bytes on loopback, but neither
-signals nor the death of a process. ``beside_a_metagame`` is for those that wait for each
-answer, as blocking clients do: they run in a thread.
+The module serves pytest-twisted functions that need real bytes on loopback, but neither signals nor
+the death of a process. ``beside_a_metagame`` runs a test in a thread, so that the test can block
+until each response arrives.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FREE = "free"  # in place of a port
 
 @define
 class Joined:
-    """A running metagame and a client of it; each request has a connection of its own."""
+    """A running metagame and a client that opens a new connection for each request."""
 
     port: int
     http: HTTPClient
@@ -43,7 +43,7 @@ class Joined:
     async def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """One request: its status and body."""
+        """Send one request and return the status and body of the response."""
         data = None if body is None else orjson.dumps(body)
         sent = {"Content-Type": "application/json"} if data is not None else {}
         reply = await self.http.request(
@@ -58,7 +58,7 @@ class Joined:
 
 @asynccontextmanager
 async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]:
-    """A metagame of these settings, started and stopped as ``twistd`` would."""
+    """Run a metagame with these settings, started and stopped as ``twistd`` would do it."""
     options = Options()
     options["env-file"] = None
     environment = metagame_environ(folder, free_port(), **environ)
@@ -82,7 +82,7 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
 
 
 async def register(service: Joined, name: str) -> dict[str, str]:
-    """A player: key, token and account id."""
+    """Register a player and return the key, token and account id."""
     status, body = await service.ask("POST", "/svc/api/Register", {"Username": name})
     assert status == 200, body
     key = orjson.loads(body)["UUK"]
@@ -94,7 +94,7 @@ async def register(service: Joined, name: str) -> dict[str, str]:
 
 @define
 class Beside:
-    """A metagame of this process, as a thread sees it; ``log``: what it has logged."""
+    """A metagame of this process, used from a thread; ``log`` holds the metagame's log lines."""
 
     folder: Path
     environ: dict[str, str]
@@ -105,18 +105,18 @@ class Beside:
         return "\n".join(formatEvent(event) for event in list(self.events))
 
     def port(self, name: str = "PORT") -> int:
-        """A port of its settings."""
+        """Return a port from the metagame's settings."""
         return int(self.environ[name])
 
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """One request on a connection of its own."""
+        """Send one request on a new connection."""
         return ask(self.port(), method, path, body, headers)
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """It does nothing meanwhile: what it has sent so far is all that comes, however late."""
+        """Pause the metagame, so that a client receives only what was already sent."""
         held, goes_on = Event(), Event()
 
         def hold() -> None:
@@ -133,7 +133,7 @@ class Beside:
 
 
 def beside_a_metagame(**environ: str) -> Callable[[Callable[[Beside], None]], Callable[..., Any]]:
-    """A decorator: the test runs in a thread beside a metagame of these settings."""
+    """Decorate a test to run in a thread while a metagame with these settings runs."""
 
     def decorate(test: Callable[[Beside], None]) -> Callable[..., Any]:
         async def run(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""A ledger for feature tests: in the calling thread, done when it returns.
+"""A ledger for feature tests that works in the calling thread and finishes before it returns.
 
-In memory on SQLite; with ``SVC_TEST_DATABASE=postgresql`` the same tests run on a throw-away
-PostgreSQL, which has rules of its own (types, locks, what a failed statement leaves behind).
+The default database is SQLite in memory. With ``SVC_TEST_DATABASE=postgresql`` the same tests run
+on a throw-away PostgreSQL, which has different rules for types, locks and failed statements.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _pipelined_plans = Plans(MAX_LIST)
 
 
 class InstantLedger:
-    """Every table of every imported feature, empty.
+    """A ledger with an empty table for every table of the imported features.
 
-    ``free`` ends its use; without it that is when the garbage collector finds it. ``engine`` is
-    that of an SQLite database which is there already.
+    ``free`` releases the database; otherwise the garbage collector does. ``engine`` may name an
+    existing SQLite engine.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:
@@ -95,7 +95,7 @@ def _in_memory() -> Engine:
 
 
 def _template() -> Any:
-    """An empty database with the tables of every feature imported by now: copied in no time."""
+    """Return an empty database with the tables of all imported features; copying it is fast."""
     tables = len(METADATA.tables)
     if tables not in _templates:
         made = create_engine("sqlite://", poolclass=StaticPool)
@@ -110,7 +110,7 @@ def _driver(connection: Connection) -> Any:
 
 
 def _emptied() -> tuple[Engine, Pipeline]:
-    """A database nobody uses: one that was left, emptied, or a new one."""
+    """Return an unused empty database: a released one, emptied again, or a new one."""
     if _free:
         engine, pipeline = _free.pop()
     else:
@@ -127,5 +127,5 @@ def _emptied() -> tuple[Engine, Pipeline]:
 
 @lru_cache(maxsize=16)
 def _emptying(tables: int) -> str:
-    """Empties all, so many as there are by now."""
+    """Return the statement that empties every table that exists by now."""
     return "; ".join(str(table.delete()) for table in reversed(METADATA.sorted_tables))

@@ -1,7 +1,7 @@
-"""A plugin of pytest: what a failed test leaves open fails no other.
+"""A pytest plugin that stops a failed test's open resources from failing another test.
 
-A socket in the frames of a failed test is collected while the next test runs, which then fails
-with its ``ResourceWarning``. Two failures look like two faults.
+The frames of a failed test keep its sockets alive. Without the plugin, the garbage collector finds
+them during the next test, which then fails with a ``ResourceWarning``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _has_failed = pytest.StashKey[bool]()
 
 
 def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
-    """It has failed."""
+    """Record that the test has failed."""
     node.stash[_has_failed] = True
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Close unseen what it has left open, once it has been told that it failed."""
+    """Collect the failed test's open resources silently after the failure was reported."""
     done = yield
     if item.stash.get(_has_failed, False):
         blockon(deferLater(reactor, 0))  # whoever called the test back ends, and lets go

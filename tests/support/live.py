@@ -1,4 +1,4 @@
-"""The board for tests without a whole game: a clock to set, and every transaction run twice."""
+"""A board for tests without a whole game; it has a manual clock and runs each transaction twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class TestBoard:
-    """``now`` is its time, which a test moves; ``do`` gives what an act gives, or raises it."""
+    """A board for tests: ``now`` sets the time, ``do`` returns or raises a transaction's result."""
 
     __test__ = False  # no test by itself
 
@@ -22,7 +22,7 @@ class TestBoard:
         self.board = board(lambda: self.now)
 
     def do(self, work: Work[T], now: float | None = None) -> T:
-        """The result of ``work``, at ``now`` if that is given."""
+        """Run ``work`` and return its result; set the time to ``now`` first if it is given."""
         if now is not None:
             self.now = now
         return at_once(self.board.transact(work))

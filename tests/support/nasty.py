@@ -1,4 +1,4 @@
-"""One text with everything that a terminal, a log or a page might obey."""
+"""A string with every character sequence that a terminal, log or page might interpret."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ UNSAFE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
 def unsafe_in(text: str) -> str:
-    """The characters that must never reach a reader raw, as a readable list; empty is good."""
+    """Return a readable list of the characters in a text that must always be escaped."""
     result = {char for char in text if unicodedata.category(char) in UNSAFE}
     return ", ".join(sorted(ascii(char) for char in result))

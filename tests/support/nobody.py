@@ -1,7 +1,7 @@
-"""The user ``nobody``: the command prefix with which root plays another user of the machine.
+"""The user ``nobody``, and the prefix with which root runs a command as that user.
 
-The clone may lie below a folder that only its owner may enter. A mount namespace then has an empty
-folder there, with nothing in it but the clone.
+The clone may be inside a folder that only the folder's owner may enter. In that case the command
+runs in a mount namespace where that folder appears empty except for the clone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ exec "$@"
 
 
 def as_nobody(*capabilities: str) -> list[str]:
-    """Return the prefix that runs a command as nobody, with these capabilities only."""
+    """Return the prefix that runs a command as nobody with only these capabilities."""
     words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     only = ",".join(["-all", *(f"+{name}" for name in capabilities)])
     words.append(f"--bounding-set={only}")

@@ -1,9 +1,9 @@
-"""Fork the children of a prestarted process from prestarted processes, too.
+"""Forks of a prestarted process that start their own children as forks, too.
 
-``svc-stack`` and some commands of ``svcctl`` start our programs by ``python -m``. Where they are
-forks themselves, a nurse is forked beside them before they have done anything. It forks for each
-such start, and what it forks is a child of the one that asked: waited for, signalled and ended
-with its parent as any other, with the descriptors, folder and environment that it was given.
+``svc-stack`` and some ``svcctl`` commands start our programs by ``python -m``. When such a command
+is itself a fork, a helper process (the nurse) is forked beside it first. The nurse forks once for
+each program start. The new process is a child of the command: the command can wait for it and
+signal it, and passes on its own descriptors, folder and environment.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Ask = Callable[[dict[str, Any], Sequence[int]], dict[str, Any]]
 def ask(
     wishes: socket.socket, request: dict[str, Any], descriptors: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """One request to who forks, one reply."""
+    """Send one request to the forking process and return the reply."""
     socket.send_fds(wishes, [json.dumps(request).encode()], descriptors)
     reply: dict[str, Any] = json.loads(wishes.recv(MOST))
     return reply
 
 
 def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
-    """Take what a fork was asked for; its command line."""
+    """Apply a fork request to this process and return the requested command line."""
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH) for descriptor in descriptors]
     for descriptor in descriptors:
         os.close(descriptor)
@@ -65,7 +65,7 @@ def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
 
 
 def with_nurse(line: list[str]) -> list[str]:
-    """``line`` again; or, in a process that it has started meanwhile, that one's."""
+    """Return ``line``; in a process forked meanwhile, return that process's command line."""
     while not PARENTS.isdisjoint(line):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork() != 0:
@@ -79,7 +79,7 @@ def with_nurse(line: list[str]) -> list[str]:
 
 
 def run(line: list[str]) -> NoReturn:
-    """The program of a command line, in this process, which ends with it."""
+    """Run the program of a command line in this process, then exit."""
     try:
         _run(line)
     except SystemExit as why:
@@ -123,7 +123,7 @@ def _in_place(execv: Any, _: str, words: list[str]) -> NoReturn:
 
 
 def _keep_nothing() -> None:
-    """Close the inherited output, so that its reader sees the end."""
+    """Close the inherited output, so that the reader receives end-of-file."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for entry in range(3):
         os.dup2(nothing, entry)
@@ -131,7 +131,7 @@ def _keep_nothing() -> None:
 
 
 def _nurse(wishes: socket.socket) -> list[str]:
-    """The command line of a child, in the child; ends with who asks."""
+    """Fork on request and return the command line in each child; exit with the requester."""
     while True:
         received, descriptors, _, _ = socket.recv_fds(wishes, MOST, HIGH)
         if not received:
@@ -157,7 +157,7 @@ def _nurse(wishes: socket.socket) -> list[str]:
 
 
 def _start_by(nurse: Ask) -> None:
-    """Let this process start our programs by its nurse, and all others as ever."""
+    """Make this process start our programs through the nurse, and all others as usual."""
     prctl = ctypes.CDLL(None).prctl
 
     def born(

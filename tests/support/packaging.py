@@ -1,4 +1,4 @@
-"""The scripts in ``packaging/``, which are no package: a test reads them as modules."""
+"""The scripts in ``packaging/``, loaded as modules because the folder is not a package."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PACKAGING = Path(__file__).parents[2] / "packaging"
 
 
 def recipe(script: str) -> Any:
-    """The module of a script such as ``deb.py``."""
+    """Return the module of a script such as ``deb.py``."""
     [module] = recipes(script)
     return module
 
 
 def recipes(*scripts: str) -> list[Any]:
-    """New modules of these scripts, which import one another, and which nobody else finds."""
+    """Import fresh modules of scripts that import one another; no other code can import them."""
     try:
         with mock.patch.object(sys, "path", [str(PACKAGING), *sys.path]):
             return [importlib.import_module(Path(script).stem) for script in scripts]

@@ -17,7 +17,7 @@ MARK = "# needs:"
 
 @frozen
 class Block:
-    """One fenced block."""
+    """One fenced code block."""
 
     page: str
     word: str
@@ -25,13 +25,13 @@ class Block:
 
     @property
     def needs(self) -> str:
-        """The requirement that a test cannot meet; empty if anybody may paste the block."""
+        """Return the requirement that a test cannot meet, or "" if anybody may run the block."""
         first = self.text.lstrip().splitlines()[0] if self.text.strip() else ""
         return first.removeprefix(MARK).strip() if first.startswith(MARK) else ""
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """The fenced blocks of a page, those inside of list items too."""
+    """Return the fenced blocks of a page, including those inside list items."""
     pattern = re.compile(r"^( *)```(\S*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
     for result in pattern.finditer(path.read_text()):
         lines = [line.removeprefix(result[1]) for line in result[3].splitlines()]
@@ -39,7 +39,7 @@ def blocks(path: Path) -> Iterator[Block]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words after ``svcctl`` of every command in ``text``."""
+    """Return the arguments of every ``svcctl`` command in ``text``."""
     joined = text.replace("\\\n", " ")
     for line in joined.splitlines():
         for part in re.split(r"&&|\|\||;|\|", line):
@@ -53,7 +53,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def exists(words: list[str]) -> None:
-    """Fails unless svcctl has that command with those options."""
+    """Fail unless svcctl has the command with these options."""
     command: click.Command = main
     rest = list(words)
     while isinstance(command, click.Group):

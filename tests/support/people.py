@@ -1,4 +1,4 @@
-"""Creates accounts for tests of rules that need them to exist."""
+"""A helper that creates accounts for tests of rules that need existing accounts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from svcserver.metagame.accounts.store import SqlAccounts
 
 
 def add_accounts(tx: Connection, account_ids: Iterable[str]) -> None:
-    """One account per id, named like it."""
+    """Add one account per id; the name equals the id."""
     for account_id in account_ids:
         SqlAccounts(tx).add(Account(account_id, account_id), f"key of {account_id}", 0)

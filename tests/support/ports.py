@@ -1,4 +1,4 @@
-"""Ports of one worker: tests that run side by side look for free ones in different places."""
+"""Port ranges, one per test worker, so that parallel tests choose different free ports."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import zlib
 
 
 def share(first: int, last: int) -> list[int]:
-    """This worker's ports of ``first`` to ``last``; another run on this machine begins elsewhere.
+    """Return this worker's part of the ports ``first`` to ``last``; another run starts elsewhere.
 
-    A port that has been found free is bound only when its service has started, so nobody else
-    may look for one among the same.
+    A free port is bound only when the service starts, so no other worker may search the same range.
     """
     size = last - first
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")

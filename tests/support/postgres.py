@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL instance, one for all workers of a run, a fresh database per caller."""
+"""A throw-away PostgreSQL instance for all workers of a run; each caller gets a new database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_CONNECTIONS = "max_connections=500"  # of all workers' services together
 
 @define
 class Instance:
-    """A server on a Unix socket in a folder of its own; nothing listens on a port."""
+    """A PostgreSQL server on a Unix socket in its own folder, without a TCP port."""
 
     folder: Path
     binaries: Path
@@ -36,9 +36,9 @@ class Instance:
 
     @classmethod
     def make(cls, password: str | None = None) -> Instance:
-        """A new one, not started; skips where PostgreSQL is not installed.
+        """Create an instance without starting it; skip if PostgreSQL is not installed.
 
-        With a ``password`` it lets nobody in without.
+        With a ``password``, every connection must authenticate.
         """
         folder = Path(tempfile.mkdtemp(prefix="svc-pg-"))  # noqa: TID251 - removed below
         if os.geteuid() == 0 and not tools.SYSTEM:
@@ -54,7 +54,7 @@ class Instance:
 
     @classmethod
     def there(cls, folder: Path) -> Instance:
-        """The one whose files are there; skips where PostgreSQL is not installed."""
+        """Return the instance whose files already exist; skip if PostgreSQL is not installed."""
         programs = folder / COPY
         initdb = tools.find("initdb")
         if initdb is None:
@@ -64,27 +64,27 @@ class Instance:
 
     @property
     def data(self) -> Path:
-        """The folder of its files."""
+        """Return the folder of the database files."""
         return self.folder / "data"
 
     def start(self, *settings: str) -> None:
-        """Returns when it takes connections."""
+        """Start the server and wait until it accepts connections."""
         arguments = ("listen_addresses=''", f"unix_socket_directories={self.folder}", *settings)
         options = " ".join(f"-c {entry}" for entry in arguments)
         log = self.folder / "log"
         self._run("pg_ctl", "-D", self.data, "-l", log, "-o", options, "-w", "start")
 
     def stop(self, mode: str = "immediate") -> None:
-        """Stop it: ``immediate`` as by kill -9, ``fast`` by ending every session."""
+        """Stop the server: ``immediate`` acts like kill -9, ``fast`` ends every session."""
         self._run("pg_ctl", "-D", self.data, "-m", mode, "stop")
 
     def end(self) -> None:
-        """Stop it and delete its files."""
+        """Stop the server and delete its files."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def database(self, options: str = "") -> str:
-        """The URL of an empty database of its own, made with these options."""
+        """Create an empty database with these options and return its URL."""
         name = f"svc_{os.getpid()}_{next(_numbers)}"
         admin = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
         with admin.connect() as connection:
@@ -93,9 +93,9 @@ class Instance:
         return self._url(name)
 
     def own(self) -> tuple[str, str]:
-        """An empty database for its owner, a role that is no superuser, and for the superuser.
+        """Create an empty database; return its URLs for the owner role and for the superuser.
 
-        The role may make databases, as the drill of a backup does.
+        The owner role is no superuser, but may create databases, as the backup drill does.
         """
         name = f"own_{os.getpid()}_{next(_numbers)}"
         admin = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")
@@ -131,18 +131,18 @@ class Instance:
 
 
 def fresh_database(options: str = "") -> str:
-    """The URL of an empty database, made with these; skips where PostgreSQL is not installed."""
+    """Return the URL of a new empty database; skip if PostgreSQL is not installed."""
     return _shared().database(options)
 
 
 def own_database() -> tuple[str, str]:
-    """Yield ``Instance.own``; skip where PostgreSQL is not installed."""
+    """Yield the result of ``Instance.own``; skip if PostgreSQL is not installed."""
     return _shared().own()
 
 
 @lru_cache(maxsize=1)
 def _shared() -> Instance:
-    """The instance of a test run; this machine will not lose power."""
+    """Return the test run's instance, which does without protection against power loss."""
 
     def make() -> str:
         made = Instance.make()
@@ -153,19 +153,19 @@ def _shared() -> Instance:
 
 
 def end_shared(folder: str) -> None:
-    """Stop the instance of a run, and delete its files."""
+    """Stop the test run's instance and delete its files."""
     Instance.there(Path(folder)).end()
 
 
 def _copy_programs(folder: Path) -> None:
-    """Copy the programs for ``nobody``, who may be unable to read this clone."""
+    """Copy the programs for ``nobody``, who may lack permission to read this clone."""
     for name in PROGRAMS:
         if (tools.FOLDER / name).exists():
             shutil.copytree(tools.FOLDER / name, folder / "programs" / name)
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:
-    """initdb refuses root: give the folder away and run as nobody."""
+    """Give the folder to nobody and run as nobody, because initdb refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     user = pwd.getpwnam("nobody")

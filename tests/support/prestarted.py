@@ -1,12 +1,12 @@
-"""Services and ``svcctl`` as processes of their own that need not import everything first.
+"""Services and ``svcctl`` as separate processes that start without importing everything again.
 
-One process for all workers of a run has imported the services, and forks for each that a test
-starts: what the test gets has its own pid, memory, signals, folder, environment, descriptors, and
-words in the process list, a second of work earlier. Those of them that start our programs
-themselves (``svc-stack``, ``svcctl demo``) get these the same way (``offspring.py``). That a
-program starts by itself is not proved by it: some tests start each as an owner does.
+One process per test run imports the services, and forks for each program that a test starts. The
+fork has its own pid, memory, signals, folder, environment, descriptors and command line, and
+starts a second sooner than a new interpreter. Programs that start our programs (``svc-stack``,
+``svcctl demo``) get forks as well (``offspring.py``). Forks do not prove that a program can start
+by itself, so some tests start each program as an owner does.
 
-The reactor is not among what is imported: a fork may not share one.
+The reactor is not imported before the fork, because forks cannot share a reactor.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _begun: dict[str, subprocess.Popen[bytes]] = {}  # by its door, where it was thi
 
 @define(eq=False)
 class Prestarted:
-    """The part of ``subprocess.Popen`` that tests use, for a forked process."""
+    """A forked process with the part of ``subprocess.Popen`` that tests use."""
 
     pid: int
     args: list[str]
@@ -61,11 +61,11 @@ class Prestarted:
         self._ended = os.pidfd_open(self.pid)
 
     def poll(self) -> int | None:
-        """Its exit status, or None while it runs."""
+        """Return the exit status, or None while the process runs."""
         return self._status(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status, as soon as it has one."""
+        """Wait for the process to end and return the exit status."""
         status = self._status(timeout)
         if status is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)
@@ -79,7 +79,7 @@ class Prestarted:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Nothing once it has ended."""
+        """Send a signal unless the process has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -91,7 +91,7 @@ class Prestarted:
 
 
 class Parent:
-    """The process that forks, seen from one worker; ``door`` is where it is asked."""
+    """One worker's connection to the forking process; ``door`` is the socket's path."""
 
     def __init__(self, door: str) -> None:
         self._ours = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -99,11 +99,11 @@ class Parent:
         atexit.register(self.close)
 
     def close(self) -> None:
-        """The last wish has been asked."""
+        """Close the connection after the last request."""
         self._ours.close()
 
     def ask(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
-        """One request, one reply; OSError with what it says where it could not."""
+        """Send one request and return the reply; raise OSError if the request failed."""
         reply = offspring.ask(self._ours, request, descriptors)
         if "failed" in reply:
             raise OSError(reply["failed"])
@@ -118,9 +118,9 @@ def start(
     err: int | None = None,
     program: str = "twistd",
 ) -> Prestarted:
-    """``twistd``, ``svcctl``, ``svc-launcher`` or a function (``tests.x:main``) with these words.
+    """Start ``twistd``, ``svcctl``, ``svc-launcher`` or a function (``tests.x:main``).
 
-    ``err`` is ``out`` where it is not given.
+    ``err`` defaults to ``out``.
     """
     parent = _parent()
     line = [str(Path(sys.executable).with_name(program)), *words]
@@ -139,7 +139,7 @@ def _parent() -> Parent:
 
 
 def _begin() -> str:
-    """Start the process that forks; where it is asked, as soon as it has imported everything."""
+    """Start the forking process and return its socket's path once all imports are done."""
     door = str(shared.folder() / "door")
     known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     Path(door).unlink(missing_ok=True)  # of a worker that could not start it
@@ -160,7 +160,7 @@ def _begin() -> str:
 
 
 def end_shared(door: str) -> None:
-    """Let the process that forks end, and wait for it."""
+    """End the forking process and wait for its exit."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as ours:
         ours.settimeout(END_S)
         with suppress(OSError):  # it has ended
@@ -172,7 +172,7 @@ def end_shared(door: str) -> None:
 
 
 def main() -> None:
-    """Fork on request until the run is over; whoever is forked runs the program."""
+    """Fork on request until the run is over; run the requested program in each fork."""
     sys.modules[REACTOR] = ModuleType(REACTOR)  # so that nobody installs one by an import
     commands = {f"ctl.{module}" for module, _ in COMMANDS.values()}
     for name in (*SERVICES, "metagame.chat_ports", "web.options", "stack.child", *sorted(commands)):
@@ -200,8 +200,8 @@ def main() -> None:
 def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | None:
     """Return the request and descriptors in each fork, and None at the end.
 
-    That is when it is asked to end, or when the run has been killed. A wish that cannot be
-    granted fails for the worker that has it, and for no other.
+    The end is a request to stop, or the death of the test run. A request that cannot be fulfilled
+    fails only for the worker that sent it.
     """
     open_ = [door]
     try:
@@ -239,7 +239,7 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
 
 
 def _granted(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The reply to a wish; ``FORKED`` in the process that it has asked for."""
+    """Return the reply to a request; return ``FORKED`` in the new process."""
     if "reap" in request:
         status = os.waitpid(request["reap"], 0)[1]
         _forked.discard(request["reap"])
@@ -267,7 +267,7 @@ def _end_forked() -> None:
 
 
 def _heard(wishes: socket.socket) -> tuple[bytes, list[int]]:
-    """A wish and its descriptors; nothing from a worker that has ended, also by a signal."""
+    """Return a request and its descriptors; nothing if the worker has ended or been killed."""
     with suppress(ConnectionError):
         received, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
         return received, descriptors

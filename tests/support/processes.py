@@ -1,4 +1,4 @@
-"""Real services on free ports, driven as a client would; ended by pid."""
+"""Real services on free ports, used as a client would and stopped by pid."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ports = itertools.cycle(_OURS)
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on now, below those the kernel gives to outgoing connections."""
+    """Return an unused TCP port below the kernel's range for outgoing connections."""
     for port in itertools.islice(_ports, len(_OURS)):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -44,11 +44,11 @@ def free_port() -> int:
 def eventually(
     what: Callable[[], Any], patience_s: float = PATIENCE_S, pause_s: float = 0.02
 ) -> Any:
-    """``what()`` once it is true; fails when it never becomes so.
+    """Return ``what()`` as soon as it is true; fail after the time limit.
 
-    ``pause_s``: between two looks; ``SELDOM_S`` for what would be refused as too often.
+    ``pause_s`` is the pause between two calls; use ``SELDOM_S`` for calls that are rate-limited.
 
-    Time in which the machine was with others counts for little (``Watch``).
+    Time during which the machine was busy with other work hardly counts (``Watch``).
     """
     result = what()
     if result:
@@ -85,16 +85,16 @@ class Service:
 
     @property
     def log(self) -> str:
-        """Everything it has printed."""
+        """Return everything that the service has printed."""
         return Path(self.folder, f"{self.name}.log").read_text(errors="replace")
 
     def start(self) -> None:
-        """Start it and wait for its ready line."""
+        """Start the service and wait for its ready line."""
         self.launch()
         eventually(self._ready)
 
     def launch(self) -> Prestarted | subprocess.Popen[bytes]:
-        """Start it without waiting."""
+        """Start the service without waiting."""
         clean = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
         words = ["--nodaemon", "--pidfile=", self.name, *self.arguments]
         with Path(self.folder, f"{self.name}.log").open("ab") as out:
@@ -120,14 +120,14 @@ class Service:
             return False
 
     def stop(self, how: int = signal.SIGTERM) -> int:
-        """Send the signal and wait; the exit status."""
+        """Send the signal, wait for the service to exit, and return the exit status."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(how)
         return self.process.wait(timeout=PATIENCE_S)
 
     def rss(self) -> int:
-        """The bytes of memory that it holds."""
+        """Return the service's resident memory in bytes."""
         assert self.process is not None
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) * 1024
@@ -135,7 +135,7 @@ class Service:
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """One request on a connection of its own."""
+        """Send one request on a new connection."""
         return ask(self.port, method, path, body, headers)
 
 
@@ -150,7 +150,7 @@ class Answering(Protocol):
 def ask(
     port: int, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
 ) -> tuple[int, bytes]:
-    """One request on a connection of its own; a body of bytes is sent as it is."""
+    """Send one request on a new connection; a body of type bytes is sent unchanged."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         data = body if body is None or isinstance(body, bytes) else orjson.dumps(body)
@@ -163,7 +163,7 @@ def ask(
 
 
 def end_game_servers(folder: Path) -> list[int]:
-    """Kill what a deploy server in ``folder`` has left, as one that was killed does; its ids."""
+    """Kill the game servers that a killed deploy server left in ``folder``; return their pids."""
     ended = []
     for pid in list_processes():
         try:
@@ -192,7 +192,7 @@ def metagame_environ(folder: Path, port: int, **environ: str) -> dict[str, str]:
 
 @contextmanager
 def metagame(folder: Path, **environ: str) -> Iterator[Service]:
-    """A running metagame."""
+    """Run a metagame."""
     port = free_port()
     service = Service("svc-metagame", folder, metagame_environ(folder, port, **environ), port)
     service.start()
@@ -203,7 +203,7 @@ def metagame(folder: Path, **environ: str) -> Iterator[Service]:
 
 
 def env_file(folder: Path, environ: dict[str, str]) -> Path:
-    """A file by which svcctl finds the metagame and its database."""
+    """Write an environment file that leads svcctl to the metagame and its database."""
     file = folder / "staff.env"
     names = ("DATABASE_URL", "PORT", "AUTH_SIGNING_PRIVKEY_B64")
     file.write_text("".join(f"{name}={environ[name]}\n" for name in names))
@@ -211,7 +211,7 @@ def env_file(folder: Path, environ: dict[str, str]) -> Path:
 
 
 def register(service: Answering, name: str) -> dict[str, str]:
-    """A player: key, token and account id."""
+    """Register a player and return the key, token and account id."""
     status, body = service.ask("POST", "/svc/api/Register", {"Username": name})
     assert status == 200, body
     key = orjson.loads(body)["UUK"]
@@ -222,5 +222,5 @@ def register(service: Answering, name: str) -> dict[str, str]:
 
 
 def bearer(player: dict[str, str]) -> dict[str, str]:
-    """The Authorization header of a player."""
+    """Return the Authorization header for a player."""
     return {"Authorization": f"Bearer {player['token']}"}

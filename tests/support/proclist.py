@@ -1,7 +1,7 @@
-"""The command line and environment that ``/proc`` shows of a forked process.
+"""The command line and environment that ``/proc`` shows for a forked process.
 
-A fork shows what its parent was started with, so the process that forks (``prestarted.py``) is
-started with room to spare, and each fork writes its own there.
+A fork shows the command line of its parent. The forking process (``prestarted.py``) is therefore
+started with spare room, and each fork overwrites that memory with its own command line.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ FIRST_PLACE = 45  # of four addresses in /proc/PID/stat after the name (proc(5),
 
 
 def pids() -> list[int]:
-    """All that run."""
+    """Return the pids of all running processes."""
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
 def words_of(pid: int) -> list[str]:
-    """The words of a process; none where it has ended."""
+    """Return the command line of a process as a list; empty if the process has ended."""
     return _read(pid, "cmdline")
 
 
 def environ_of(pid: int) -> dict[str, str]:
-    """The environment a process was started with; empty where it has ended."""
+    """Return the environment a process was started with; empty if the process has ended."""
     return dict(entry.split("=", 1) for entry in _read(pid, "environ") if "=" in entry)
 
 
 def show(words: Sequence[str], environ: Mapping[str, str]) -> None:
-    """Let ``/proc`` say so of this process, whose environment is in use no more."""
+    """Make ``/proc`` show these values for this process, overwriting its unused environment."""
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     first, end, first_variable, last_end = map(int, stat[FIRST_PLACE : FIRST_PLACE + 4])
     _write(first, end, words)

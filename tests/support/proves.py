@@ -1,12 +1,12 @@
-"""Marks beside a test: which row of the specification, or which route of our own, it proves.
+"""Marks that name the specification row, or the route of our own, that a test proves.
 
     @proves("GET /candidate/status", "MATCHMAKING_CANCEL")
     def test_...
 
     @proves("GET /greeting/:name | player | own")    # a route of our own: access label and marks
 
-The marks are read from the source: ``tests/contract/coverage.py`` finds a row of
-``docs/contributors/specification.md`` that nothing proves, and a mark that names no row; and
+The marks are read from the source. ``tests/contract/coverage.py`` finds rows of
+``docs/contributors/specification.md`` that no test proves, and marks that name no row.
 ``tests/contract/test_rows.py`` compares the labels of all routes.
 """
 
@@ -19,6 +19,6 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def proves(*rows: str) -> Callable[[T], T]:
-    """At least one row."""
+    """Mark a test with the rows it proves; at least one name is required."""
     assert rows
     return lambda test: test

@@ -1,4 +1,4 @@
-"""The ledgers of a running service in a test: real threads, a queue for a reactor."""
+"""The ledgers of a running service, for tests: real threads, with a queue as the reactor."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class QueueReactor:
         self.calls.put((call, args, {}))
 
     def turn(self) -> None:
-        """Run what is due, and wait for nothing."""
+        """Run all due calls without waiting."""
         while not self.calls.empty():
             call, args, kwargs = self.calls.get()
             call(*args, **kwargs)
@@ -47,7 +47,7 @@ class QueueReactor:
 
 
 class TwoLedgers:
-    """Two started ledgers on a PostgreSQL of their own stand for two workers; real threads."""
+    """Two started ledgers with real threads on one PostgreSQL, which simulate two workers."""
 
     def __init__(self, test: Any) -> None:
         where, self._reactor = database_url(fresh_database()), QueueReactor()
@@ -66,7 +66,7 @@ class TwoLedgers:
             engine.dispose()
 
     def wait_for(self, *request: Deferred[Any]) -> list[Any]:
-        """Wait for these results of concurrent calls."""
+        """Wait for the results of these concurrent calls."""
         self._reactor.wait_for(*request)
         results: list[Any] = []
         for entry in request:
@@ -76,7 +76,7 @@ class TwoLedgers:
 
 
 class RealLedger:
-    """A started ledger that is waited for: each ask is done when it returns."""
+    """A started ledger whose calls block until they are done."""
 
     def __init__(self, test: Any, engine: Engine) -> None:
         self.engine, self._reactor = engine, QueueReactor()

@@ -1,7 +1,7 @@
-"""Downloads from package registries in tests: retried, and skipped if none answers.
+"""Downloads from package registries in tests: retried, and skipped if no registry answers.
 
-A registry's bad minute says nothing of the change that is looked at; ``.ci/run`` insists all the
-same, by ``registries`` in SVC_TEST_REQUIRE, for a skip proves nothing either.
+A registry outage says nothing about the change under test. ``.ci/run`` still requires the
+downloads, by ``registries`` in SVC_TEST_REQUIRE, because a skipped test proves nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def loaded(
 ) -> subprocess.CompletedProcess[str]:
     """Return the outcome of a program that downloads packages; skip if no attempt succeeds.
 
-    A failure of any other kind is the caller's, and comes at once.
+    A failure of any other kind is returned to the caller without a retry.
     """
     words = [str(entry) for entry in command]
     for pause in (*PAUSES_S, None):

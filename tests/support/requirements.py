@@ -1,4 +1,4 @@
-"""Makes a skip a failure where SVC_TEST_REQUIRE names what is missing."""
+"""Skips that become failures if SVC_TEST_REQUIRE names the missing requirement."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import unittest
 
 
 def required(what: str) -> bool:
-    """Return whether this run insists on ``what``; ``.ci/run`` names all there are."""
+    """Return whether this run requires ``what``; ``.ci/run`` names every requirement."""
     return what in os.environ.get("SVC_TEST_REQUIRE", "").split(",")
 
 
 def skip(what: str, why: str) -> unittest.SkipTest:
-    """Raise the result: a loud skip, or a failure where the run insists."""
+    """Skip the test, or fail it if the run requires what is missing."""
     if required(what):
         raise AssertionError(f"{what} is required by SVC_TEST_REQUIRE but {why}")
     return unittest.SkipTest(f"{what}: {why}")

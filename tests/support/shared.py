@@ -1,7 +1,7 @@
-"""Resources that the workers of a test run share: the first worker makes one for all.
+"""Resources that the workers of a test run share; the first worker creates each of them.
 
-It ends with the process that has begun the run, which outlives its workers: that one ends it, and
-where it is killed a process that watches it does.
+The process that started the run outlives its workers and ends the shared resources. If that process
+is killed, a watcher process ends them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def folder() -> Path:
-    """The run's; whoever asks first has begun the run, or one of its own in another network."""
+    """Return the run's shared folder; a process in another network namespace has another one."""
     path = os.environ.get(NAME)
     if path is None or (Path(path) / "network").read_text() != _network():
         made = Path(tempfile.mkdtemp(prefix="svc-tests-"))  # noqa: TID251 - removed below
@@ -37,17 +37,17 @@ def folder() -> Path:
 
 
 def _network() -> str:
-    """Which of the kernel's networks this process is in: a fork is in that of who forks."""
+    """Return the network namespace of this process; a fork inherits it from its parent."""
     return os.readlink("/proc/self/ns/net")
 
 
 def begun_by() -> int:
-    """The process that has begun the run."""
+    """Return the process that started the run."""
     return int((folder() / "begun-by").read_text())
 
 
 def once(name: str, make: Callable[[], str]) -> str:
-    """Return the text that ``make`` returned to the first worker; after an error the next tries."""
+    """Return the result of ``make`` in the first worker; after an error the next worker retries."""
     if name != WATCHED:
         once(WATCHED, _watch)
     stored = folder() / name
@@ -59,9 +59,9 @@ def once(name: str, make: Callable[[], str]) -> str:
 
 
 def _watch() -> str:
-    """Start the process that ends what is shared when the run is killed; its process id.
+    """Start the process that ends shared resources if the run is killed; return its process id.
 
-    Nobody waits for it: it ends with the run, and so after who starts it.
+    No process waits for the watcher, because it ends after the process that started it.
     """
     nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     words = [sys.executable, "-m", __name__, str(begun_by()), str(folder())]
@@ -70,7 +70,7 @@ def _watch() -> str:
 
 
 def main() -> None:
-    """Wait for the end of the process that has begun the run; then end what it has left."""
+    """Wait until the process that started the run has ended; then end the shared resources."""
     with suppress(ProcessLookupError):  # it has ended already
         select.select([os.pidfd_open(int(sys.argv[1]))], [], [])
     left = Path(sys.argv[2])

@@ -1,8 +1,8 @@
-"""Which tests take long, and whether each says why: a line ``# slow: ...`` above it or its class.
+"""A check that each slow test explains itself with ``# slow: ...`` above the test or its class.
 
-A run with ``-v`` names those that do not; ``make flaky`` fails on them, for it knows the least of
-many runs.
-How long a test takes in one run says little: it may have been beside others.
+A run with ``-v`` lists the slow tests without an explanation. ``make flaky`` fails on them, because
+it knows the shortest of many durations. A single duration says little, because other tests may
+have run in parallel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def seconds(reports: Iterable[Any]) -> dict[str, float]:
-    """Return the seconds of each test by its id, with its fixtures, from pytest's reports."""
+    """Return the seconds of each test, fixtures included, by test id from pytest's reports."""
     took: Counter[str] = Counter()
     for report in reports:
         if hasattr(report, "duration") and hasattr(report, "nodeid"):
@@ -30,7 +30,7 @@ def seconds(reports: Iterable[Any]) -> dict[str, float]:
 
 
 def unexplained(took: Mapping[str, float]) -> list[str]:
-    """A line for each test that took too long and does not say why, the longest first."""
+    """Return a line for each slow test without an explanation, the longest first."""
     slow = sorted(took.items(), key=lambda entry: -entry[1])
     return [
         f"{name} took {time:.1f} s, and no line `{WORD} ...` above it says why"
@@ -40,14 +40,14 @@ def unexplained(took: Mapping[str, float]) -> list[str]:
 
 
 def explained(name: str) -> bool:
-    """Return whether a test says why it is slow."""
+    """Return whether a test explains why it is slow."""
     file, *within = name.partition("[")[0].split("::")
     return not _reasons(ROOT / file).isdisjoint(within)
 
 
 @lru_cache(maxsize=512)
 def _reasons(file: Path) -> frozenset[str]:
-    """The classes and functions of a file with such a line above them; a test may be inherited."""
+    """Return a file's classes and functions with a ``# slow:`` line; tests may be inherited."""
     source = file.read_text("utf-8") if file.is_file() else ""
     lines = source.splitlines()
     return frozenset(

@@ -1,4 +1,4 @@
-"""Source as the contracts read it: a dozen of them look at all modules, which are parsed once."""
+"""The source trees of all modules, parsed once for the dozen contract tests that read them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MODULES = 2048  # more than there are
 
 @lru_cache(maxsize=MODULES)
 def parsed(text: str) -> ast.Module:
-    """The tree of a module, which nobody may change.
+    """Return the syntax tree of a module, which callers must not change.
 
-    Nothing of it is for the collector, which would take twice as long as the parser, and go
-    through half a million nodes again at each look at everything.
+    The tree is exempt from garbage collection. Collecting would take twice as long as parsing, and
+    each full collection would visit half a million nodes again.
     """
     with _out_of_the_collectors_way():
         return ast.parse(text)

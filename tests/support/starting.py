@@ -1,4 +1,4 @@
-"""Starts a service as ``twistd`` does: first the ports, then the parts."""
+"""A helper that starts a service as ``twistd`` does: first the ports, then the parts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from twisted.application.service import IService
 
 
 def start(service: IService) -> None:
-    """Bind, then start."""
+    """Bind the service's ports, then start its parts."""
     service.privilegedStartService()
     service.startService()

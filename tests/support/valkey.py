@@ -1,4 +1,4 @@
-"""A throw-away Valkey or Redis, one for a test run, and an engine for tests without a reactor."""
+"""A throw-away Valkey or Redis for a test run, and an engine for tests without a reactor."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _databases = count(1)
 
 @define
 class Instance:
-    """A server on a loopback port, which stays the same when it is started again.
+    """A server on a loopback port that stays the same after a restart.
 
-    It is none of those that the kernel gives to outgoing connections: while the server is away,
-    one of those could take it, or meet itself on it.
+    The port lies outside the kernel's range for outgoing connections. Otherwise an outgoing
+    connection could take the port, or connect to itself, while the server is down.
     """
 
     binary: str
@@ -49,7 +49,7 @@ class Instance:
 
     @classmethod
     def make(cls) -> Instance:
-        """A new one, not started; skips where there is none."""
+        """Create an instance without starting it; skip if neither Valkey nor Redis is installed."""
         binary = tools.find("redis-server")
         if binary is None:
             raise skip("valkey", tools.MISSING)
@@ -60,7 +60,7 @@ class Instance:
         return f"valkey://:{PASSWORD}@127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Start the server and wait until it answers."""
         words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
         words += ["--save", "", "--appendonly", "no", "--databases", "1000"]
         words += ["--requirepass", PASSWORD]
@@ -78,21 +78,21 @@ class Instance:
         return True
 
     def kill(self) -> None:
-        """End it as kill -9 does."""
+        """Kill the server with SIGKILL."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             self.process = None
 
     def end(self) -> None:
-        """Stop it and delete its files."""
+        """Stop the server and delete its files."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @lru_cache(maxsize=1)
 def shared() -> Instance:
-    """The instance of a test run; skips where there is none."""
+    """Return the test run's instance; skip if neither Valkey nor Redis is installed."""
     made = Instance.make()
     made.start()
     atexit.register(made.end)
@@ -100,13 +100,13 @@ def shared() -> Instance:
 
 
 def fresh_url() -> str:
-    """The URL of an empty database of the shared instance."""
+    """Return the URL of an empty database on the shared instance."""
     return f"{shared().url}/{next(_databases) % 1000}"
 
 
 @define(eq=False, slots=False)
 class BlockingEngine:
-    """An ``Engine`` that has answered when it is asked, as boards in tests do."""
+    """An ``Engine`` whose calls block until the server has answered, as test boards need."""
 
     port: int
     db: int = 0
@@ -154,14 +154,14 @@ class BlockingEngine:
         self._listening.ask("SUBSCRIBE", channel)
 
     def catch_up(self) -> None:
-        """Hear what other processes have told until now."""
+        """Process all messages that other processes have published so far."""
         self._listening.ask_only("PING")
         while (replies := self._listening.read())[0] != b"pong":
             self._heard = int(replies[2].partition(b" ")[0])
             self._push(replies)
 
     def _until(self, number: int) -> None:
-        """Hear all up to the news with this number."""
+        """Process messages up to the one with this number."""
         while self._heard < number:
             message = self._listening.read()
             self._heard = int(message[2].partition(b" ")[0])
@@ -233,14 +233,14 @@ end
 
 
 class EngineClock:
-    """The time of a board in tests: setting it moves the engine's entries towards their end."""
+    """A board's clock for tests; setting it brings the engine's entries closer to expiry."""
 
     def __init__(self, engine: BlockingEngine, start: float) -> None:
         self.engine, self._start = engine, start
         self._passed = 0.0
 
     def time_of(self, engine_s: float) -> float:
-        """Return the board's time, which stands still until it is set."""
+        """Return the board's time, which changes only when a test sets it."""
         return self.now
 
     @property
@@ -256,14 +256,14 @@ class EngineClock:
 
 
 def pid() -> int:
-    """The process of the shared instance."""
+    """Return the process id of the shared instance."""
     process = shared().process
     assert process is not None and process.pid != os.getpid()
     return process.pid
 
 
 class EngineBoard:
-    """``tests.support.live.TestBoard`` on a real engine with an empty database."""
+    """A ``tests.support.live.TestBoard`` on a real engine with an empty database."""
 
     def __init__(self, now: float = 0.0) -> None:
         instance = shared()
@@ -274,7 +274,7 @@ class EngineBoard:
         self._others: list[BlockingEngine] = []
 
     def another(self) -> ValkeyBoard:
-        """The board of another process on the same database."""
+        """Return another process's board on the same database."""
         second = BlockingEngine(self.engine.port, self.engine.db)
         self._others.append(second)
         return ValkeyBoard(second, self._clock.time_of)
@@ -288,12 +288,12 @@ class EngineBoard:
         self._clock.now = value
 
     def do(self, work: Work[T], now: float | None = None) -> T:
-        """The result of ``work``, at ``now`` if that is given."""
+        """Run ``work`` and return its result; set the time to ``now`` first if it is given."""
         if now is not None:
             self.now = now
         return at_once(self.board.transact(work))
 
     def close(self) -> None:
-        """End its connections."""
+        """Close the board's connections."""
         for entry in (self.engine, *self._others):
             entry.close()

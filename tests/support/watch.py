@@ -1,4 +1,4 @@
-"""A watch for what must happen soon, on a machine that may be with others just then."""
+"""A stopwatch for time limits on a machine that may be busy with other work."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ NAP_S = 0.01
 
 @define(eq=False)
 class Watch:
-    """``seconds`` that have passed since it was entered and that the machine had for us.
+    """A stopwatch; ``seconds`` is the time since entry during which the machine served this test.
 
-    A thread naps all the time; what a nap lasts beyond twice its length the machine spent on
-    others, and would have been missing to what is measured as well. On a machine with nothing else
-    to do this is the time of the clock; it is never more.
+    A thread sleeps repeatedly. If a sleep takes more than twice its length, the excess is time that
+    the machine spent on other processes, and is not counted. On an idle machine the result equals
+    wall-clock time; it is never more.
     """
 
     clock: Callable[[], float] = time.monotonic

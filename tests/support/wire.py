@@ -1,4 +1,4 @@
-"""A treq client whose requests reach a front door through the real channel, without a socket."""
+"""A treq client that reaches a front door through the real HTTP channel, without a socket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcserver.web.site import HttpFactory, HttpHandler
 
 
 def browsing(front: HttpHandler) -> StubTreq:
-    """``await browsing(door).get("http://127.0.0.1/...")``; ``flush`` delivers bytes."""
+    """Return a client for ``await browsing(door).get("http://..")``; ``flush`` delivers bytes."""
     stub = StubTreq(Resource())
     agent: Any = stub._agent
     agent._serverFactory = HttpFactory(front, agent._memoryReactor, proxy_headers=(GATEWAY,))

@@ -1,6 +1,6 @@
 """One IPv6 /64 reports more addresses than the allowlist holds: other players still get in.
 
-Why processes: gateway and helper with their own limits, as a host has them.
+Real processes are needed because gateway and helper each enforce their own limits.
 """
 
 from __future__ import annotations

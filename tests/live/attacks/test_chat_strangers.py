@@ -1,6 +1,7 @@
 """Strangers at the chat: failing in a player's name, and filling it from one network.
 
-Why processes: the wait of others is measured while one process is attacked.
+Real processes are needed because the waiting time of other players is measured during the
+attack.
 """
 
 from __future__ import annotations

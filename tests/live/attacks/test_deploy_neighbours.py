@@ -1,6 +1,6 @@
 """Another user of the machine before the deploy server's routes for the owner. Spec: 2 §4.
 
-Why processes: the attack is a process of another user.
+Real processes are needed because the attacker is another user's process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Empty lines between requests: one is ignored, and no request hides behind more of them.
 
-Why processes: every service of a host listens, and a client sends through sockets.
+Real processes are needed because each service of a host listens on sockets that the client
+uses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A stranger writes into the engine of live state, and what that opens: nothing.
 
-Why processes: the metagame and the engine, which the stranger reaches beside it.
+Real processes are needed because the stranger connects to the engine that a metagame uses.
 """
 
 from __future__ import annotations

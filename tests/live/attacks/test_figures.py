@@ -1,6 +1,6 @@
 """The metrics during attacks: every kind of series, on real services.
 
-Why processes: the figures are those of whole processes.
+Real processes are needed because the metrics describe whole processes.
 """
 
 from __future__ import annotations

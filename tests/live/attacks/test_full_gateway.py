@@ -1,6 +1,7 @@
 """The most idle connections that the gateway takes, from sixteen addresses.
 
-Why processes: descriptors and the wait of a newcomer are the gateway's own.
+Real processes are needed because the tests count the gateway's descriptors and measure how long
+a new player waits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Many writes of one player at once on PostgreSQL: each counts once, and nobody else waits.
 
-Why processes: the wait of others on PostgreSQL is measured, without the attackers' own CPU.
+Real processes are needed because the waiting time of other players is measured without the
+attackers' CPU time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One player who wants every hunt port. Spec: 1 §4 Matchmaking.
 
-Why processes: game servers are child processes of the deploy server.
+Real processes are needed because game servers are child processes of the deploy server.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whoever has one IPv6 network, at the gateway: connections, and reports to the allowlist.
 
-Why processes: strangers come from a network namespace.
+Real processes are needed because the attackers run in a network namespace.
 """
 
 from __future__ import annotations

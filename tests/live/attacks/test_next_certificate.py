@@ -1,6 +1,6 @@
 """A relay whose invite names the gateway's certificate and the one that comes next (fp2).
 
-Why processes: the gateway is restarted with another certificate.
+Real processes are needed because the gateway is restarted with another certificate.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One player stores and reads as much as the server lets it; nobody else waits for that.
 
-Why processes: memory and the wait of others are the service's own.
+Real processes are needed because the tests measure the service's memory and the waiting time of
+other players.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Files that other users of the machine must not read, made by running services under umask 022.
 
-Why processes: services under another umask.
+Real processes are needed because the services run under another umask.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The game-server key that anybody on the machine reads in the process list. Spec: 1 §5.5.
 
-Why processes: the process list of running game servers is read.
+Real processes are needed because the process list of running game servers is read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Requests that took long to redact: refused ones must cost little, and leave few lines.
 
-Why processes: the CPU of the service is measured.
+Real processes are needed because the CPU of the service is measured.
 """
 
 from __future__ import annotations

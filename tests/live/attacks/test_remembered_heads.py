@@ -1,6 +1,6 @@
 """Heads that are never the same twice, each of many fields: what is remembered has a bound.
 
-Why processes: the memory of the service is measured.
+Real processes are needed because the memory of the service is measured.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A stolen token, after its owner has got a new key. Spec: 1 §5.
 
-Why processes: game servers and a restart, within a second.
+Real processes are needed because the tests start game servers and restart a service within a
+second.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A new signing key while somebody plays, and the end of the old one. Spec: 1 §5.
 
-Why processes: the service is restarted with new keys.
+Real processes are needed because the service is restarted with new keys.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Heads that arrive byte by byte: each byte is read once, and nobody else waits for it.
 
-Why processes: the CPU of the service is measured.
+Real processes are needed because the CPU of the service is measured.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A log that nobody reads: the service answers on, drops lines, and says later how many.
 
-Why processes: the pipe of a process stalls.
+Real processes are needed because the tests stall the output pipe of a process.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each stop is small; the whole attack has a file of its own: docs/contributors/at
 What is shown here is that the settings of a new host defend it, and that while it is attacked
 somebody else is served about as on the idle host.
 
-Why processes: a whole host is attacked.
+Real processes are needed because a whole host is attacked.
 """
 
 from __future__ import annotations

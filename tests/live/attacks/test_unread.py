@@ -1,6 +1,6 @@
 """Large answers that nobody reads: what waits in memory has a bound for all connections.
 
-Why processes: the memory of the service is measured.
+Real processes are needed because the memory of the service is measured.
 """
 
 from __future__ import annotations

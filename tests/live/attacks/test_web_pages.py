@@ -1,6 +1,6 @@
 """A web page that is open in a browser on the host: it starts, reads and changes nothing.
 
-Why processes: services that the deploy server and the metagame start and ask.
+Real processes are needed because the deploy server and the metagame start other services.
 """
 
 from __future__ import annotations

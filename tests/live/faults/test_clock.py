@@ -1,6 +1,6 @@
 """Somebody sets the machine's clock while a service runs.
 
-Why processes: the clock of a process is set.
+Real processes are needed because the clock of a process is set.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The database goes away, fills up, is locked or rots under a metagame with players on it.
 
-Why processes: the database server is killed, and files are damaged under a service.
+Real processes are needed because the tests kill the database server and damage files that a
+service uses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Components die or hang in mid-evening; the stack brings them back while players stay in.
 
-Why processes: components are killed and frozen.
+Real processes are needed because components are killed and frozen.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Descriptors run out, clients go silent: the process lives, and serves when it can again.
 
-Why processes: a process runs out of descriptors.
+Real processes are needed because a process runs out of descriptors.
 """
 
 from __future__ import annotations

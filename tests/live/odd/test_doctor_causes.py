@@ -1,7 +1,7 @@
 """Faults of files and disks, of which doctor and the commands name the true cause.
 
-None of them is damage, so none may be answered by restoring a backup. Why processes: another
-user, and disks of their own.
+None of them is damage, so none may be answered by restoring a backup. Real processes are needed
+because the tests need another user and separate disks.
 """
 
 from __future__ import annotations

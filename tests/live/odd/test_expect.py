@@ -1,6 +1,6 @@
 """A client that waits for 100 before its body, through relay and gateway.
 
-Why processes: two proxies, TLS between them, and a client that counts what it may send.
+Real processes are needed because the tests use two proxies with TLS between them.
 """
 
 from __future__ import annotations

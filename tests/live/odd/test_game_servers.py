@@ -1,6 +1,6 @@
 """Game servers that do not behave: they cannot be executed, fork away, or leave others behind.
 
-Why processes: what is proven is the life and the end of child processes.
+Real processes are needed because the tests check the start and the end of child processes.
 """
 
 from __future__ import annotations

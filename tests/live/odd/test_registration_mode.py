@@ -1,6 +1,6 @@
 """The registration mode after restarts: of the only metagame, of one of two, of all.
 
-Why processes: what a restart forgets shows only in a new process.
+Real processes are needed because only a new process shows what a restart forgets.
 """
 
 from __future__ import annotations

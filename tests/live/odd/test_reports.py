@@ -1,6 +1,7 @@
 """An allowlist helper that fails a while: players' reports arrive without another heartbeat.
 
-Why processes: the gateway reports by real connections, which end as an attacker of ours likes.
+Real processes are needed because the gateway reports over real connections, which the tests
+interrupt.
 """
 
 from __future__ import annotations

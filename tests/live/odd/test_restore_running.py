@@ -1,6 +1,7 @@
 """``svcctl backup restore`` and ``db restore`` while a stack or a metagame runs the host.
 
-Why processes: a running host is known by what its processes hold.
+Real processes are needed because a running host is detected by the locks and ports that its
+processes hold.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Commands and services that root starts in a host of another user.
 
-Why processes: what gives up root's rights cannot take them back.
+Real processes are needed because a process that gives up root's rights cannot regain them.
 """
 
 from __future__ import annotations

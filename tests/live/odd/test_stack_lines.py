@@ -1,6 +1,6 @@
 """The stack's log of one evening: no line has a field or its value twice.
 
-Why processes: the lines are those of all components, as a stack writes them.
+Real processes are needed because the stack writes the log lines of all components.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Two hosts with equal ports on one machine.
 
-Why processes: doctor tells them apart by the command line of who listens.
+Real processes are needed because doctor tells hosts apart by the command line of the listening
+process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Modes of what our programs make under an open, a usual and a strict umask.
 
-Why processes: each program sets its umask as it starts.
+Real processes are needed because each program sets its umask as it starts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """PostgreSQL behind pgbouncer, and databases of another encoding.
 
-Why processes: a real pgbouncer before a real server.
+Real processes are needed because the tests run pgbouncer in front of a PostgreSQL server.
 """
 
 from __future__ import annotations
