@@ -1,4 +1,4 @@
-"""A real launcher downloads large files and is killed on the way; how much is fetched again?"""
+"""A real launcher that is killed while downloading large files, to count refetched bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Outcome:
 
 
 def download(folder: Path, count: int, size: int, kills: int, patience_s: float) -> Outcome:
-    """Download ``count`` files of ``size`` bytes, killed so many times on the way."""
+    """Download ``count`` files of ``size`` bytes; kill the launcher this many times meanwhile."""
     with host_of(count, size) as served:
         begun, most = time.monotonic(), 0
         killed: list[tuple[dict[str, int], int]] = []
@@ -65,7 +65,7 @@ def download(folder: Path, count: int, size: int, kills: int, patience_s: float)
 
 
 def wait_for(served: Served, sent: float, patience_s: float) -> None:
-    """Until the host has sent so much."""
+    """Wait until the host has sent this number of bytes."""
     until = time.monotonic() + patience_s
     while served.sent.total() < sent:
         assert time.monotonic() < until, "the download stands still"
@@ -73,7 +73,7 @@ def wait_for(served: Served, sent: float, patience_s: float) -> None:
 
 
 def written(folder: Path, served: Served) -> dict[str, int]:
-    """Bytes of each file that are on the disk; all of one that was verified."""
+    """Return the bytes on disk for each file; a verified file counts in full."""
     [game] = (folder / "games").iterdir()
     parts = game / ".svc-launcher" / "parts"
     results = {}
@@ -87,14 +87,14 @@ def written(folder: Path, served: Served) -> dict[str, int]:
 
 
 def resumed(served: Served, stored: dict[str, int], before: int) -> None:
-    """No byte that was written before the kill was asked for again, and no whole file."""
+    """Assert that no byte written before the kill was requested again."""
     for name, start in served.blocks[before:]:
         assert start >= stored[name], (name, start, stored[name])
         assert stored[name] < served.sizes[name], name
 
 
 def check(folder: Path, served: Served) -> None:
-    """Every file is in its place, whole."""
+    """Assert that every file is complete and in its place."""
     [game] = (folder / "games").iterdir()
     for name, size in served.sizes.items():
         assert (game / name).stat().st_size == size

@@ -1,4 +1,4 @@
-"""The owner's page in a real browser before a metagame with players, for the live tests of it."""
+"""The dashboard in a real browser with a populated metagame, for the live tests."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
 
 @define
 class Host:
-    """A public host with a few players, whose metagame runs."""
+    """A public host with a few players and a running metagame."""
 
     service: Service
     folder: Path
@@ -76,23 +76,23 @@ class Host:
 
     @property
     def key(self) -> str:
-        """The owner's."""
+        """Return the owner's key."""
         return (self.folder / "owner.key").read_text().strip()
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """One request that must go well."""
+        """Send one request and assert that it succeeds."""
         status, reply = self.service.ask(method, path, body, headers)
         assert 200 <= status < 300, (path, status, reply)
         return orjson.loads(reply) if reply else None
 
     def admin(self, method: str, route: str, body: Any = None) -> Any:
-        """The same, as the owner."""
+        """Send one request as the owner and assert that it succeeds."""
         return self.call(method, f"/svc/api/{route}", body, **{"x-svc-user-api-key": self.key})
 
 
 @contextmanager
 def host(folder: Path) -> Iterator[Host]:
-    """Players online, in a hunt, in guilds, in chat, with saves."""
+    """Start a host with players online, in a hunt, in guilds and in chat, with saves."""
     new_host(folder)
     built = folder.parent / LAUNCHER_FILE
     built.write_bytes(b"PK launcher")
@@ -124,7 +124,7 @@ def host(folder: Path) -> Iterator[Host]:
 
 
 def populate(here: Host) -> None:
-    """Something to see on every page."""
+    """Create data to show on every dashboard page."""
     maps = ("city_01_persistent", "city_01_persistent", "LoginMenu", "cora_jamima", "cora_jamima")
     for player, where in zip(here.players, maps, strict=False):
         here.call("POST", "/heartbeat", {"map": where, "state": "island"}, **bearer(player))
@@ -178,22 +178,22 @@ def weeks(here: Host) -> None:
 
 @define
 class Visit(Seen):
-    """The owner before the dashboard."""
+    """The owner's browser session on the dashboard."""
 
     address: str
 
     def go(self, name: str) -> None:
-        """Open one of its pages from the navigation."""
+        """Open a dashboard page from the navigation."""
         self.page.get_by_role("link", name=name, exact=True).click()
         expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
 
     def confirm(self, name: str) -> None:
-        """Answer the question, which nobody may be kept from using."""
+        """Confirm the open dialog after an accessibility check."""
         self.look_at_question()
         self.page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
 
     def look_at_question(self) -> None:
-        """Let axe look it over, which takes a while; once for each kind."""
+        """Check the open dialog with axe, once for each kind, because a check is slow."""
         title = self.page.get_by_role("dialog").get_by_role("heading").first.inner_text()
         assert any(fits(title) for fits in TITLES), f"{title} is not among DIALOGS"
         assert self.page.evaluate(WIDER) == [], title
@@ -211,11 +211,11 @@ class Visit(Seen):
         return self.page.get_by_role("dialog").get_by_role("alert")
 
     def told(self, text: str) -> None:
-        """The page says what was done."""
+        """Assert that the page confirms the action."""
         expect(self.page.locator("#says")).to_contain_text(text)
 
     def answer(self, confirm: str, **fields: str) -> None:
-        """Fill in the question's fields by their labels' beginnings, and confirm."""
+        """Fill in the dialog's fields by the beginnings of their labels, and confirm."""
         box = self.page.get_by_role("dialog")
         for label, value in fields.items():
             place = box.locator("input, select").and_(box.get_by_label(re.compile(f"^{label}")))
@@ -230,18 +230,18 @@ class Visit(Seen):
         return self.page.locator(f"dt:text-is('{name}') + dd")
 
     def picture(self, name: str) -> None:
-        """Keep how it looks; it fits, every control has a name, and axe finds nothing."""
+        """Save a screenshot; assert that the page fits and that axe finds no fault."""
         assert self.page.evaluate(WIDER) == [], name
         assert self.page.evaluate(UNNAMED) == [], name
         self.keep(PICTURES / f"{self.look}-{name}.png")
 
     def late(self, read: str) -> None:
-        """Let each answer to such a read be as it is now, and come a while later, from now on."""
+        """From now on, answer matching reads with the current data after a delay."""
         self.page.add_init_script(LATE % read)
         self.page.reload()
 
     def sign_in(self, key: str) -> None:
-        """With a key that is one."""
+        """Sign in with a valid key."""
         self.page.get_by_label("Account key").fill(key)
         self.press("Sign in")
         expect(self.page.locator("#server-name")).to_have_text("Evening Hunters")
@@ -251,7 +251,7 @@ class Visit(Seen):
 def visit(
     browser: Browser, here: Host, size: str = "desktop", colours: Any = "light"
 ) -> Iterator[Visit]:
-    """Visit the dashboard; a fault in the console fails the test."""
+    """Open the dashboard; an error in the browser console fails the test."""
     width, height = SIZES[size]
     context: dict[str, Any] = {
         "viewport": {"width": width, "height": height},
@@ -268,7 +268,7 @@ def visit(
 
 
 def come_to_chat(here: Host) -> None:
-    """Four of them, anew: the chat puts out who answers no ping for two and a half minutes."""
+    """Reconnect four players, because chat removes clients that ignore pings for 150 seconds."""
     for talker in here.talkers:
         talker.wire.close()
     here.talkers.clear()
@@ -310,6 +310,6 @@ def open_account(tab: Visit, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    """The host of a file's tests."""
+    """Return the host for the tests of one file."""
     with host(tmp_path_factory.mktemp("dashboard") / "host") as running:
         yield running

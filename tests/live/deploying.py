@@ -29,7 +29,7 @@ HUNT = {
 
 
 def udp_block(size: int = 8) -> int:
-    """The last port of ``size`` free UDP ports in a row."""
+    """Return the last port of ``size`` consecutive free UDP ports."""
     return row_of(size, socket.SOCK_DGRAM) + size - 1
 
 
@@ -82,14 +82,14 @@ def servers(service: Service) -> list[dict[str, Any]]:
 
 
 def as_owner(service: Service, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    """A request to one of the owner's routes, as the metagame sends it."""
+    """Send a request to one of the owner's routes, as the metagame does."""
     ticket = machine_headers(signing_keys()[0], "svc-metagame", method, path, epoch())
     status, reply = service.ask(method, path, body, ticket)
     return status, orjson.loads(reply) if reply else None
 
 
 def program(folder: Path, name: str, *lines: str) -> str:
-    """A game-server program of our own."""
+    """Write a game-server program for the test."""
     path = folder / name
     path.write_text("\n".join(("#!/bin/sh", *lines, "")))
     path.chmod(0o755)

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Tiny(BaseHTTPRequestHandler):
-    """Answers with what it received; accepts upgrades and echoes; ``/big`` is 64 MB."""
+    """A tiny upstream that returns the request, echoes upgrades and serves 64 MB on ``/big``."""
 
     protocol_version = "HTTP/1.1"
 
@@ -70,7 +70,7 @@ class Tiny(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, *_: Any) -> None:
-        """Silent."""
+        """Log nothing."""
 
 
 class Server(ThreadingHTTPServer):
@@ -78,12 +78,12 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, *_: Any) -> None:
-        """Clients come and go."""
+        """Ignore errors of clients that disconnect."""
 
 
 @define(eq=False)
 class Host:
-    """Addresses and ways to ask."""
+    """The addresses of a small host, and methods that send requests to it."""
 
     gateway_port: int
     relay_port: int
@@ -94,7 +94,7 @@ class Host:
     logs: list[Path] = field(factory=list)
 
     def ask(self, method: str, path: str, body: str | None = None, **headers: str) -> Any:
-        """Through the relay: status, headers, body."""
+        """Send a request through the relay; return the status, headers and body."""
         connection = HTTPConnection("127.0.0.1", self.relay_port, timeout=DEADLINE_S)
         try:
             connection.request(method, path, body, headers)
@@ -104,7 +104,7 @@ class Host:
             connection.close()
 
     def secure(self, **how: Any) -> ssl.SSLSocket:
-        """A TLS connection to the gateway itself."""
+        """Open a TLS connection directly to the gateway."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         for name, value in how.pop("context", {}).items():
@@ -134,7 +134,7 @@ def start(
     door: str = "",
     before: Sequence[str] = (),
 ) -> Prestarted | subprocess.Popen[bytes]:
-    """A twistd command that logs to ``log``; ``door``: a descriptor, as systemd passes one.
+    """Start a twistd command that logs to ``log``; ``door`` is a descriptor passed as by systemd.
 
     ``before`` is a command that runs it, as ``setpriv`` with its options.
     """
@@ -159,7 +159,7 @@ def start(
 
 
 def await_ready(process: Prestarted | subprocess.Popen[bytes], log: Path) -> None:
-    """Wait for the ready line; fails when the process ends first."""
+    """Wait for the ready line; fail if the process ends first."""
     deadline = time.monotonic() + START_S
     while b"ready" not in log.read_bytes():
         assert process.poll() is None, log.read_text()
@@ -168,7 +168,7 @@ def await_ready(process: Prestarted | subprocess.Popen[bytes], log: Path) -> Non
 
 
 def _gateway(host: Host, certificate: Path, key: Path, url: str) -> dict[str, str]:
-    """The settings of a gateway whose upstreams are all ``url``."""
+    """Return the settings of a gateway whose upstreams are all ``url``."""
     return {
         "GATEWAY_BIND": "127.0.0.1",
         "GATEWAY_PORT": str(host.gateway_port),
@@ -193,7 +193,7 @@ def running(
     port: int = 0,
     **more: str,
 ) -> Iterator[Host]:
-    """The host, up; torn down afterwards. The gateway listens on ``port``, or a free one."""
+    """Run the host, with the gateway on ``port`` or on a free port, and stop it afterwards."""
     certificate, key = write_pair(pair := make_pair(["127.0.0.1"]), folder)
     if before:  # whoever it runs the gateway as
         key.chmod(0o644)
@@ -227,11 +227,11 @@ def running(
 
 
 def memory_of(process: Prestarted | subprocess.Popen[bytes]) -> int:
-    """Resident bytes."""
+    """Return the resident memory of a process in bytes."""
     pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def fingerprint_of(connection: ssl.SSLSocket) -> str:
-    """The fingerprint of the certificate that the peer presented."""
+    """Return the fingerprint of the certificate that the peer presented."""
     return hashlib.sha256(connection.getpeercert(binary_form=True) or b"").hexdigest()

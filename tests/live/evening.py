@@ -1,7 +1,7 @@
-"""The evening of ``svcctl demo`` on services that run already, without a stack to start them.
+"""The scripted session of ``svcctl demo`` on services that already run, without a stack.
 
-For faults that show in the evening: a stack starts six processes that import everything
-again, which is most of what such a test would cost.
+Tests of faults in the session use the module, because a stack would start six processes that import
+everything again. That start would be most of the test's duration.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.processes import READY, eventually
 @click.command("evening")
 @click.argument("folder")
 def main(folder: str) -> None:
-    """In a process of its own: ends as ``svcctl demo --once`` does after the start."""
+    """Run the session in this process; exit as ``svcctl demo --once`` does."""
     host = find(folder, None)
     why = run(host, Out(False), Wishes(2, 1, relay_port=relay_port(host), whole=True), Timings())
     if why is not None:
@@ -39,7 +39,7 @@ def main(folder: str) -> None:
 
 @contextmanager
 def services(folder: Path) -> Iterator[None]:
-    """The host's, without a relay: each player of an evening brings one."""
+    """Start the host's services without a relay, because each simulated player brings one."""
     running = []
     try:
         for path in components(folder):
@@ -66,5 +66,5 @@ def services(folder: Path) -> Iterator[None]:
 
 
 def play(folder: Path) -> subprocess.CompletedProcess[str]:
-    """An evening of two players, every part of it switched on."""
+    """Run a session of two players with every part enabled."""
     return completed([str(folder)], folder, f"{__name__}:main")

@@ -1,11 +1,11 @@
-"""Stands for svcctl, twistd, make, git and crontab while an owner's page is pasted.
+"""A stand-in for svcctl, twistd, make, git and crontab while a test runs an owner page's commands.
 
-``svcctl`` and ``twistd`` are the real ones, where ``SVC_OWNER_DOOR`` says so as forks of the
-process that has imported them (``prestarted.py``); a new host gets free ports, a service goes on
-behind the block that starts it, a watch is ended by Ctrl-C after a while, and less is simulated
-than an owner may wait for.
+The stand-in calls the real ``svcctl`` and ``twistd``. If ``SVC_OWNER_DOOR`` is set, it forks them
+from the process that has imported them (``prestarted.py``). A new host gets free ports. A service
+keeps running after the block that starts it. A watch command is ended by Ctrl-C after a while.
+Simulations are shorter than an owner's.
 
-It starts for each command, so it imports nothing of ours.
+The stand-in starts for each command, so it imports none of our modules.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 class Fork:
-    """The part of ``subprocess.Popen`` that a forked command offers."""
+    """A forked command with the part of the ``subprocess.Popen`` interface that callers use."""
 
     def __init__(self, door: str, request: dict[str, Any], descriptors: Sequence[int]) -> None:
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -73,11 +73,11 @@ class Fork:
         return replies
 
     def poll(self) -> int | None:
-        """Something once it has ended, and None before."""
+        """Return a value other than None once the process has ended."""
         return 0 if select.select([self._ended], [], [], 0)[0] else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status, as soon as it has one."""
+        """Wait for the process to end and return the exit status."""
         if not select.select([self._ended], [], [], timeout)[0]:
             raise subprocess.TimeoutExpired("a fork", timeout or 0)
         return os.waitstatus_to_exitcode(self._ask({"reap": self.pid})["status"])
@@ -86,7 +86,7 @@ class Fork:
 def begin(
     command: list[str], out: int = 1, err: int = 2, environ: Mapping[str, str] = os.environ
 ) -> subprocess.Popen[bytes] | Fork:
-    """A command in a session of its own; as a fork where there is a door to ask for it."""
+    """Start a command in its own session, forked from a prestarted process if one is available."""
     door = os.environ.get("SVC_OWNER_DOOR")
     if door is None:
         return subprocess.Popen(
@@ -97,7 +97,7 @@ def begin(
 
 
 def crontab(words: list[str]) -> int:
-    """One table, as the real one keeps it."""
+    """Store one crontab, as the real program does."""
     stored = Path.home() / "crontab"
     if words == ["-l"]:
         sys.stdout.write(stored.read_text() if stored.exists() else "")
@@ -107,7 +107,7 @@ def crontab(words: list[str]) -> int:
 
 
 def start(command: list[str]) -> int:
-    """Leave it running once it is ready."""
+    """Start a service and leave it running once it is ready."""
     log = Path.home() / f"{os.getpid()}.log"
     with log.open("wb") as out:
         process = begin(command, out.fileno(), out.fileno())
@@ -125,7 +125,7 @@ def start(command: list[str]) -> int:
 
 
 def watch(command: list[str]) -> int:
-    """Ctrl-C once something was shown."""
+    """Send Ctrl-C once the command has shown some output."""
     shown, deliveries = os.pipe()
     process = begin(command, deliveries, environ={**os.environ, "FORCE_COLOR": "1"})
     os.close(deliveries)
@@ -137,7 +137,7 @@ def watch(command: list[str]) -> int:
 
 
 def move(folder: Path) -> None:
-    """Other ports for a new host, in every file that names them."""
+    """Give a new host other ports in every file that names them."""
     tcp, udp = map(int, os.environ["SVC_OWNER_PORTS"].split(","))
     new = {61000: tcp, 61001: tcp + 1, 61002: tcp + 2, 61005: tcp + 3, 61099: tcp + 4, 443: tcp + 5}
     new |= {61010: tcp + 6, 8770: udp, 8777: udp + 7, 61020: tcp + 7, 61021: tcp + 8}

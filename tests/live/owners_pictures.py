@@ -39,7 +39,7 @@ READY = re.compile(r"^Ctrl-C stops it;.*\n", re.MULTILINE)  # the last line of t
 
 @frozen
 class Owner:
-    """The machine and home folder of the host, and how svcctl runs there."""
+    """The host's machine and home folder, and the way to run svcctl there."""
 
     home: Path  # as seen from here
     inside: str  # the same folder, as that machine names it
@@ -47,17 +47,17 @@ class Owner:
 
     @property
     def host(self) -> Path:
-        """The host's folder, as seen from here."""
+        """Return the path of the host's folder as this process sees it."""
         return self.home / HOST
 
     def command(self, *words: str) -> list[str]:
-        """The command line of ``svcctl`` with these words and the host's folder."""
+        """Return the command line of ``svcctl`` with these arguments and the host's folder."""
         return [*self.svcctl, *words, f"{self.inside}/{HOST}"]
 
 
 @define
 class Tour:
-    """The steps so far, each with the seconds it took."""
+    """The finished steps, each with its duration in seconds."""
 
     folder: Path
     steps: dict[str, float] = field(factory=dict)
@@ -70,7 +70,7 @@ class Tour:
         self._begun = now
 
     def take(self, page: Page, name: str) -> None:
-        """One picture, in which the host has an address as an owner's would have."""
+        """Take one screenshot in which the host has a realistic public address."""
         page.mouse.move(0, 0)
         replace_text(page, [("127.0.0.1", "play.example.org")])
         page.screenshot(path=self.folder / f"{name}.png", animations="disabled")
@@ -78,7 +78,7 @@ class Tour:
 
 @contextmanager
 def up(owner: Owner, answers: str = "") -> Iterator[str]:
-    """``svcctl up`` until Ctrl-C; gives what it has printed when all runs."""
+    """Run ``svcctl up`` until Ctrl-C; yield its output once all services run."""
     printed = owner.home / "card.txt"
     with printed.open("wb") as out:
         process = subprocess.Popen(
@@ -105,7 +105,7 @@ def up(owner: Owner, answers: str = "") -> Iterator[str]:
 
 
 def put_game(owner: Owner) -> None:
-    """A name, and the game's files for friends: here a stand-in that goes on a hunt."""
+    """Install a stand-in for the game's files, which friends download."""
     host = owner.host
     (host / "game").mkdir(exist_ok=True)
     (host / "game" / "game.py").write_bytes(GAME.read_bytes())
@@ -116,7 +116,7 @@ def put_game(owner: Owner) -> None:
 
 
 def sign_in(browser: Browser, host: Path) -> Page:
-    """The dashboard, as the owner sees it."""
+    """Open the dashboard as the owner."""
     port = parse_env_file((host / "metagame.env").read_text())["PORT"]
     page = browser.new_context(locale="en-GB", timezone_id=TIMEZONE, viewport=SIZE).new_page()
     page.goto(f"http://127.0.0.1:{port}/svc/dashboard")
@@ -127,7 +127,7 @@ def sign_in(browser: Browser, host: Path) -> Page:
 
 
 def invite(page: Page, tour: Tour) -> str:
-    """A join string for the friend, made in the dashboard."""
+    """Create a join string for the friend in the dashboard."""
     page.get_by_role("link", name="Invites", exact=True).click()
     page.get_by_role("button", name="New invite").first.click()
     page.get_by_role("dialog").get_by_role("button", name="Create").click()
@@ -141,7 +141,7 @@ def invite(page: Page, tour: Tour) -> str:
 
 @contextmanager
 def friend(browser: Browser, home: Path, join: str, tour: Tour) -> Iterator[Visit]:
-    """Somebody who opens the invite, and plays."""
+    """Open the invite as a friend and play."""
     with launcher(home, "--print-link") as started:
         made = browser.new_context(locale="en-GB", viewport=SIZE)
         player = Visit(made.new_page(), "light", home)
@@ -160,7 +160,7 @@ def friend(browser: Browser, home: Path, join: str, tour: Tour) -> Iterator[Visi
 
 
 def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
-    """From a machine that has svcserver to the first hunt."""
+    """Run the tour from an installed svcserver to the first hunt."""
     with up(owner, ANSWERS):
         tour.step("make-the-host")
     put_game(owner)
@@ -187,7 +187,7 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
 
 
 def taken(folder: Path, owner: Owner | None = None) -> Tour:
-    """The tour with its pictures in ``folder``, which is made; here, or on the owner's machine."""
+    """Take the tour and save its pictures in ``folder``, here or on the owner's machine."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, chromium() as browser:
         tour = Tour(folder)

@@ -1,7 +1,7 @@
-"""The metagame's tests once more, on PostgreSQL, in a process of their own.
+"""A second run of the metagame's tests in a separate process, on PostgreSQL.
 
-That process has this module as a plugin: a file whose tests cannot ask for a database would do
-the same twice.
+The process loads this module as a plugin. The plugin leaves out files whose tests use no database,
+because they would repeat the same tests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GIVES_DATABASES = ROOT / "tests" / "support" / "postgres.py"  # nothing else kno
 
 
 def run() -> tuple[int, str]:
-    """Exit status and output; a Ctrl-C ends it as well, and then it ends its database."""
+    """Run pytest and return the exit status and output; Ctrl-C also ends the database."""
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", "tests/metagame", *PLUGINS],
@@ -43,14 +43,14 @@ def run() -> tuple[int, str]:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out a file that imports, by whatever it imports, no database of PostgreSQL."""
+    """Ignore a file that imports no PostgreSQL database, directly or indirectly."""
     if not collection_path.match("test_*.py"):
         return None
     return None if GIVES_DATABASES in reached(collection_path) else True
 
 
 def reached(file: Path) -> set[Path]:
-    """The files of ``tests`` that are imported with this one, and itself."""
+    """Return this file and the files of ``tests`` that it imports, directly or indirectly."""
     result, waiting = {file}, [file]
     while waiting:
         new = _imported(waiting.pop()) - result
@@ -61,7 +61,7 @@ def reached(file: Path) -> set[Path]:
 
 @cache
 def _imported(file: Path) -> frozenset[Path]:
-    """The files of ``tests`` that this one imports, or names as a module anywhere else."""
+    """Return the files of ``tests`` that this file imports or names as a module."""
     text = file.read_text()
     named = set(re.findall(r"\btests(?:\.\w+)+", text))
     for package, names in re.findall(r"from (tests[\w.]*) import (\([^)]*\)|.*)", text):

@@ -1,4 +1,4 @@
-"""Players of a real host who need no launcher: they log in, make friends, save, beat and hunt."""
+"""Players of a real host who work without a launcher: they log in, make friends and hunt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASS = "season09b"  # ACTIVE_HUNT_PASS of a host that sets none
 
 @define
 class Friend:
-    """An account of the host's, logged in; it is made unless its ``key`` is known."""
+    """A logged-in account on the host; without a ``key`` the account is created."""
 
     host: Path
     name: str
@@ -50,32 +50,32 @@ class Friend:
         return self._ask(method, path, reply or {}, {"Authorization": f"Bearer {self.token}"})
 
     def save(self, name: str) -> None:
-        """A character of this name, saved once."""
+        """Save a new character with this name once."""
         character = self.send("PUT", "/character", {"name": name})["id"]
         self.send(*requests.save(character, 1, '{"level":7}'))
 
     def meets(self, second: Friend) -> None:
-        """Both ask, so both are friends."""
+        """Make both players request each other, so that they become friends."""
         self.send(*requests.befriend(self.id, second.id))
         second.send(*requests.befriend(second.id, self.id))
 
     def beat(self, state: str) -> None:
-        """Be online, in this place."""
+        """Send a heartbeat from this place."""
         self.send("POST", "/heartbeat", {"state": state, "session_id": "1"})
 
     def hunt(self, hunt_id: str) -> None:
-        """Be sent to this hunt, alone: where the map is named nobody else is waited for."""
+        """Join this hunt alone; with a named map, matchmaking waits for no other players."""
         request = {**TUTORIAL, "playerHuntId": hunt_id, "buildId": BUILD}
         self.send("POST", "/candidate/join", request)
         eventually(lambda: self.send("GET", "/candidate/status")["status"] == "IN_PROGRESS")
 
     def found(self, guild: str) -> None:
-        """A guild of this name."""
+        """Found a guild with this name."""
         self.send(*requests.check_guild(guild))
         self.earn(*requests.found_guild(self.id, guild))
 
     def has_been_about(self, guild: str, hunt_id: str) -> None:
-        """A guild, the hunt pass, masteries, a saved character and a hunt."""
+        """Give the player a guild, the hunt pass, masteries, a saved character and a hunt."""
         self.save("Ranger")
         self.found(guild)
         self.earn(*requests.choose_pass(self.id, PASS))

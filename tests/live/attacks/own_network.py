@@ -44,7 +44,7 @@ FREEBIND = 78  # IPV6_FREEBIND, which the socket module does not name: no interf
 
 @define
 class OwnNetwork:
-    """A process there that waits for attacks."""
+    """A process in the private network that waits for attacks to run."""
 
     _process: subprocess.Popen[str]
     _told: IO[str]  # what it and what it started have printed
@@ -52,7 +52,7 @@ class OwnNetwork:
     def run(
         self, attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
     ) -> None:
-        """Run it there; what it says of a failure is the failure here."""
+        """Run an attack in the private network; fail here with the error reported from there."""
         request, output = self._process.stdin, self._process.stdout
         assert request is not None and output is not None
         request.write(json.dumps([attack.__module__, attack.__name__, str(folder)]) + "\n")
@@ -99,7 +99,7 @@ def use_every_address() -> None:
 
 @contextmanager
 def own_network() -> Iterator[OwnNetwork]:
-    """A new one; skips where the machine gives none."""
+    """Create a private network; skip if this machine does not allow one."""
     enter = unshared()
     pipe = subprocess.PIPE
     with (
@@ -140,7 +140,7 @@ def in_own_network(
 
 
 def main() -> None:
-    """Run what is asked for line by line, and say what is wrong: null where nothing is."""
+    """Run the requested attacks, one per line; print each error, or null for success."""
     use_every_address()
     request, reply = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # neither is for what attacks start
@@ -158,7 +158,7 @@ def main() -> None:
 
 
 def arrive(port: int, address: str) -> socket.socket:
-    """A TCP connection to this network's loopback, from one of its addresses."""
+    """Open a TCP connection to loopback from one of the private network's addresses."""
     made = socket.socket(socket.AF_INET6)
     made.settimeout(DEADLINE_S)
     made.setsockopt(socket.IPPROTO_IPV6, FREEBIND, 1)

@@ -1,4 +1,4 @@
-"""Connections from other addresses, and the wait of a newcomer, for the attacks."""
+"""Helpers for attacks: connections from other addresses, and a new player's waiting time."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ GET = b"GET /other HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 def arrive(port: int, address: str = "127.0.0.1") -> socket.socket:
-    """A TCP connection from ``address``."""
+    """Open a TCP connection from ``address``."""
     return socket.create_connection(("127.0.0.1", port), DEADLINE_S, (address, 0))
 
 
 def over_tls(raw: socket.socket) -> ssl.SSLSocket:
-    """TLS on it, whatever the certificate."""
+    """Wrap a socket in TLS and accept any certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context.wrap_socket(raw)
 
 
 def newcomer_s(host: Host, address: str = NEWCOMER) -> float:
-    """Seconds until a player who has just come is answered: connection, TLS, request."""
+    """Return the seconds until a new player is answered: connection, TLS and request."""
     began = time.monotonic()
     with arrive(host.gateway_port, address) as raw, over_tls(raw) as player:
         player.sendall(GET)
@@ -46,9 +46,10 @@ def median_s(wait: Callable[[], float], times: int = 7) -> float:
 def waits_s(
     wait: Callable[[], float], under_way: Callable[[], bool], least: int = 5, pause_s: float = 0.0
 ) -> list[float]:
-    """Every wait that began while the attack was under way; ``least`` of them, or it was none.
+    """Return the waiting times measured during the attack; fail if fewer than ``least``.
 
-    With ``pause_s`` between two: who comes as fast as they can is no newcomer, and is refused.
+    ``pause_s`` is the pause between two measurements; without a pause the measuring client would
+    itself be rate-limited.
     """
     waits = []
     while under_way():
@@ -68,7 +69,7 @@ def figures(port: int) -> dict[str, float]:
 
 @contextmanager
 def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
-    """Each attack runs in a thread of its own, and has ended in the end; all are bounded."""
+    """Run each attack in its own thread and wait until all of these bounded attacks end."""
     threads = [threading.Thread(target=attack, daemon=True) for attack in attacks]
     for thread in threads:
         thread.start()
@@ -81,10 +82,10 @@ def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def until_over(*attacks: Callable[[threading.Event], object]) -> Iterator[None]:
-    """Each attack runs in a thread of its own, and goes on until its event is set.
+    """Run each attack in its own thread until the attack's event is set.
 
-    So it is under way during the whole block, however fast the machine is; who attacks also
-    stops at a bound of its own.
+    The attacks therefore continue during the whole block, however fast the machine is. Each attack
+    also stops at its own limit.
     """
     over = threading.Event()
     with at_the_same_time(*[partial(attack, over) for attack in attacks]):

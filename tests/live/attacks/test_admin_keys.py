@@ -1,4 +1,4 @@
-"""Somebody on the host's own network guesses admin keys. Spec: 1 §5."""
+"""An attacker on the host's own network guesses admin keys. Spec: 1 §5."""
 
 from __future__ import annotations
 

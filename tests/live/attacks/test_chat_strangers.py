@@ -1,4 +1,4 @@
-"""Strangers at the chat: failing in a player's name, and filling it from one network.
+"""Attacks on chat: failed logins in a player's name, and many connections from one network.
 
 Real processes are needed because the waiting time of other players is measured during the
 attack.
@@ -24,7 +24,7 @@ MOST = 40  # sockets that the chat takes at once
 
 @define
 class Chat:
-    """A metagame with chat, reached as through the gateway from any address."""
+    """A metagame with chat that accepts connections from any address, as through the gateway."""
 
     service: Service
     port: int
@@ -37,7 +37,7 @@ class Chat:
         return made
 
     def fail(self, player: dict[str, str], address: str) -> str:
-        """Return the chat's reply to a login with a bad token; the socket is closed at once."""
+        """Log in with a bad token, close the socket and return the chat's reply."""
         stranger = self.connect(player, address)
         reply = stranger.try_token("no.such.token")
         stranger.wire.close()

@@ -1,4 +1,4 @@
-"""Another user of the machine before the deploy server's routes for the owner. Spec: 2 §4.
+"""Another user of the machine calls the deploy server's owner routes. Spec: 2 §4.
 
 Real processes are needed because the attacker is another user's process.
 """
@@ -36,7 +36,7 @@ print(json.dumps(said))
 
 
 def by_a_stranger(service: Service, *request: tuple[str, str, Any]) -> list[tuple[int, str]]:
-    """The answers to a process of another user, or without root to one of ours."""
+    """Return the replies to another user's process, or without root to our own process."""
     words = [sys.executable, "-I", "-c", STRANGER, str(service.port), str(NOBODY)]
     ran = subprocess.run(
         [*words, json.dumps(request)], capture_output=True, timeout=PATIENCE_S, check=True

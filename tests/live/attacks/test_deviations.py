@@ -1,4 +1,4 @@
-"""Rows of the specification that were once missing: the note of an invite, and 2.0 for 2.
+"""Rows of the specification that were once missing: an invite's note, and 2.0 for 2.
 
 The third of them, befriending again after a block, is in ``tests/live/test_chat.py``.
 """

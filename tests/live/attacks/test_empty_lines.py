@@ -1,4 +1,4 @@
-"""Empty lines between requests: one is ignored, and no request hides behind more of them.
+"""Empty lines before a request: one is ignored, and several never hide a request.
 
 Real processes are needed because each service of a host listens on sockets that the client
 uses.
@@ -28,7 +28,7 @@ EMPTY = b"\r\n"
 
 
 def statuses(connection: socket.socket, sent: bytes) -> list[int]:
-    """The status of every answer, until the connection ends."""
+    """Return the status of every response until the connection ends."""
     with connection:
         connection.settimeout(DEADLINE_S)
         connection.sendall(sent)
@@ -54,7 +54,7 @@ def test_the_metagame_gives_one_answer_to_each_request(tmp_path: Path) -> None:
 
 
 def passed(host: Host) -> list[str]:
-    """The paths that have reached the upstream."""
+    """Return the paths of the requests that reached the upstream."""
     return [entry["path"] for entry in host.received if not entry["path"].startswith("/allowlist")]
 
 

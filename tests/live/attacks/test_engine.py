@@ -1,4 +1,4 @@
-"""A stranger writes into the engine of live state, and what that opens: nothing.
+"""A stranger who writes into the live-state engine gains no rights.
 
 Real processes are needed because the stranger connects to the engine that a metagame uses.
 """
@@ -84,7 +84,7 @@ def test_damage_to_every_entry_stops_no_player(tmp_path: Path) -> None:
 
 
 def entries(stranger: BlockingEngine) -> dict[bytes, bytes]:
-    """All texts that are kept on the engine, by their keys."""
+    """Return all string values on the engine, by key."""
     names = [entry for entry in stranger.command("KEYS", "*") if b":news" not in entry]
     return {
         entry: stranger.command("GET", entry)
@@ -94,24 +94,24 @@ def entries(stranger: BlockingEngine) -> dict[bytes, bytes]:
 
 
 def kind_of(stranger: BlockingEngine, name: bytes) -> bytes:
-    """The type of a value; the reader gives a status as text."""
+    """Return the type of a value; the reader returns statuses as strings."""
     result = stranger.command("TYPE", name)
     return result if isinstance(result, bytes) else str(result).encode()
 
 
 def owner_head(player: dict[str, str]) -> dict[str, str]:
-    """The key of an account."""
+    """Return the request header with the player's account key."""
     return {"x-svc-user-api-key": player["key"]}
 
 
 def engine(url: str) -> BlockingEngine:
-    """A stranger's connection to the engine of the host."""
+    """Open a stranger's connection to the host's engine."""
     port, _, database = url.rpartition(":")[2].partition("/")
     return BlockingEngine(int(port), int(database or 0))
 
 
 def owner_of(service: Service, what: str = "id") -> str:
-    """The id of a new owner of the host, or its key."""
+    """Create an owner of the host; return the owner's id or key."""
     environ = service.folder / "metagame.env"
     environ.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
     made = svcctl("account", "create", "Olga", "--admin", "--env-file", environ, "--json")

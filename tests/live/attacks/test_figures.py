@@ -1,4 +1,4 @@
-"""The metrics during attacks: every kind of series, on real services.
+"""The metrics of real services during attacks: every kind of series.
 
 Real processes are needed because the metrics describe whole processes.
 """
@@ -27,7 +27,7 @@ LIMITS = {
 
 
 def ask(connection: ssl.SSLSocket, method: str, path: str, body: bytes = b"") -> int:
-    """The status of the answer."""
+    """Send a request and return the status of the response."""
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
     connection.sendall(head.encode() + body)
     received = connection.recv(65_536)
@@ -35,7 +35,7 @@ def ask(connection: ssl.SSLSocket, method: str, path: str, body: bytes = b"") ->
 
 
 def attack(host: Host) -> None:
-    """Guess keys, ask for what is not public, ask too often, and fill the gateway."""
+    """Guess keys, request private pages, exceed rate limits and fill the gateway."""
     with over_tls(arrive(host.gateway_port, "127.0.3.1")) as entry:
         for number in range(GUESSES):
             guess = orjson.dumps({"exchange_code": f"UUK_{number:048x}"})

@@ -1,4 +1,4 @@
-"""The most idle connections that the gateway takes, from sixteen addresses.
+"""The gateway's maximum number of idle connections, opened from sixteen addresses.
 
 Real processes are needed because the tests count the gateway's descriptors and measure how long
 a new player waits.
@@ -30,7 +30,7 @@ EVICTED = "svc_gateway_evicted_connections_total{"
 
 
 def crowd(host: Host, held: ExitStack) -> Iterator[ssl.SSLSocket]:
-    """Connections that were answered once, and say nothing more."""
+    """Open connections that send one request each and then stay idle."""
     for number in range(ADDRESSES * EACH):
         raw = arrive(host.gateway_port, f"127.0.1.{number % ADDRESSES + 1}")
         connection = held.enter_context(over_tls(raw))

@@ -31,7 +31,7 @@ def signed(account_id: str, starts_at: float) -> dict[str, str]:
 
 
 def statuses(service: Beside, player: dict[str, str]) -> list[int]:
-    """Playing, being matched, and a game server that forwards the token of who joins it."""
+    """Return the statuses of play, matchmaking and a game server that forwards the token."""
     server = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
     request = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
     return [

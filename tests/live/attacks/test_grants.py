@@ -1,4 +1,4 @@
-"""Many writes of one player at once on PostgreSQL: each counts once, and nobody else waits.
+"""Many concurrent writes by one player: each counts once, and no other player waits.
 
 Real processes are needed because the waiting time of other players is measured without the
 attackers' CPU time.
@@ -63,7 +63,7 @@ class Player:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """A metagame with real progression on PostgreSQL."""
+    """Run a metagame with real progression on PostgreSQL."""
     where, port = fresh_database(), free_port()
     engine = make_engine(database_url(where))
     migrations.upgrade(engine)

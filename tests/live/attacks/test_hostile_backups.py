@@ -1,6 +1,7 @@
-"""``svcctl backup restore`` of files that want memory, time or disk: one line, and nothing is left.
+"""Hostile files for ``svcctl backup restore`` that would use too much memory, time or disk.
 
-The child gets as much memory as a restore needs: what grows with the file ends in a traceback.
+The command must exit with a one-line error message and leave no files behind. The child process
+gets only as much memory as a normal restore needs, so unbounded memory use ends in a traceback.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def head(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 
 
 def blocks(*entries: tuple[tarfile.TarInfo, bytes]) -> bytes:
-    """Entries as a tar holds them, without its end."""
+    """Return the tar blocks of these entries, without the end-of-archive marker."""
     return b"".join(first.tobuf() + data + bytes(-len(data) % 512) for first, data in entries)
 
 

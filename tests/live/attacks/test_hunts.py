@@ -1,4 +1,4 @@
-"""One player who wants every hunt port. Spec: 1 §4 Matchmaking.
+"""One player who tries to occupy every hunt port. Spec: 1 §4 Matchmaking.
 
 Real processes are needed because game servers are child processes of the deploy server.
 """
@@ -40,7 +40,7 @@ ASKS = 6  # as many as there are hunt ports
 
 @contextmanager
 def host(folder: Path, cooldown_s: int = 60) -> Iterator[tuple[Service, Service]]:
-    """A metagame, and the deploy server it asks."""
+    """Start a metagame and the deploy server that it uses."""
     with (
         deploy(folder, SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP="0") as games,
         metagame(
@@ -92,7 +92,7 @@ def test_saying_one_is_in_the_city_starts_no_second_one_either(tmp_path: Path) -
 
 
 def ask_again(players: Service, everyone: list[dict[str, str]]) -> None:
-    """Each says they are in the city, and asks for a tutorial of their own when they may."""
+    """Make each player go to the city and, after the cooldown, request a private tutorial."""
     for player in everyone:
         join(players, player, CITY)
         players.ask("POST", "/heartbeat", {"map": "a_01_persistent"}, bearer(player))

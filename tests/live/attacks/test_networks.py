@@ -1,4 +1,4 @@
-"""Whoever has one IPv6 network, at the gateway: connections, and reports to the allowlist.
+"""An attacker who owns one IPv6 network: gateway connections, and reports to the allowlist.
 
 Real processes are needed because the attackers run in a network namespace.
 """
@@ -46,7 +46,7 @@ def test_a_wide_network_gets_the_connections_of_a_few_addresses(
 
 
 def opens_connections(folder: Path) -> None:
-    """First as one address, then as a whole /64, /56 and /48."""
+    """Open connections from one address, then from a whole /64, /56 and /48."""
     most = {"GATEWAY_MAX_CONNECTIONS_PER_IP": str(EACH), "GATEWAY_HANDSHAKE_TIMEOUT_MS": "120000"}
     with many_files(), running(folder, **OPEN, **most) as host, ExitStack() as held:
         tried: list[socket.socket] = []
@@ -74,7 +74,7 @@ def is_open(entry: socket.socket) -> bool:
 
 
 def heartbeat(host: Host, address: str) -> bytes:
-    """Return the status of a heartbeat from an address."""
+    """Send a heartbeat from an address and return the status."""
     with arrive(host.gateway_port, address) as raw, over_tls(raw) as player:
         player.sendall(HEARTBEAT)
         return player.recv(4096)
@@ -87,7 +87,7 @@ def test_many_reports_of_one_network_delay_no_other_player(
 
 
 class Silent:
-    """An allowlist helper that takes reports and never answers."""
+    """An allowlist helper that accepts reports and never answers."""
 
     def __init__(self) -> None:
         self.listening = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -107,7 +107,7 @@ class Silent:
 
 
 def floods_a_silent_helper(folder: Path) -> None:
-    """Every report of the network hangs; the next player's is sent all the same."""
+    """Let every report of one network hang; the next player's report must still be sent."""
     silent = Silent()
     url = f"http://127.0.0.1:{silent.port}"
     with running(folder, **OPEN, ALLOWLIST_URL=url) as host, ExitStack() as held:

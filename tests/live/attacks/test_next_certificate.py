@@ -1,4 +1,4 @@
-"""A relay whose invite names the gateway's certificate and the one that comes next (fp2).
+"""A relay whose invite names the gateway's current and next certificates (fp2).
 
 Real processes are needed because the gateway is restarted with another certificate.
 """

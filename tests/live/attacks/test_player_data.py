@@ -1,4 +1,4 @@
-"""One player stores and reads as much as the server lets it; nobody else waits for that.
+"""One player stores and reads the permitted maximum; no other player waits for it.
 
 Real processes are needed because the tests measure the service's memory and the waiting time of
 other players.
@@ -34,7 +34,7 @@ USUAL, USUAL_FLOOR_S = 60, 0.4  # the clients are threads of this test, which sh
 
 
 class Hoarder:
-    """A player who keeps everything."""
+    """A player who stores as much data as possible."""
 
     def __init__(self, service: Service, name: str = "Hoarder") -> None:
         self.service, self.player = service, register(service, name)
@@ -60,13 +60,13 @@ class Hoarder:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """A metagame with the bounds that an owner gets."""
+    """Run a metagame with an owner's default limits."""
     with metagame(tmp_path, LOG_LEVEL="error") as made:
         yield made
 
 
 def login_s(service: Service, player: dict[str, str]) -> float:
-    """Seconds that somebody else's log-in takes."""
+    """Return the seconds that another player's login takes."""
     began = time.monotonic()
     sent = {"exchange_code": player["key"]}
     status, _ = service.ask("POST", "/account/api/oauth/token", sent)
@@ -75,7 +75,7 @@ def login_s(service: Service, player: dict[str, str]) -> float:
 
 
 def assert_served(waits: list[float], idle: float) -> None:
-    """Nobody waited long, and most waited little more than on the idle host."""
+    """Assert that no login took long and that most took little longer than on an idle host."""
     assert max(waits) < max(MOST * idle, FLOOR_S), (idle, waits)
     assert statistics.median(waits) < max(USUAL * idle, USUAL_FLOOR_S), (idle, waits)
 

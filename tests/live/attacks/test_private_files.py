@@ -1,4 +1,4 @@
-"""Files that other users of the machine must not read, made by running services under umask 022.
+"""Files that services create under umask 022 and that other users must not read.
 
 Real processes are needed because the services run under another umask.
 """

@@ -1,4 +1,4 @@
-"""The game-server key that anybody on the machine reads in the process list. Spec: 1 §5.5.
+"""The game-server key that any user can read in the process list. Spec: 1 §5.5.
 
 Real processes are needed because the process list of running game servers is read.
 """

@@ -1,4 +1,4 @@
-"""Requests that took long to redact: refused ones must cost little, and leave few lines.
+"""Rejected requests that are slow to redact: they must cost little CPU and few log lines.
 
 Real processes are needed because the CPU of the service is measured.
 """
@@ -35,7 +35,7 @@ TIMES_IDLE, FLOOR_S = 15, 0.25  # a newcomer's wait: so many times that at an id
 
 
 def attack(host: Host, ready: threading.Barrier, request: list[int], over: threading.Event) -> None:
-    """One connection asks as fast as it is answered; all but the first are refused."""
+    """Send requests on one connection without a pause; all but the first are rejected."""
     with over_tls(arrive(host.gateway_port)) as connection:
         ready.wait(30)
         sent = 0

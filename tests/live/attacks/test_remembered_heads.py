@@ -1,4 +1,4 @@
-"""Heads that are never the same twice, each of many fields: what is remembered has a bound.
+"""Unique request heads with many fields: the cache of parsed heads must stay bounded.
 
 Real processes are needed because the memory of the service is measured.
 """
@@ -25,7 +25,7 @@ AT_ONCE = 20  # requests that are sent before their answers are read
 
 
 def heads(fields: int) -> list[bytes]:
-    """Each about as long as one may be to be remembered."""
+    """Return request heads that are about as long as the cache accepts."""
     width = 1_900 // fields - 6
     many = b"".join(b"A%d:%0*d\r\n" % (number % 10, width, number) for number in range(fields))
     start = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: localhost\r\nB: %05d\r\n"
@@ -33,14 +33,14 @@ def heads(fields: int) -> list[bytes]:
 
 
 def listing(names: int) -> list[bytes]:
-    """Each with a Connection field that names so many others."""
+    """Return heads whose Connection field names this many other fields."""
     many = b",".join(b"%x" % (number + 256) for number in range(names))
     start = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: localhost\r\nB: %05d\r\n"
     return [start % number + b"Connection: " + many + b"\r\n\r\n" for number in range(HEADS)]
 
 
 def send_all(connection: socket.socket | ssl.SSLSocket, every: list[bytes]) -> None:
-    """Every head is answered with a 200."""
+    """Send every head and assert that each is answered with 200."""
     assert len(every[0]) < 2_048
     for at in range(0, HEADS, AT_ONCE):
         connection.sendall(b"".join(every[at : at + AT_ONCE]))

@@ -1,4 +1,4 @@
-"""A stolen token, after its owner has got a new key. Spec: 1 §5.
+"""A stolen token after the token's owner got a new key. Spec: 1 §5.
 
 Real processes are needed because the tests start game servers and restart a service within a
 second.
@@ -106,7 +106,7 @@ HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "CR19_PlayerHunt_P
 
 @contextmanager
 def deploy_server() -> Iterator[tuple[int, list[list[str]]]]:
-    """Its port, and whom it was told to expect, launch by launch; it never has a port."""
+    """Run a deploy server without free ports; yield its port and each launch's players."""
     expected: list[list[str]] = []
 
     class Full(BaseHTTPRequestHandler):
@@ -120,7 +120,7 @@ def deploy_server() -> Iterator[tuple[int, list[list[str]]]]:
             self.wfile.write(reply)
 
         def log_message(self, *_: object) -> None:
-            """Silent."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Full) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)

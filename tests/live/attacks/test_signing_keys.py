@@ -1,4 +1,4 @@
-"""A new signing key while somebody plays, and the end of the old one. Spec: 1 §5.
+"""A signing-key change during play, and the removal of the old key. Spec: 1 §5.
 
 Real processes are needed because the service is restarted with new keys.
 """

@@ -1,4 +1,4 @@
-"""Heads that arrive byte by byte: each byte is read once, and nobody else waits for it.
+"""Request heads that arrive byte by byte: parsing must not slow down other players.
 
 Real processes are needed because the CPU of the service is measured.
 """
@@ -29,7 +29,7 @@ AT_MOST_TIMES = 60  # the wait of a newcomer to the idle host
 
 
 def byte_by_byte(host: Host, address: str) -> bytes:
-    """Send the long head, a TLS record for every byte, all at once; give the answer."""
+    """Send the long head as one TLS record per byte without pauses; return the response."""
     coming, going = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

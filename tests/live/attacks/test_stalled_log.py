@@ -1,4 +1,4 @@
-"""A log that nobody reads: the service answers on, drops lines, and says later how many.
+"""A log that no process reads: the service keeps answering and later reports dropped lines.
 
 Real processes are needed because the tests stall the output pipe of a process.
 """
@@ -36,7 +36,7 @@ DROPPED = re.compile(rb"(\d+) log lines were dropped")
 
 @contextmanager
 def unread(command: list[str], environ: dict[str, str], folder: Path) -> Iterator[Reader]:
-    """A service whose output is read until it is ready, and then not until its end."""
+    """Run a service whose output is read until the ready line and again after its end."""
     read, write = os.pipe()
     fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE)
     whole = {"PATH": os.environ["PATH"], "HOME": str(folder), **environ}
@@ -54,7 +54,7 @@ def unread(command: list[str], environ: dict[str, str], folder: Path) -> Iterato
 
 
 class Reader:
-    """The end of a pipe, and the process at its other."""
+    """The reading end of a pipe, and the process that writes to it."""
 
     def __init__(self, process: Prestarted, pipe: int) -> None:
         self.process, self.pipe = process, pipe
@@ -68,7 +68,7 @@ class Reader:
             received += data
 
     def last_words(self) -> bytes:
-        """Ask it to end, and read everything."""
+        """Ask the process to end and read its remaining output."""
         self.process.send_signal(signal.SIGTERM)
         results = []
         while data := os.read(self.pipe, 65536):
@@ -78,7 +78,7 @@ class Reader:
 
 
 def flood(connect: Callable[[], http.client.HTTPConnection]) -> float:
-    """Many requests with long lines; the longest wait for an answer, in seconds."""
+    """Send many requests with long log lines; return the longest response time in seconds."""
     connection, longest = connect(), 0.0
     for number in range(REQUESTS):
         began = time.monotonic()
@@ -93,7 +93,7 @@ def flood(connect: Callable[[], http.client.HTTPConnection]) -> float:
 def survives(
     reader: Reader, connect: Callable[[], http.client.HTTPConnection], metrics: int
 ) -> None:
-    """Every request is answered; the end tells what was dropped, and the last words."""
+    """Assert that every request is answered and that the final log reports dropped lines."""
     assert flood(connect) < DEADLINE_S / 2
     assert reader.process.poll() is None
 

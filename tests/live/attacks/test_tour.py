@@ -41,7 +41,7 @@ Reply = tuple[int, bytes]
 
 @define
 class Toured:
-    """A running host: asked directly, or from any address through the gateway."""
+    """A running host, reached directly or through the gateway from any address."""
 
     folder: Path
     metrics: int
@@ -53,7 +53,7 @@ class Toured:
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Reply:
-        """The metagame, as the owner does."""
+        """Send a request to the metagame as the owner does."""
         return ask(self.port("metagame"), method, path, body, headers)
 
     def player(self, name: str) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Toured:
         return time.monotonic() - began
 
     def unharmed(self, attack: Callable[[], object]) -> None:
-        """Somebody else waits little more than on the idle host while it is attacked."""
+        """Assert that other players wait little longer during the attack than on an idle host."""
         idle = median_s(self.newcomer_s)
         with ThreadPoolExecutor(1) as beside:
             running = beside.submit(attack)

@@ -1,4 +1,4 @@
-"""Large answers that nobody reads: what waits in memory has a bound for all connections.
+"""Large responses that clients do not read: buffered memory has one limit for all of them.
 
 Real processes are needed because the memory of the service is measured.
 """
@@ -25,7 +25,7 @@ ASK = b"GET /content/v1/manifest HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def manifest(folder: Path) -> Path:
-    """A long one; the files are not needed for it."""
+    """Write a long manifest; the files it lists need not exist."""
     files = [{"path": f"data/part{n:06}.pak", "size": 0, "sha256": "0" * 64} for n in range(FILES)]
     path = folder / "manifest.json"
     path.write_bytes(orjson.dumps({"build": "test", "totalBytes": 0, "files": files}))
@@ -34,7 +34,7 @@ def manifest(folder: Path) -> Path:
 
 
 def greedy(port: int) -> socket.socket:
-    """A client that asks and never reads; the kernel keeps little for it."""
+    """Connect a client that sends requests, never reads, and has a small receive buffer."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
     client.connect(("127.0.0.1", port))
@@ -65,7 +65,7 @@ def test_answers_that_nobody_reads_have_a_bound_together(tmp_path: Path) -> None
 
 
 def read(port: int) -> int:
-    """Bytes of the manifest, asked for as anybody does."""
+    """Download the manifest as a normal client and return its bytes."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)) as client:
         client.request("GET", "/content/v1/manifest")
         return len(client.getresponse().read())

@@ -1,4 +1,4 @@
-"""A web page that is open in a browser on the host: it starts, reads and changes nothing.
+"""A hostile web page in a browser on the host: it must not start, read or change anything.
 
 Real processes are needed because the deploy server and the metagame start other services.
 """
@@ -63,7 +63,7 @@ def owners(port: int) -> dict[str, dict[str, str]]:
 
 
 def only_owners_pass(ask: Callable[[dict[str, str]], int], port: int) -> None:
-    """Every page is refused, and no caller of the owner's."""
+    """Assert that every page is rejected and that every caller of the owner's is accepted."""
     assert {name: ask(sent) for name, sent in pages(port).items()} == dict.fromkeys(
         pages(port), 403
     )

@@ -1,4 +1,4 @@
-"""A player who goes on asking through the gateway while parts of the host are killed."""
+"""A player who keeps sending requests through the gateway while parts of the host are killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _tails = itertools.count(1)
 
 
 def tls() -> ssl.SSLContext:
-    """A TLS context that accepts any certificate: these tests are not about it."""
+    """Return a TLS context that accepts any certificate, because the tests cover other faults."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -29,7 +29,7 @@ def tls() -> ssl.SSLContext:
 
 @define
 class Guest:
-    """One request a connection; ``version`` is the last acknowledged save."""
+    """A player who opens one connection per request; ``version`` is the last acknowledged save."""
 
     folder: Path
     name: str
@@ -41,7 +41,7 @@ class Guest:
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Through the gateway; status 0 when nobody answers."""
+        """Send a request through the gateway; return status 0 if no response arrives."""
         port = int(value(self.folder, "gateway", "GATEWAY_PORT"))
         connection = http.client.HTTPSConnection(
             "127.0.0.1",
@@ -62,7 +62,7 @@ class Guest:
             connection.close()
 
     def arrive(self) -> Guest:
-        """Register, log in, and read the character, which creates it."""
+        """Register, log in and read the character, which creates the character."""
         status, body = self.ask("POST", "/svc/api/Register", {"Username": self.name})
         assert status == 200, body
         key = orjson.loads(body)["UUK"]
@@ -100,7 +100,7 @@ class Guest:
         return status == 200 and orjson.loads(body).get("status") == "IN_PROGRESS"
 
     def downloads(self) -> bool:
-        """The first file of the manifest comes whole; the key is asked about at the metagame."""
+        """Assert that the manifest's first file downloads whole; the metagame checks the key."""
         status, body = self.ask("GET", "/content/v1/manifest")
         if status != 200:
             return False

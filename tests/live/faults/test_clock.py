@@ -1,4 +1,4 @@
-"""Somebody sets the machine's clock while a service runs.
+"""A change of the machine's clock while a service runs.
 
 Real processes are needed because the clock of a process is set.
 """

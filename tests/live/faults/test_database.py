@@ -1,4 +1,4 @@
-"""The database goes away, fills up, is locked or rots under a metagame with players on it.
+"""A database that stops, fills up, is locked or gets damaged while players use the metagame.
 
 Real processes are needed because the tests kill the database server and damage files that a
 service uses.
@@ -37,7 +37,7 @@ ENDLESS = resource.RLIM_INFINITY
 
 @define
 class Saver:
-    """A player who saves on and on, whatever the answer; keeps what was acknowledged."""
+    """A player who saves repeatedly and records which saves were acknowledged."""
 
     service: Service
     player: dict[str, str]
@@ -49,13 +49,13 @@ class Saver:
     done: Event = field(factory=Event)
 
     def begin(self) -> Saver:
-        """Read the character into being."""
+        """Read the character, which creates it."""
         _, body = self.service.ask("GET", "/character", headers=bearer(self.player))
         self.character = orjson.loads(body)[0]["id"]
         return self
 
     def save(self) -> int:
-        """One save of the next version; its status."""
+        """Save the next version once and return the status."""
         data = orjson.dumps({"n": str(self.version + 1), "pad": "x" * self.size}).decode()
         sent = {"characterId": self.character, "data": data, "updateVersion": self.version + 1}
         status, body = self.service.ask("POST", "/character", sent, bearer(self.player))
@@ -68,19 +68,19 @@ class Saver:
         return status
 
     def held(self) -> int | None:
-        """The version the server holds; None when it cannot say."""
+        """Return the version that the server holds; None if the server cannot answer."""
         status, body = self.service.ask("GET", "/character", headers=bearer(self.player))
         return int(orjson.loads(body)[0]["updateVersion"]) if status == 200 else None
 
     def run(self) -> None:
-        """Until told to stop."""
+        """Save repeatedly until the stop event is set."""
         while not self.done.is_set():
             self.save()
 
 
 @contextmanager
 def saving(savers: list[Saver]) -> Iterator[None]:
-    """All of them at once."""
+    """Run all savers concurrently."""
     threads = [Thread(target=saver.run) for saver in savers]
     for thread in threads:
         thread.start()
@@ -98,7 +98,7 @@ def savers_of(service: Service, count: int, **more: Any) -> list[Saver]:
 
 
 def acknowledged(savers: list[Saver], more: int = 5) -> None:
-    """Wait until each was answered with 200 so many times more."""
+    """Wait until each saver has received this many further 200 replies."""
     wanted = [saver.statuses.count(200) + more for saver in savers]
     eventually(
         lambda: all(saver.statuses.count(200) >= n for saver, n in zip(savers, wanted, strict=True))
@@ -130,7 +130,7 @@ def test_a_postgresql_restart_loses_no_acknowledged_save(tmp_path: Path, mode: s
 
 @contextmanager
 def full_at(service: Service, size: int) -> Iterator[None]:
-    """No file of the process may grow beyond ``size`` bytes: to SQLite, a full disk."""
+    """Limit the process's files to ``size`` bytes, which SQLite sees as a full disk."""
     assert service.process is not None
     pid = service.process.pid
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, ENDLESS))
@@ -182,7 +182,7 @@ def test_a_foreign_lock_delays_only_saves(tmp_path: Path) -> None:
 
 
 def refused(folder: Path, **environ: str) -> str:
-    """The one line of a start that must fail."""
+    """Start a metagame that must fail, and return its one-line error message."""
     port = free_port()
     service = Service("svc-metagame", folder, metagame_environ(folder, port, **environ), port)
     try:

@@ -1,4 +1,4 @@
-"""Components die or hang in mid-evening; the stack brings them back while players stay in.
+"""Components that die or hang during play; the stack restarts them and players stay.
 
 Real processes are needed because components are killed and frozen.
 """

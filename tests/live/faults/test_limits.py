@@ -1,4 +1,4 @@
-"""Descriptors run out, clients go silent: the process lives, and serves when it can again.
+"""Exhausted descriptors and silent clients: the process survives and recovers.
 
 Real processes are needed because a process runs out of descriptors.
 """
@@ -24,7 +24,7 @@ FEW = 40
 
 
 def crowd(port: int, count: int, held: ExitStack) -> list[socket.socket]:
-    """Connections that say nothing."""
+    """Open connections that send nothing."""
     made = []
     for _ in range(count):
         entry = held.enter_context(socket.socket())
@@ -36,7 +36,7 @@ def crowd(port: int, count: int, held: ExitStack) -> list[socket.socket]:
 
 @contextmanager
 def few_descriptors(pid: int) -> Iterator[None]:
-    """No more than FEW open files."""
+    """Limit this process to FEW open files."""
     limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (FEW, limits[1]))
     try:

@@ -1,1 +1,1 @@
-"""Attacks of strangers and players on real services, from loopback sockets."""
+"""Unusual conditions for real services: other users, broken parts and odd configurations."""

@@ -1,4 +1,4 @@
-"""A host that belongs to another user than root, and our programs where that user may run them."""
+"""A host that a non-root user owns, and copies of our programs that the user may run."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _PROGRAMS = ("svcctl", "twistd", "svc-gameserver-sim")
 
 
 def programs(folder: Path) -> Path:
-    """The folder of our programs, for every user; skips where this is not root.
+    """Return a folder with our programs that every user may run; skip without root.
 
-    The interpreter of this run may be in root's home, where nobody else may run it.
+    The interpreter of this test run may be inside root's home, where other users cannot run it.
     """
     python = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     if not os.path.exists(python):
@@ -50,7 +50,7 @@ def programs(folder: Path) -> Path:
 
 @cache
 def _readable() -> list[str]:
-    """The folders of our modules: copies, where this clone is in a folder for root alone."""
+    """Return the folders of our modules, copied if only root may read this clone."""
     site = sysconfig.get_path("purelib")
     if all(folder.stat().st_mode & 0o1 for folder in (ROOT, *ROOT.parents)):
         return [site, str(ROOT)]
@@ -67,7 +67,7 @@ def _readable() -> list[str]:
 def run(
     command: Sequence[object], cwd: Path, *, uid: int = 0, environ: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A program, as root or as another user."""
+    """Run a program as root or as another user."""
     return subprocess.run(
         [str(word) for word in command],
         cwd=cwd,
@@ -83,7 +83,7 @@ def run(
 
 
 def give_away(folder: Path) -> None:
-    """Let the other user own the folder and all in it."""
+    """Change the owner of the folder and its contents to the other user."""
     for path in (folder, *folder.rglob("*")):
         os.lchown(path, UID, GID)
 
@@ -96,7 +96,7 @@ def of_root(folder: Path) -> list[str]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that every user may reach: pytest keeps its own from them."""
+    """Return a folder that every user may enter, unlike pytest's own folders."""
     with TemporaryDirectory(prefix="svc-odd-") as name:
         Path(name).chmod(0o755)
         yield Path(name)

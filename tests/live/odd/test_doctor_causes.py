@@ -31,7 +31,7 @@ def _host(folder: Path) -> Path:
 
 
 def _says(svcctl: Path, host: Path, uid: int, *words: str, reads: bool = False) -> None:
-    """Assert that doctor and commands on the database name this, and nothing destructive.
+    """Assert that doctor and the database commands name this cause and suggest nothing destructive.
 
     ``reads``: what only reads goes well.
     """
@@ -48,7 +48,7 @@ def _says(svcctl: Path, host: Path, uid: int, *words: str, reads: bool = False) 
 
 @contextmanager
 def _disk(folder: Path, kilobytes: int) -> Iterator[Path]:
-    """A small disk of its own; skips where this machine lets nobody mount one."""
+    """Mount a small separate disk; skip if this machine does not allow mounts."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k,mode=755", "tmpfs", str(folder)]
     if subprocess.run(command, capture_output=True, timeout=30, check=False).returncode:

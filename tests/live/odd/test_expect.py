@@ -21,7 +21,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 def wait_for(connection: socket.socket, end: bytes) -> bytes:
-    """Everything until the answer has these bytes, or until the connection ends."""
+    """Read until the response contains these bytes or the connection ends."""
     connection.settimeout(DEADLINE_S)
     received = b""
     while end not in received and (more := connection.recv(65_536)):

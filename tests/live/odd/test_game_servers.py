@@ -1,4 +1,4 @@
-"""Game servers that do not behave: they cannot be executed, fork away, or leave others behind.
+"""Game servers that misbehave: they cannot be executed, fork away or leave children behind.
 
 Real processes are needed because the tests check the start and the end of child processes.
 """
@@ -68,7 +68,7 @@ CANNOT_RUN = {
 
 
 def about(service: Service, binary: Path) -> list[str]:
-    """The lines of the log that name the program."""
+    """Return the log lines that name the program."""
     return [line for line in service.log.splitlines() if str(binary) in line]
 
 

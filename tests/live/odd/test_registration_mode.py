@@ -1,4 +1,4 @@
-"""The registration mode after restarts: of the only metagame, of one of two, of all.
+"""The registration mode after restarts of the only metagame, of one of two, and of both.
 
 Real processes are needed because only a new process shows what a restart forgets.
 """
@@ -22,14 +22,14 @@ PATH = "/svc/api/RegistrationStatus"
 
 
 def mode(service: Service) -> str:
-    """The registration mode that anybody is shown."""
+    """Return the registration mode from the public status."""
     status, body = service.ask("GET", PATH)
     assert status == 200, body
     return str(orjson.loads(body)["RegistrationMode"])
 
 
 def close_registration(service: Service, env: Path) -> None:
-    """Register an owner, who lets nobody else in."""
+    """Register an owner who then closes registration."""
     key = register(service, "Olga")["key"]
     assert svcctl("account", "promote", "Olga", "--env-file", str(env)).status == 0
     head = {"x-svc-user-api-key": key}

@@ -1,4 +1,4 @@
-"""An allowlist helper that fails a while: players' reports arrive without another heartbeat.
+"""An allowlist helper that fails for a while: reports arrive without another heartbeat.
 
 Real processes are needed because the gateway reports over real connections, which the tests
 interrupt.
@@ -24,7 +24,7 @@ FAILURES = ("cut", "silent", "busy")
 
 
 class FailingHelper(BaseHTTPRequestHandler):
-    """Fails in each of these ways, then answers as a helper does."""
+    """A server that fails in each given way, then answers as an allowlist helper does."""
 
     protocol_version = "HTTP/1.1"
 
@@ -44,12 +44,12 @@ class FailingHelper(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def log_message(self, *_: Any) -> None:
-        """Silent."""
+        """Log nothing."""
 
 
 @contextmanager
 def failing_helper() -> Iterator[Server]:
-    """It listens on a free port; ``reports`` are the bodies that it got."""
+    """Run the helper on a free port; ``reports`` holds the received bodies."""
     server: Any = Server(("127.0.0.1", 0), FailingHelper)
     server.reports = []
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)

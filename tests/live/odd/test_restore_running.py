@@ -31,7 +31,7 @@ TWISTD = str(Path(sys.executable).with_name("twistd"))
 
 
 def backup(folder: Path) -> str:
-    """A backup from before an account was made."""
+    """Make a backup, then create an account that the backup lacks."""
     done = run("backup", "now", "--json", "--config", folder)
     assert done.returncode == 0, done.stderr
     assert run("account", "create", "Late_1", "--config", folder).returncode == 0
@@ -45,7 +45,7 @@ def names(folder: Path) -> set[str]:
 
 @contextmanager
 def by_hand(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A metagame as an owner starts it, ready."""
+    """Start a metagame as an owner does and wait for its ready line."""
     words = ["--nodaemon", "--pidfile=", "svc-metagame", "--env-file", str(folder / "metagame.env")]
     with (folder / "out.log").open("wb") as out:
         process = subprocess.Popen([TWISTD, *words], stdout=out, stderr=out, cwd=folder)
@@ -62,7 +62,7 @@ def restore(folder: Path, file: str, *words: str) -> subprocess.CompletedProcess
 
 
 def refused(folder: Path, file: str) -> str:
-    """The line of a restore that is refused; the database is as it was."""
+    """Return the error line of a rejected restore; assert that the database is unchanged."""
     done = restore(folder, file)
     assert (done.returncode, done.stdout) == (1, ""), done.stdout
     [line] = done.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Commands and services that root starts in a host of another user.
+"""Commands and services that root starts in a host that another user owns.
 
 Real processes are needed because a process that gives up root's rights cannot regain them.
 """

@@ -1,4 +1,4 @@
-"""The stack's log of one evening: no line has a field or its value twice.
+"""A stack's log of one session: no line repeats a field or its value.
 
 Real processes are needed because the stack writes the log lines of all components.
 """

@@ -1,4 +1,4 @@
-"""Modes of what our programs make under an open, a usual and a strict umask.
+"""File modes that our programs create under an open, a usual and a strict umask.
 
 Real processes are needed because each program sets its umask as it starts.
 """
@@ -39,7 +39,7 @@ def under(mask: int) -> Iterator[None]:
 
 
 def run(*words: object) -> str:
-    """A program of ours to its end."""
+    """Run one of our programs until it exits."""
     line = [str(PROGRAMS / str(words[0])), *map(str, words[1:])]
     done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -51,7 +51,7 @@ def mode(path: Path) -> int:
 
 
 def check(folder: Path, *private: str, made_by_test: tuple[str, ...] = ()) -> None:
-    """Compare all below the folder with the table; ``private`` names folders with secrets."""
+    """Compare all files below the folder with the table; ``private`` names secret folders."""
     faults = []
     for path in (folder, *sorted(folder.rglob("*"))):
         if path.name in made_by_test or path.is_symlink():

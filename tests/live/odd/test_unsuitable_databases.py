@@ -36,7 +36,7 @@ MODES = [
 
 @contextmanager
 def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
-    """The URL of the same database through a pgbouncer in this mode."""
+    """Return the URL of the same database through pgbouncer in this pooling mode."""
     pgbouncer = tools.find("pgbouncer")
     if pgbouncer is None:
         raise requirements.skip("pgbouncer", tools.MISSING)
