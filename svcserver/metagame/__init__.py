@@ -1,1 +1,1 @@
-"""The game's main backend: every route of the client but chat frames and files."""
+"""The game's main backend: all client routes except chat and file downloads."""

@@ -126,7 +126,7 @@ class SharedChatGame(ChatGame):
         return self._known.get(account)
 
     def left(self, news: PartyChanged) -> None:
-        """Forget the remembered party of each player who left one."""
+        """Forget the remembered party of players who left their party."""
         for account in news.left:
             if self._known.get(account) == news.party_id:
                 del self._known[account]
@@ -170,7 +170,7 @@ def _muted(
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """Return the unverified claims of a refused token, only to word a log line."""
+    """Return the unverified claims of a refused token, used only to word a log line."""
     try:
         claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError):

@@ -186,7 +186,7 @@ class Metagame(Parts):
         return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
-        """Return the chat, connected to the game's signals; None without CHAT=1."""
+        """Return the chat service, connected to the game's signals; None unless CHAT=1."""
         if not self.settings.chat:
             return None
         # XMPP and WebSocket take a fifth of a second to import

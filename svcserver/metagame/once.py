@@ -104,7 +104,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return a kind of board entry for results of this shape; None without a shape."""
+    """Return the kind of board entry for results of the given shape; None without a shape."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 

@@ -24,7 +24,7 @@ def coded(status: int, refusal: Refusal) -> Answer:
 
 @worded_as(WordedRefusal, bare_too=(401, 403, 429))
 def worded(status: int, refusal: Refusal) -> Answer:
-    """Return the error body ``{error: <code>, message}`` of nine management routes. Spec: 2 §7.
+    """Return ``{error: <code>, message}``, the error body of nine management routes. Spec: 2 §7.
 
     The body is empty for an error without a code, such as wrong credentials.
     """
@@ -35,7 +35,7 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 @contextmanager
 def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
-    """Give errors raised inside the block ``code``; ``coded`` puts their own code before it."""
+    """Set the code of errors raised inside; ``coded`` puts the old code before the message."""
     try:
         yield
     except Refusal as error:

@@ -114,7 +114,7 @@ def _folder(settings: Settings) -> Path | None:
 
 
 class Options(ServiceOptions):
-    """The command line: ``--env-file`` only; all settings come from the environment."""
+    """The command-line options: only ``--env-file``; all settings are environment variables."""
 
     name, shape = NAME, Settings
     settings: Settings

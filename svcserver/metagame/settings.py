@@ -41,7 +41,7 @@ DEFAULT_ENTITLEMENTS = ("season09b_premium", "season_premium_any", "season_free_
 
 
 def cut_printable(longest: int) -> Reader:
-    """Return a parser for printable ASCII, which trims it and cuts it to ``longest``."""
+    """Return a parser that trims a printable ASCII string and cuts it to ``longest`` characters."""
 
     def read(text: str) -> str:
         return str(printable(longest)(text.strip()[:longest]))

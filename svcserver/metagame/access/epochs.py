@@ -85,9 +85,9 @@ class Epochs:
         return not_before >= self._stored.get(account_id, 0)
 
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
-        """Store all epochs of the database; ``learned`` is its value from before the read.
+        """Store all epochs of the database; ``learned`` is the counter from before the read.
 
-        An epoch that was learned during the read may be newer, so it is not removed.
+        An epoch that was learned during the read may be newer than the stored one, so it stays.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():
@@ -112,7 +112,7 @@ class Epochs:
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """Record whether it was stored; if not, another process ended the sessions first."""
+        """Record whether a corrected epoch was stored; if not, another process ended sessions."""
         self._correcting.pop(account_id, None)
         if stored and self._beyond.get(account_id) == not_before:
             del self._beyond[account_id]

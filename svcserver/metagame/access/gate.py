@@ -169,7 +169,7 @@ class Gate:
         return Answer(404)
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """Refuse a large request before reading its body, if its credentials cannot be valid."""
+        """Refuse a large request with invalid credentials before its body is read."""
         if length is not None and length <= UNPROVEN_BODY:
             return None
         try:

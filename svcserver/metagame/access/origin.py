@@ -29,7 +29,7 @@ class Origin:
         return request.peer in self.settings.gameserver_allow_from or self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
-        """True if the peer address is this machine's; that is also so for a local proxy."""
+        """True if the peer address belongs to this machine, as that of a local proxy does."""
         return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:

@@ -1,4 +1,4 @@
-"""Player tokens: RS256 JWTs, signed at login, verified once and cached. Spec: 1 §2, §5."""
+"""Player tokens: RS256 JWTs, signed at log-in, verified once and cached. Spec: 1 §2, §5."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class CodeWish:
 
 
 class CodeEntry(TypedDict):
-    """A code and its remaining uses."""
+    """An invite code and its remaining uses."""
 
     inviteCode: str
     usesRemaining: int
@@ -57,7 +57,7 @@ class CodeEntry(TypedDict):
 
 
 class CodeList(TypedDict):
-    """Every invite code."""
+    """The list of all invite codes."""
 
     InviteCodes: list[CodeEntry]
 
@@ -69,7 +69,7 @@ class NewCode(TypedDict):
 
 
 def show_codes(invites: Iterable[InviteCode]) -> CodeList:
-    """Return the reply with every code."""
+    """Return the reply that lists all invite codes."""
     return {
         "InviteCodes": [
             {
@@ -132,7 +132,7 @@ class InviteRoutes:
 
     @routes.row("GET", "/svc/api/InviteCodes", reply=CodeList)
     async def list_codes(self, call: Call) -> Answer:
-        """Every invite code, with its remaining uses."""
+        """List all invite codes with their remaining uses."""
         codes = await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
         return Answer(200, show_codes(codes))
 
@@ -159,7 +159,7 @@ class InviteRoutes:
 
     @routes.row("POST", "/svc/api/RegisterInviteCode", body=CodeWish, reply=Empty)
     async def register_code(self, call: Call[CodeWish]) -> Answer:
-        """Make an invite code of the owner's choice; an existing one gets the new uses."""
+        """Make an invite code that the owner chose, or set the uses of an existing one."""
         sent = call.body
         invite = rules.own_invite(sent.new_invite_code, sent.uses, infinite=sent.infinite_uses)
         await self.audit.write(by_staff(call, "put invite"), put(invite), ACROSS)
@@ -173,11 +173,11 @@ class InviteRoutes:
         query={"Reason": str},
     )
     async def revoke(self, call: Call, code: str) -> Answer:
-        """Revoke an invite code; 200 also without one."""
+        """Revoke an invite code; 200 even if it does not exist."""
         await self.audit.write(by_staff(call, "revoke invite"), drop(code.strip()), ACROSS)
         return Answer(200, EMPTY_OBJECT)
 
 
 def invites(parts: Parts) -> Iterator[Feature]:
-    """Yield the routes of invite codes."""
+    """Yield the invite-code routes."""
     yield InviteRoutes(parts.ledger, parts.audit)

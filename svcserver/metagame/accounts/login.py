@@ -63,7 +63,7 @@ class LoginReply(TypedDict):
 
 
 class VerifyReply(TypedDict):
-    """The state of a token; it is always active."""
+    """The state of a token; the reply always says that the token is active."""
 
     active: bool
     scope: str
@@ -115,7 +115,7 @@ def show_login(token: str, account_id: AccountId) -> LoginReply:
 
 
 def show_token(account_id: AccountId) -> VerifyReply:
-    """Return the reply of the verify route."""
+    """Return the reply to a request to verify a token."""
     return {
         "active": True,
         "scope": "basic_profile friends_list presence",

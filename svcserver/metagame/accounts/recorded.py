@@ -58,7 +58,7 @@ def reason_of(call: Call) -> str:
 
 
 def nothing(done: None) -> Mapping[str, Json]:
-    """Return the empty reply of a write without a result."""
+    """Return the empty reply for a write that has no result."""
     return EMPTY_OBJECT
 
 

@@ -74,7 +74,7 @@ class InviteCode:
 
 @frozen
 class EndedSessions:
-    """An account whose tokens from before ``not_before`` (epoch seconds) are now refused."""
+    """An account whose tokens from before ``not_before`` (epoch seconds) are now invalid."""
 
     account_id: AccountId
     not_before: int
@@ -207,7 +207,7 @@ def own_invite(code: str, uses: int, *, infinite: bool) -> InviteCode:
 
 
 def first_group(code: str) -> str:
-    """Return the part of an invite code that a log may show."""
+    """Return the first group of an invite code, which is all that a log may show."""
     return f"{code[:4]}-..." if len(code) > 8 else "..."
 
 

@@ -130,7 +130,7 @@ class SqlSanctions:
             HELD[kind].put(self.tx, account_id, sanction.networks, sanction.ends_at)
 
     def drop(self, account_id: AccountId, kind: SanctionKind) -> None:
-        """Lift the sanction, if there is one."""
+        """Delete the account's sanction of that kind, if there is one."""
         self.tx.execute(_DROP, {"holder": account_id, "wanted": kind.value})
         HELD[kind].drop(self.tx, account_id)
 
@@ -138,7 +138,7 @@ class SqlSanctions:
         return tuple(SqlNetworks(self.tx).networks_of(account_id, now))
 
     def how_many(self, now: float) -> int:
-        """Return the number of sanctions that have not ended."""
+        """Return the number of current sanctions."""
         return int(self.tx.execute(_HOW_MANY, {"now": int(now)}).scalar_one())
 
     def running(self, now: float, count: int, after: Held | None = None) -> list[Held]:

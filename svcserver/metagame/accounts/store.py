@@ -230,7 +230,7 @@ class SqlAccounts:
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account.id})
 
     def replace_key(self, account_id: AccountId, key: str) -> None:
-        """Make ``key`` the account's only key."""
+        """Replace the account's key with ``key``."""
         self.tx.execute(_DROP_KEYS, {"holder": account_id})
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account_id})
 

@@ -77,7 +77,7 @@ class Match:
 
     @property
     def is_deserted(self) -> bool:
-        """Return whether all players left before a server was requested."""
+        """Return whether all players left before a game server was requested."""
         return not self.players and not self.asking_until and self.server is None
 
     def is_asking(self, now: float) -> bool:

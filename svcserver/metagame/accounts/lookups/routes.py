@@ -38,7 +38,7 @@ class LookupRoutes:
         query={"accountId": list[str]},
     )
     async def accounts(self, call: Call) -> Answer:
-        """The caller's own record, or those of ``?accountId=`` (at most 100)."""
+        """Show the caller's own account, or up to 100 accounts named by ``?accountId=``."""
         if ids := call.request.arguments("accountId"):
             wanted = list(dict.fromkeys(ids[: wire.MAX_IDS]))
             accounts = await self.directory.accounts(wanted)
@@ -111,7 +111,7 @@ class LookupRoutes:
 
     @routes.row("GET", "/accountinfo", reply=wire.AccountInfo)
     async def info(self, call: Call) -> Answer:
-        """The caller's id and username."""
+        """Show the caller's id and username."""
         me = call.caller.account
         return Answer(200, wire.info(me, await self._name(me)))
 

@@ -77,7 +77,7 @@ class MappingWish:
 
 
 class MappedAccount(TypedDict):
-    """The account of a requested id."""
+    """The account that a requested id maps to."""
 
     accountId: str
     accountType: str
@@ -138,7 +138,7 @@ class LinkedAccount(TypedDict):
 
 
 class PublicInfo(TypedDict):
-    """The account that was looked up."""
+    """The public information about the account that was looked up."""
 
     accountId: str | None
     username: str

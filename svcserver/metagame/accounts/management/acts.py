@@ -49,7 +49,7 @@ class AccountActs:
     also_rename: Sequence[Also] = ()
 
     async def set_mode(self, entry: AuditEntry, mode: str) -> None:
-        """Change the registration mode until the next start of the host."""
+        """Change the registration mode until the host restarts."""
         before = await self.registration.mode()
 
         def act(tx: Connection, trace: Trace) -> str:
@@ -131,7 +131,7 @@ class AccountActs:
     async def rename(
         self, entry: AuditEntry, account_id: AccountId | None, current: str | None, name: str
     ) -> tuple[Account, Account]:
-        """Rename an account and its characters; returns the account before and after."""
+        """Rename an account and its characters; return the account before and after."""
         known = await self._id_of(current) if account_id is None else account_id
 
         def act(tx: Connection, trace: Trace) -> tuple[Account, Account]:

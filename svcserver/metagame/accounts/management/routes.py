@@ -57,7 +57,7 @@ class AccountManagementRoutes:
         again=Again.NEVER,
     )
     async def set_registration_status(self, call: Call[wire.ModeWish]) -> Answer:
-        """Change who may register, until the next restart."""
+        """Change the registration mode until the next restart."""
         await self.acts.set_mode(by_staff(call, "registration mode"), call.body.registration_status)
         return Answer(200, wire.show_mode(call.body.registration_status))
 
@@ -121,7 +121,7 @@ class AccountManagementRoutes:
 
     @routes.row("GET", "/svc/api/GetAllUsers", role=Role.HELPER, reply=wire.AllUsers, quiet=True)
     async def all_users(self, call: Call) -> Answer:
-        """Every account's name and id."""
+        """List every account's name and id."""
         return Answer(200, wire.show_users(await self.acts.everyone()))
 
     @routes.row(

@@ -28,7 +28,7 @@ AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 @spelled(pascal_case)
 @frozen
 class RegisterWish:
-    """An account to register, with an invite code where the mode requires one."""
+    """The account to register, with an invite code if the registration mode requires one."""
 
     username: NewName
     invite_code: TextWithNul | None = None
@@ -37,7 +37,7 @@ class RegisterWish:
 @spelled(pascal_case)
 @frozen
 class ModeWish:
-    """The new registration mode: everybody, with an invite code, or nobody."""
+    """The new registration mode: open to all, with an invite code, or closed."""
 
     registration_status: Literal["OPEN", "INVITECODE", "NONE"]
     reason: Reason = ""
@@ -46,7 +46,7 @@ class ModeWish:
 @spelled(pascal_case)
 @frozen
 class RenameWish:
-    """The account, by id or by name, and its new name."""
+    """The account to rename, by id or by name, and the new name."""
 
     new_username: NewName
     user_id: Lenient[TextWithNul | None] = None
@@ -104,7 +104,7 @@ class UserEntry(TypedDict):
 
 
 class AllUsers(TypedDict):
-    """All accounts."""
+    """The names and ids of all accounts."""
 
     Users: list[UserEntry]
 
@@ -117,7 +117,7 @@ class AccountPage(TypedDict):
 
 
 class RenameReply(TypedDict):
-    """The old and the new name."""
+    """The old and the new name of a renamed account."""
 
     UserId: str
     OldUsername: str
@@ -149,7 +149,7 @@ def show_page(page: Sequence[tuple[Account, str | None]], offset: int) -> Accoun
 
 
 def show_rename(before: Account, after: Account) -> RenameReply:
-    """Return the account with its name before and after."""
+    """Return the reply with an account's old and new name."""
     return {"UserId": after.id, "OldUsername": before.username, "Username": after.username}
 
 

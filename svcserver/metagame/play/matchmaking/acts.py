@@ -1,6 +1,6 @@
 """Operations of matchmaking: join, follow, poll, cancel, leave.
 
-Nothing is stored in the database: a restart deletes queues and candidates. Spec: 1 §4 Matchmaking.
+Nothing is stored in the database, so a restart deletes queues and matches. Spec: 1 §4 Matchmaking.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class MatchmakingActs:
         return joined if current is None else Joined.of(current)  # perhaps in an earlier launch
 
     async def follow(self, player: AccountId, candidate_id: str) -> MatchEntry:
-        """Return a party member's entry in the leader's candidate; raises Missing."""
+        """Return a party member's entry in the leader's match; raises Missing."""
 
         def work(transaction: BoardTransaction) -> MatchEntry:
             group = self._group(transaction, player)

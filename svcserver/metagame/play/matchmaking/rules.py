@@ -170,7 +170,7 @@ class Matchmaker:
         return entry is not None and entry.match is match
 
     def follow(self, player: AccountId, candidate_id: str, group: HuntGroup | None) -> MatchEntry:
-        """Return a member's entry in the party's candidate; raises Missing."""
+        """Return a party member's entry in the party's match; raises Missing."""
         match = self._of_party(group.id) if group is not None else None
         entry = self.stored.entry(player)
         if match is None or match.id != candidate_id or entry is None or entry.match is not match:
@@ -280,7 +280,7 @@ class Matchmaker:
         self._end_of_party(match)
 
     def sent(self, player: AccountId, entry: MatchEntry) -> bool:
-        """Record that the player has the server's address; return whether it is new to them."""
+        """Record that the player got the server's address; return whether the address was new."""
         match, before, now = entry.match, self.last_sent(player), self.stored.now
         if match.server is None or (before is not None and before.match_id == match.id):
             return False
@@ -314,7 +314,7 @@ class Matchmaker:
         self.leave(player)
 
     def leave(self, player: AccountId) -> None:
-        """Remove only this player, and only while the match has no game server."""
+        """Remove only this player from the match, and only while the match has no game server."""
         entry = self.stored.entry(player)
         if entry is not None and entry.match.state is not MatchState.IN_PROGRESS:
             self._leave(player)
@@ -356,7 +356,7 @@ class Matchmaker:
     # -- for others --------------------------------------------------------
 
     def of_party(self, party_id: str) -> PartyCandidate | None:
-        """Return the party's candidate, until a minute after the last player was sent."""
+        """Return the party's search (candidate) until a minute after the last player was sent."""
         match = self._of_party(party_id)
         if match is None:
             return None

@@ -240,7 +240,7 @@ class LiveMatches:
         return self.transact(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:
-        """Return the server to which each of these players was last sent."""
+        """Return the game server to which each of these players was sent last."""
         wanted = list(players)
 
         def work(matchmaker: Matchmaker) -> dict[AccountId, Sent]:
@@ -250,12 +250,12 @@ class LiveMatches:
         return self.transact(work)
 
     def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
-        """Remove players who left a party from its candidate, in the same transaction."""
+        """Remove players who left a party from the party's match, in the same transaction."""
         with self.rules_on(transaction) as matchmaker:
             matchmaker.left_party(news.party_id, news.left)
 
     def of_party(self, transaction: BoardTransaction, party_id: str) -> PartyCandidate | None:
-        """Return the party's candidate for the party poll."""
+        """Return the party's search (candidate), as the party poll shows it."""
         with self.rules_on(transaction) as matchmaker:
             return matchmaker.of_party(party_id)
 

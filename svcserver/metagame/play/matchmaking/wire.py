@@ -41,7 +41,7 @@ class AliveWish:
 
 
 class JoinReply(TypedDict):
-    """A new candidate (a request for a game server); its status is always MATCHING."""
+    """A new search for a game server (a candidate); the status is always MATCHING."""
 
     candidateId: str
     gameMode: str
@@ -51,7 +51,7 @@ class JoinReply(TypedDict):
 
 
 class GameServerInfo(TypedDict):
-    """The game server's address; ``gameSessionId`` is the candidate's id."""
+    """The game server's address; ``gameSessionId`` is the id of the search (candidate)."""
 
     buildId: str
     gameSessionId: str
@@ -60,7 +60,7 @@ class GameServerInfo(TypedDict):
 
 
 class StandingReply(TypedDict):
-    """The state of a candidate: MATCHING, FAILED, or IN_PROGRESS with ``serverInfo``."""
+    """The state of a search: MATCHING, FAILED, or IN_PROGRESS with ``serverInfo``."""
 
     candidateId: str
     candidateStatusPeriodMillis: int

@@ -62,5 +62,5 @@ def place(map_path: str, state: str, city_map: str) -> Place:
 
 
 def map_name(map_path: str) -> str:
-    """Return the last segment of a map path, without options."""
+    """Return the last segment of a map path, without map options."""
     return map_path.partition("?")[0].rstrip("/").rpartition("/")[2].strip()

@@ -156,7 +156,7 @@ class SqlFriends:
         return self.tx.execute(_REMOVE, _pair(first, second)).rowcount > 0
 
     def blocks(self, blocker: AccountId) -> list[AccountId]:
-        """Return the accounts that the account has blocked, oldest first."""
+        """Return the accounts that this account has blocked, oldest block first."""
         return list(self.tx.execute(_BLOCKS_OF, {"me": blocker}).scalars())
 
     def block(self, blocker: AccountId, blocked: AccountId, at: int) -> None:

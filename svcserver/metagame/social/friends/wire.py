@@ -1,4 +1,4 @@
-"""Reply shapes of friends and blocks. Spec: 1 §4 Friends; 2 §4 Management API."""
+"""The reply shapes of friends and blocks. Spec: 1 §4 Friends; 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FriendSettings(TypedDict):
 
 
 class FriendsReply(TypedDict):
-    """The result: requested, accepted, already_friends or already_requested."""
+    """The result of a request: requested, accepted, already_friends or already_requested."""
 
     From: str
     To: str

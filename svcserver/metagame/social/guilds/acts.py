@@ -283,7 +283,7 @@ class GuildActs:
         return guild, members
 
     def mark_seen(self, account_id: AccountId) -> Deferred[None]:
-        """Record that the account is active, for GUILD_CREATE_ACTIVITY_FALLBACK."""
+        """Record that the account is active, as GUILD_CREATE_ACTIVITY_FALLBACK needs it."""
         return self.board.transact(lambda transaction: Founders(transaction).mark_seen(account_id))
 
     async def _was_validated(self, leader: AccountId, name: str, nameplate: str | None) -> bool:

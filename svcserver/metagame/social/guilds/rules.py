@@ -32,7 +32,7 @@ CHIEF = "ChiefAdorableQuillshot"
 
 
 class Rank(StrEnum):
-    """A member's rank, in the order in which members are listed."""
+    """A member's rank; members are listed in the order of their ranks."""
 
     LEADER = "Leader"
     OFFICER = "Officer"
@@ -55,7 +55,7 @@ class Member:
 
 @frozen
 class Guild:
-    """A guild without its members."""
+    """A guild, without the list of members."""
 
     id: str
     name: str
@@ -181,5 +181,5 @@ def check_invite_limits(
 
 
 def may_invite_into(guild_id: str, member: Member | None) -> bool:
-    """Return whether the account may invite others into the guild."""
+    """Return whether the member may invite players to the guild."""
     return member is not None and member.guild_id == guild_id and member.rank in MAY_INVITE

@@ -100,7 +100,7 @@ class GuildInviteReply(TypedDict):
 
 
 class GuildSummary(TypedDict):
-    """A guild in the list for the owner; ``members`` is their number."""
+    """A guild in the list for the owner; ``members`` is the number of members."""
 
     guildId: str
     name: str

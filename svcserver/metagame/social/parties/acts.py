@@ -102,7 +102,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline an invite to the caller, else withdraw the caller's own; no error without one."""
+        """Decline a received invite, or else withdraw a sent one; no error if there is none."""
         names = [name for name in texts if name is not None]
 
         def work(parties: Parties) -> None:

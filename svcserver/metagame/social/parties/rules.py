@@ -94,7 +94,7 @@ class StoredParties(Protocol):
 
 @define
 class Parties:
-    """The operations on parties and invites; a refusal they raise undoes their writes."""
+    """Operations on parties and invites; if one raises a refusal, its writes are undone."""
 
     stored: StoredParties
 
@@ -265,7 +265,7 @@ class Parties:
             self._remove(account_id, party)
 
     def kick(self, leader: AccountId, member: AccountId) -> None:
-        """Remove a member; raises if the target is none. Callers who name themselves leave."""
+        """Remove a party member, or leave if the caller is named; raises Missing or Forbidden."""
         if leader == member:
             self.leave(leader)
             return

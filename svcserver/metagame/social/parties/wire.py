@@ -79,7 +79,7 @@ class MemberState(TypedDict):
 
 
 class PartyReply(TypedDict, total=False):
-    """A party; without ``playerIds`` if it has one player."""
+    """A party; ``playerIds`` is omitted for a party of one player."""
 
     partyId: str
     leaderPlayerId: str

@@ -70,7 +70,7 @@ def invite(
 
 
 def answer(links: SqlSlayerLinks, me: AccountId, reply: InviteAnswer, at: int) -> str:
-    """Accept, reject or cancel an invite; return the link id. The request may be repeated."""
+    """Accept, reject or cancel an invite; return the link id. Repeating the request is safe."""
     action = rules.action_of(reply)
     invites = links.sent(me) if action is InviteAction.CANCEL else links.received(me)
     invite = rules.answered_invite(reply, me, invites)

@@ -36,7 +36,7 @@ class InviteStatus(StrEnum):
 
 
 class InviteAction(StrEnum):
-    """An answer to an invite."""
+    """The action that answers an invite."""
 
     ACCEPT = "accept"
     REJECT = "reject"
@@ -205,7 +205,7 @@ def is_meant(link: Link, partner: AccountId | None, slot: int | None) -> bool:
 
 
 def waiting(invites: Iterable[LinkInvite], at: int) -> list[LinkInvite]:
-    """Return the pending invites, oldest first."""
+    """Return the pending ones of the given invites, oldest first."""
     pending = [invite for invite in invites if invite.is_waiting(at)]
     return sorted(pending, key=lambda invite: (invite.created_at, invite.link_id))
 
