@@ -1,4 +1,4 @@
-"""Operations on bounty boards, one transaction each, recorded in the event log."""
+"""Operations on bounty boards; each is one transaction and is recorded in the event log."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def show(board: AccountBoard) -> dict[str, Any]:
 
 
 def show_fixed() -> dict[str, Any]:
-    """Return the reply with fixed progression: an empty board."""
+    """Return the reply for fixed progression: an empty board."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
     return envelope({"bounties": [], **drafts})
 

@@ -132,7 +132,7 @@ class ProgressionRoutes:
         reply=Envelope[list[ObjectiveRecord] | Granted],
     )
     async def read_objectives(self, call: Call, user_id: str) -> Answer:
-        """Return the stored objectives, as a list."""
+        """Return the account's stored objectives as a list."""
         if not self.settings.real_progression(user_id):
             mastery = wire.stub_tracks(shown(call, user_id), self.tracks.paths)[1:]
             return enveloped({"objectives": [], "progress_tracks": mastery})
@@ -221,7 +221,7 @@ class ProgressionRoutes:
     ) -> Answer:
         """Confirm that the client has shown a rank.
 
-        With PROGRESSION_CONFIRM_ENTITLEMENTS the account gets the rank's permanent entitlements.
+        With PROGRESSION_CONFIRM_ENTITLEMENTS, the account gets the rank's permanent entitlements.
         """
         entry = self._entry(call, user_id)
         return Answer(200, entry.show(await self.acts.confirm(entry, progression_id, rank, kind)))

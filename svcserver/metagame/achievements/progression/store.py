@@ -32,7 +32,7 @@ TRACKS = Table(
     Column("progress", BigInteger, nullable=False),
     Column("confirmed_free", BigInteger, nullable=False),
     Column("confirmed_premium", BigInteger, nullable=False),
-    Column("confirmed_at", BigInteger, nullable=False),  # epoch ms, like the column below
+    Column("confirmed_at", BigInteger, nullable=False),  # epoch milliseconds
 )
 OBJECTIVES = Table(
     "progression_objectives",
@@ -154,9 +154,10 @@ class SqlProgress:
     ) -> bytes | None:
         """Return the stored reply if the last track write was this same grant, within the window.
 
-        Another process may have stored it with a time slightly later than ``at``; that is a
-        repeat, too. One later than the window is from before the clock was set back, and must
-        not be: it would suppress equal grants until the clock is there again.
+        Another process may have stored the grant with a time slightly later than ``at``; that is a
+        repeat too. A grant stored with a time beyond the window is from before the clock was set
+        back. It must not be treated as a repeat, because it would suppress equal grants until the
+        clock reaches that time again.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:

@@ -1,4 +1,4 @@
-"""Operations on characters, one transaction each."""
+"""Operations on characters; each runs in one transaction."""
 
 from __future__ import annotations
 

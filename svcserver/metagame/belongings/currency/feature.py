@@ -54,7 +54,7 @@ def _currencies(data: dict[str, Any]) -> Currencies:
 
 
 class ReconcileReply(TypedDict):
-    """The account's main currency; the client then reads its inventory again."""
+    """The account's main currency; after this reply, the client reads its inventory again."""
 
     balances: dict[str, int]
     refreshInventory: bool

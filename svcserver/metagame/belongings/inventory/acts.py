@@ -1,4 +1,4 @@
-"""Operations on inventories, one transaction each."""
+"""Operations on inventories; each runs in one transaction."""
 
 from __future__ import annotations
 

@@ -357,7 +357,7 @@ def active_character(tx: Connection, account_id: AccountId) -> CharacterId | Non
 
 
 def cut_log(tx: Connection, character_id: CharacterId, most: int) -> int:
-    """Delete the oldest log rows beyond ``most`` bytes of a character's account."""
+    """Delete an account's oldest log rows, so that at most ``most`` bytes remain."""
     return tx.execute(_CUT, {"character": character_id, "most": most}).rowcount
 
 

@@ -1,4 +1,4 @@
-"""Operations on loadouts, one transaction each."""
+"""Operations on loadouts; each runs in one transaction."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class LoadoutRoutes:
         again=Again.NATURAL,
     )
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
-        """Choose the active loadout."""
+        """Make a slot the active loadout."""
         await self.acts.activate(self.acting.writes(call, user_id), character_id, index)
         return Answer(200, wire.ACTIVATED)
 

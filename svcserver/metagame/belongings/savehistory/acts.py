@@ -1,4 +1,4 @@
-"""The owner's operations on saves, one transaction each."""
+"""The owner's operations on saves; each runs in one transaction."""
 
 from __future__ import annotations
 

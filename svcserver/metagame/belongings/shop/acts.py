@@ -1,4 +1,4 @@
-"""Operations of the store, one transaction each."""
+"""Operations of the store; each runs in one transaction."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class SqlPurchases:
     tx: Connection
 
     def tokens_since(self, account_id: AccountId, at_ms: int) -> int:
-        """Return the number of tokens issued to the account, redeemed or not."""
+        """Return the number of tokens issued to the account, whether redeemed or not."""
         values = {"account": account_id, "since": at_ms}
         return int(self.tx.execute(_COUNT, values).scalar_one())
 

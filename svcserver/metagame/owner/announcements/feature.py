@@ -185,7 +185,7 @@ class AnnouncementRoutes:
         quiet=True,
     )
     async def current(self, call: Call) -> Answer:
-        """Show the current announcement and its author. Players read it at ``/svc-status``."""
+        """Show the current announcement and its author. Players see the text at ``/svc-status``."""
         return Answer(200, show(self.announcements.current()), NO_STORE)
 
     @routes.row(

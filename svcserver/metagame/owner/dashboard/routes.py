@@ -151,7 +151,7 @@ class DashboardRoutes:
         "GET", "/svc/api/DashboardEntitlements", role=Role.HELPER, reply=wire.EntitlementNames
     )
     async def entitlements(self, call: Call) -> Answer:
-        """List the entitlements that can be granted here, sorted."""
+        """List the entitlements that this host can grant, sorted."""
         await self.reads.take(call.request.peer)
         return Answer(200, {"names": await self.acts.entitlements()}, NO_STORE)
 
@@ -282,5 +282,5 @@ class ApiDocumentRoutes:
         quiet=True,
     )
     async def api_document(self, call: Call) -> Answer:
-        """Return an OpenAPI 3.1 document of every route that the settings switch on."""
+        """Return an OpenAPI 3.1 document of all routes that the settings enable."""
         return Answer(200, describe(self.rows(), self.version), NO_STORE)

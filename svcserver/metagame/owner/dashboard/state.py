@@ -50,9 +50,9 @@ MAX_NAMES = 60
 
 @frozen
 class ChatRoom:
-    """An occupied chat room; ``id`` is its party's or guild's, else empty.
+    """An occupied chat room; ``id`` is the id of the room's party or guild, or else empty.
 
-    ``names`` are those of the first ``MAX_NAMES`` occupants.
+    ``names`` are the names of the first ``MAX_NAMES`` occupants.
     """
 
     room: str
@@ -74,7 +74,7 @@ class ChatFigures:
 
 @define
 class DashboardState:
-    """``chat`` is None without chat; ``folder`` is the host's folder of env files, if any."""
+    """Data for the dashboard; ``folder`` is the host's folder of env files, if any."""
 
     health: History = field(factory=History)
     log: LogTail = field(factory=LogTail)

@@ -141,7 +141,7 @@ class Figures:
 
 
 def figures_watch(figures: Figures, clock: IReactorTime) -> Every:
-    """Return the service that stores figures once a minute and when it stops."""
+    """Return the service that stores figures once a minute and when the service stops."""
     return Every(clock, MINUTE_S, figures.write, "writing the figures of a minute", at_end=True)
 
 

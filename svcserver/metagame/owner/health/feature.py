@@ -44,7 +44,7 @@ class RequestReply(TypedDict):
 
 
 class LoopReply(TypedDict):
-    """The lateness of a 20 ms timer, which shows how busy the server is."""
+    """The delay of a 20 ms timer; a long delay shows that the event loop is busy."""
 
     p50Ms: float
     p95Ms: float

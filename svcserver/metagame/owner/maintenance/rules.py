@@ -12,7 +12,7 @@ WORLDS = ("city", "dojo")  # kinds of game servers that never end
 
 @frozen
 class DrainOrder:
-    """Maintenance mode as requested."""
+    """A request for maintenance mode."""
 
     then: Then = Then.NOTHING
     until: Until = Until.NO_HUNT

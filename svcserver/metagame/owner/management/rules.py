@@ -22,7 +22,7 @@ class Whereabouts:
 
 @frozen
 class RunningGameServer:
-    """A running game server; ``kind`` and ``started_at`` as the deploy server reports them."""
+    """A running game server; the deploy server reports ``kind`` and ``started_at``."""
 
     id: str
     kind: str | None

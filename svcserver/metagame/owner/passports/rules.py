@@ -1,4 +1,4 @@
-"""The passport: a player's data, signed by the host (Ed25519), and the rules of its import.
+"""The passport (a player's data, signed by the host with Ed25519) and the rules of its import.
 
 The signature covers the exact bytes of the body. ``wire.py`` reads and writes the file.
 """

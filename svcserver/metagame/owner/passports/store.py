@@ -43,7 +43,7 @@ HOSTS = Table(
     METADATA,
     Column("key", String(64), primary_key=True),
     Column("name", String(64), nullable=False),
-    Column("trusted_at", BigInteger, nullable=False),  # epoch milliseconds, like the next column
+    Column("trusted_at", BigInteger, nullable=False),  # epoch milliseconds
 )
 IMPORTS = Table(
     "passport_imports",
@@ -117,7 +117,7 @@ class SqlHosts:
         return self.tx.execute(_IMPORTED, sent).first() is not None
 
     def note(self, key: str, subject: str, account_id: AccountId, at: float) -> None:
-        """Record a passport as imported; ``at`` in epoch seconds."""
+        """Record a passport as imported; ``at`` is in epoch seconds."""
         note = {"key": key, "subject": subject, "account_id": account_id}
         self.tx.execute(_NOTE, {**note, "imported_at": round(at * 1000)})
 

@@ -65,7 +65,7 @@ class SavedCharacter(TypedDict):
 
 
 class LatestHunt(TypedDict):
-    """A hunt that the player was sent to; ``at`` in epoch milliseconds."""
+    """A hunt that the player was sent to; ``at`` is in epoch milliseconds."""
 
     title: str
     at: int
