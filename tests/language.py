@@ -68,7 +68,7 @@ def scopes(tree: ast.Module) -> Iterator[tuple[str, Scope]]:
 
 
 def inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a scope, without what stands in the scopes inside it."""
+    """Yield the nodes of a scope, but not the nodes of scopes nested in it."""
     for node in ast.iter_child_nodes(scope):
         yield node
         if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

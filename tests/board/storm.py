@@ -47,7 +47,7 @@ COOLDOWN_S = 60.0
 
 @frozen
 class Done:
-    """The news that an act is committed."""
+    """The notification that a transaction has been committed."""
 
     act: str
 

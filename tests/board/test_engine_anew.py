@@ -28,7 +28,7 @@ AWAY_S = 0.5
 
 @frozen
 class Line:
-    """Some news."""
+    """An example of the news that the board sends."""
 
     text: str
 
@@ -53,12 +53,12 @@ class Anew(ModelEngine):
         return done
 
     def ask_again(self) -> None:
-        """The connection that asks is back."""
+        """Restore the connection that sends commands."""
         for script in SCRIPTS:
             self.command("SCRIPT", "LOAD", script.text)
 
     def listen_again(self, channel: bytes) -> None:
-        """The connection that listens is back."""
+        """Restore the connection that receives news."""
         self.model.wires[self._wire] = None
         self.subscribe(channel)
         self.joined()

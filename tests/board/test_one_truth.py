@@ -175,7 +175,7 @@ class Replay:
             turn.overtake()
 
     def differs(self) -> list[tuple[str, object, object]]:
-        """Return the kinds with other entries, except those that may have expired."""
+        """Return the kinds whose entries differ, ignoring entries that may have expired."""
         saved: dict[str, Any] = orjson.loads(orjson.dumps(self.memory.saved()))
         differences = []
         for kind in self.memory.kinds():

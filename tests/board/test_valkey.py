@@ -210,7 +210,7 @@ class OvertakenTests(OnEngine):
 
 
 class TripTests(OnEngine):
-    """How often the engine is asked."""
+    """The number of round trips to the engine."""
 
     def trips(self, work: Any, near: Any = ()) -> int:
         calls: list[object] = []

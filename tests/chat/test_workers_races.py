@@ -1,4 +1,4 @@
-"""Events of sessions while their process announces them."""
+"""Session events that arrive while the session's process is still announcing the session."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Ask:
     size: int
 
     def sent(self) -> bytes:
-        """Its bytes."""
+        """Return the request's bytes."""
         path = b"/svc/x" if self.kind == "refused" else b"/%d" % self.number
         head = b"%b %b HTTP/1.1\r\nHost: localhost\r\n" % (self.method, path)
         if self.kind == "chunked":
@@ -48,11 +48,11 @@ class Ask:
         return b"GET" if self.kind == "get" else b"POST"
 
     def body(self) -> bytes:
-        """The body that the upstream must get, if any."""
+        """Return the body that the upstream must receive, if any."""
         return b"" if self.kind == "get" else b"%d" % (self.number % 10) * self.size
 
     def answer(self) -> bytes:
-        """The body that must come back."""
+        """Return the body that the client must receive."""
         return CLOSED if self.kind == "refused" else b"to %d" % self.number
 
 

@@ -1,4 +1,4 @@
-"""A real host as a player meets it: game files, news, a picture, and a simulated game client."""
+"""A real host for player tests: game files, news, a picture and a simulated game client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMAND = "{folder}/game.py -server={server} -AUTH_PASSWORD={key} -out={folder}/
 
 
 def picture(red: int, green: int, blue: int, width: int = 640, height: int = 360) -> bytes:
-    """A PNG with a soft gradient."""
+    """Return a PNG image with a soft gradient."""
 
     def colour(x: int, y: int) -> tuple[int, int, int]:
         return red * (x + y) // (width + height), green * y // height, blue * x // width
@@ -39,7 +39,7 @@ def picture(red: int, green: int, blue: int, width: int = 640, height: int = 360
 
 
 def bitmap(colour: Callable[[int, int], tuple[int, int, int]], width: int, height: int) -> bytes:
-    """A PNG of these colours."""
+    """Return a PNG image of these colours."""
     rows = b"".join(
         b"\0" + b"".join(bytes(colour(x, y)) for x in range(width)) for y in range(height)
     )
@@ -58,7 +58,7 @@ def bitmap(colour: Callable[[int, int], tuple[int, int, int]], width: int, heigh
 
 
 def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
-    """A host with ``name``; not started yet."""
+    """Prepare a host with ``name`` without starting it."""
     host = demo_host(folder)
     game = host / "game"
     (game / "data").mkdir(parents=True)
@@ -91,7 +91,7 @@ def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
 
 
 def make_manifest(host: Path, build: str) -> None:
-    """The list of the host's game files, as its owner makes it for another version."""
+    """Write the manifest of the host's game files, as an owner does for a new version."""
     made = run(
         "content", "manifest", host / "game", "--build", build, "--out", host / "manifest.json"
     )
@@ -100,7 +100,7 @@ def make_manifest(host: Path, build: str) -> None:
 
 @contextmanager
 def running(host: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The host's stack, ready."""
+    """Run the host's stack and wait until it is ready."""
     with stack(host) as process:
         eventually(lambda: "stack ready" in said(host), PATIENCE_S)
         yield process
@@ -108,14 +108,14 @@ def running(host: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The host of a file's tests, running."""
+    """Run the host for the tests of one file."""
     made = players_host(tmp_path_factory.mktemp("host") / "host", "Friday Hunts", big=6 * MB)
     with running(made):
         yield made
 
 
 def invite(host: Path, uses: int = 1) -> str:
-    """A join string, as the owner sends it."""
+    """Create a join string, as the owner sends it."""
     ran = run("invite", "create", "--uses", uses, "--json", "--config", host)
     assert ran.returncode == 0, ran.stderr
     document: str = json.loads(ran.stdout)["join"]
@@ -123,7 +123,7 @@ def invite(host: Path, uses: int = 1) -> str:
 
 
 def metagame(host: Path) -> str:
-    """The host's own address, without gateway."""
+    """Return the metagame's own address, which bypasses the gateway."""
     return f"http://127.0.0.1:{value(host, 'metagame', 'PORT')}"
 
 
@@ -146,7 +146,7 @@ def environ_of(home: Path) -> dict[str, str]:
 
 
 def start_again(home: Path, *words: str) -> str:
-    """A second start beside a launcher that runs, as a click on a link makes it; what it says."""
+    """Start a second launcher, as a click on a link does; return its output."""
     command = [LAUNCHER, "--key-file", "--print-link", *words]
     ran = subprocess.run(
         command, env=environ_of(home), capture_output=True, text=True, timeout=60, check=True
@@ -156,7 +156,7 @@ def start_again(home: Path, *words: str) -> str:
 
 @define
 class Running:
-    """A launcher's process, and what it prints."""
+    """A launcher process and its output."""
 
     process: Prestarted
     output: IO[str]
@@ -190,7 +190,7 @@ def launcher(home: Path, *words: str) -> Iterator[Running]:
 
 
 def link_of(launcher: Running) -> str:
-    """The page's link, from what it prints."""
+    """Return the link to the launcher's page from the launcher's output."""
     for line in launcher.output:
         result = re.search(r"http://127\.0\.0\.1:\d+/#[0-9a-f]+", line)
         if result:

@@ -33,16 +33,16 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 @define
 class Visit(Seen):
-    """A player before the launcher's page."""
+    """A player's browser session on the launcher's page."""
 
     home: Path
 
     def reads(self, sentence: str) -> None:
-        """The player reads it."""
+        """Assert that the page shows this text."""
         expect(self.page.locator("main")).to_contain_text(sentence)
 
     def rounds(self) -> None:
-        """Wait until the page has asked twice how things are: what is typed there stays."""
+        """Wait until the page has polled its state twice, which must not erase typed text."""
         for _ in range(2):
             with self.page.expect_response(re.compile("/api/state$")):
                 continue
@@ -53,7 +53,7 @@ class Visit(Seen):
         self.press("Open the invite")
 
     def bring(self, file: Path) -> None:
-        """Choose the key file of another PC."""
+        """Choose the key file from another PC."""
         chooser = self.page.get_by_label("Key file of another PC")
         if not chooser.is_visible():
             self.page.get_by_text("I have played there before, on another PC").click()
@@ -61,23 +61,23 @@ class Visit(Seen):
         self.press("Bring my key")
 
     def register(self, name: str) -> None:
-        """Trust the host, choose a name."""
+        """Trust the host and choose a name."""
         self.press("They match, go on")
         self.page.get_by_label("Your name on this host").fill(name)
         self.press("Make my account")
 
     def download(self) -> None:
-        """All of the game."""
+        """Download the whole game."""
         self.press(re.compile("^Download"))
         expect(self.page.get_by_role("button", name="Play")).to_be_visible(timeout=LOOKED_MS)
 
     def open_settings(self) -> None:
-        """Unless they are."""
+        """Open the settings unless they are already open."""
         if not self.page.get_by_label("The game's folder").is_visible():
             self.page.get_by_text("Settings", exact=True).click()
 
     def set_command(self, command: str = COMMAND) -> None:
-        """How the simulated game is started."""
+        """Set the command that starts the simulated game."""
         self.open_settings()
         self.page.get_by_label("Command that starts the game").fill(command)
         self.page.get_by_label("Program in front of it").fill(sys.executable)
@@ -90,18 +90,18 @@ class Visit(Seen):
         self.press("Save")
 
     def set_limit(self, megabytes: float) -> None:
-        """How fast it may download."""
+        """Set the download speed limit."""
         self.open_settings()
         self.page.get_by_label("Speed limit").fill(str(megabytes))
         self.press("Save")
 
     def picture(self, name: str) -> None:
-        """Keep how it looks."""
+        """Save a screenshot of the page."""
         self.keep(PICTURES / f"{name}-{self.look}.png", whole=True)
 
     @property
     def game(self) -> Path:
-        """The folder of the game's files."""
+        """Return the folder of the game's files."""
         [folder] = (self.home / "launcher" / "games").iterdir()
         return folder
 

@@ -59,7 +59,7 @@ NEWS = [
 
 
 def evening(width: int = 1200, height: int = 420) -> bytes:
-    """Hills under an evening sky, in few colours, so that the pictures stay small."""
+    """Draw hills under an evening sky in few colours, so that screenshots stay small."""
     hills = [
         ((52, 78, 98), 0.52, 90.0, 0.11),
         ((36, 60, 76), 0.64, 61.0, 0.09),
@@ -92,7 +92,7 @@ class Shot:
     replaced: list[tuple[str, str]]
 
     def take(self, name: str, height: int = 0) -> None:
-        """One picture, from the top down to the end of the page, or as high as is enough."""
+        """Take a screenshot from the top of the page down to its end or to a given height."""
         if self.look == "phone" and name != LAST:
             return  # one shows that the page fits
         self.page.mouse.move(0, 0)
@@ -112,7 +112,7 @@ class Shot:
 
 @contextmanager
 def host(folder: Path) -> Iterator[Path]:
-    """A host with news and a picture."""
+    """Run a host with news and a picture."""
     made = players_host(folder / "host", "Friday Hunts", big=24 << 20)
     (made / "branding" / "evening.png").write_bytes(evening())
     (made / "news.json").write_text(json.dumps(NEWS))
@@ -121,7 +121,7 @@ def host(folder: Path) -> Iterator[Path]:
 
 
 def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> None:
-    """From the invite to playing, with a picture at each step."""
+    """Walk from the invite to playing, with a screenshot at each step."""
     text = invite(ann.host)
     port = re.findall(r"port=(\d+)", text)[0]
     shown = [
@@ -155,7 +155,7 @@ def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> 
 
 
 def join(player: Visit, shot: Shot, text: str) -> None:
-    """The invite, the words, the name."""
+    """Paste the invite, confirm the host's words and choose a name."""
     page = player.page
     example = re.sub(r"host=[^&]*&port=\d+", "host=play.example.org&port=443", text)
     page.get_by_label("Your invite").fill(example)
@@ -188,7 +188,7 @@ def play(player: Visit, shot: Shot) -> None:
 
 
 def main() -> None:
-    """Take all of them."""
+    """Take all pictures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, host(Path(work)) as made, chromium() as browser:

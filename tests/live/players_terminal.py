@@ -1,4 +1,4 @@
-"""A launcher in a terminal, without a browser, as the live tests type into it."""
+"""A launcher in a terminal, without a browser, to which the live tests type commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.processes import free_port
 
 @define
 class Player:
-    """The launcher's process, and what it says; ``command`` starts it."""
+    """The launcher's process and its output; ``command`` starts the launcher."""
 
     home: Path
     command: Sequence[str] = (LAUNCHER,)
@@ -60,7 +60,7 @@ class Player:
         self.process.stdin.flush()
 
     def hears(self, wanted: str, patience_s: float = 120.0) -> None:
-        """Wait until the launcher says it."""
+        """Wait until the launcher prints this text."""
         until = time.monotonic() + patience_s
         line = ""
         while wanted not in line:
@@ -71,7 +71,7 @@ class Player:
             self.history.append(line)
 
     def most_memory(self) -> int:
-        """The most bytes that were resident at once."""
+        """Return the launcher's peak resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         result = re.search(r"VmHWM:\s+(\d+) kB", status)
         assert result is not None
@@ -83,7 +83,7 @@ class Player:
         self.end()
 
     def end(self) -> None:
-        """Wait for its end, and for the last of what it says."""
+        """Wait until the launcher exits, and read its remaining output."""
         self.process.wait(60)
         self._reader.join(60)
         for pipe in (self.process.stdin, self.process.stdout):

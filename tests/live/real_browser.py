@@ -1,4 +1,4 @@
-"""A real browser before any page of ours, as the live tests and the pictures see it."""
+"""A real browser for the live tests and for the pictures of our pages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOOK_OVER = """(part) => axe.run(part ?? document, {resultTypes: ['violations']}
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The browser; skips the test where it is not installed."""
+    """Start the browser; skip the test if it is not installed."""
     if CHROMIUM is None:
         raise skip("chromium", tools.MISSING)
     with sync_playwright() as driver:
@@ -47,7 +47,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def beside(browser: Browser, *switches: str) -> Iterator[Browser]:
-    """Another browser of the same kind, with ``switches`` of its own."""
+    """Start another browser of the same kind with its own ``switches``."""
     started = browser.browser_type.launch(
         executable_path=CHROMIUM, args=["--no-sandbox", *switches]
     )
@@ -57,19 +57,19 @@ def beside(browser: Browser, *switches: str) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The browser of a file's tests."""
+    """Start the browser for the tests of one file."""
     with chromium() as started:
         yield started
 
 
 def replace_text(page: Page, pairs: Sequence[tuple[str, str]]) -> None:
-    """Put other words into a page, for a picture that is the same on every machine."""
+    """Replace text in a page, so that a picture is the same on every machine."""
     page.evaluate(REPLACE, list(pairs))
 
 
 @define
 class Seen:
-    """A page, and everything it complained of or asked for; ``look`` names its pictures."""
+    """A page with its console messages and requests; ``look`` names the page's pictures."""
 
     page: Page
     look: str
@@ -77,18 +77,18 @@ class Seen:
     requested: list[str] = field(factory=list, init=False)
 
     def press(self, name: str | re.Pattern[str]) -> None:
-        """A button."""
+        """Press a button."""
         exact = isinstance(name, str)
         self.page.get_by_role("button", name=name, exact=exact).first.click()
 
     def keep(self, path: Path, *, whole: bool = False) -> None:
-        """Keep how it looks, below the fold too if ``whole``; nobody may be kept from using it."""
+        """Save a screenshot, of the full page if ``whole``, and check accessibility."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=path, full_page=whole)
         self.look_over(path.name)
 
     def look_over(self, name: str, part: str | None = None) -> None:
-        """Let axe look for what keeps somebody from using the page, or a part of it."""
+        """Check the page, or a part of it, for accessibility faults with axe."""
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE_SCRIPT)  # once: to load it takes longer than most looks
         result = AxeResults(self.page.evaluate(LOOK_OVER, part))

@@ -79,7 +79,7 @@ class Report:
 
 @define
 class Spoken:
-    """A line of the chat: who had to hear it when it was said, and who did how often."""
+    """A chat line: the players who must receive it, and how often each received it."""
 
     speaker: Person
     wanted: dict[Person, object]  # each with its connection
@@ -88,7 +88,7 @@ class Spoken:
 
 @define(eq=False)
 class Person:
-    """One player with relay, requests and chat."""
+    """One player with a relay, requests and chat."""
 
     player: Player
     relay: RelayService
@@ -110,7 +110,7 @@ class Person:
         await self.player.load()
 
     async def asks(self) -> None:
-        """Requests at random moments until the evening is over."""
+        """Send requests at random moments until the session is over."""
         town, clock = self.town, self.town.reactor
         while not town.over:
             await deferLater(clock, random.uniform(0, 2 * town.pause_s))
@@ -153,7 +153,7 @@ class Person:
         self.earned += 1
 
     async def talks(self) -> None:
-        """In the room, speaking now and then; back again whenever the chat has ended."""
+        """Send chat lines now and then; reconnect whenever the chat connection ends."""
         town, first = self.town, True
         while not town.over:
             self.joined = False
@@ -179,7 +179,7 @@ class Person:
         await enter(client, self.room)
 
     async def _log_in_again(self) -> None:
-        """All do so at the same moment, from one network: the gateway lets so many in a while."""
+        """Log in again within the gateway's rate limit, because all players share one network."""
         while True:
             try:
                 return await self.player.log_in()
@@ -246,7 +246,7 @@ class Town:
         return self.report
 
     async def _all_back(self) -> None:
-        """Play on until the last trouble is over, and everybody is in the room again."""
+        """Play on until the last fault is over and all players are in the room again."""
         while not self.enough.exists():
             await deferLater(self.reactor, LOOK_S)
         late = self.reactor.seconds() + BACK_AT_MOST_S
@@ -306,7 +306,7 @@ def main(
     strict: bool,
     enough: Path,
 ) -> None:
-    """In a process of its own."""
+    """Run the players in this process."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     raise_file_limit()
     chain = Chain.of(find(str(folder), None))

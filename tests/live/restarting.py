@@ -1,4 +1,4 @@
-"""An evening on a whole host whose metagame is restarted or killed meanwhile."""
+"""A session on a whole host whose metagame is restarted or killed meanwhile."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MARGIN_S = 5.0  # of the evening, after the last harm
 
 
 def rolled(folder: Path) -> None:
-    """Restarted as an owner does."""
+    """Restart the metagame as an owner does."""
     done = run("restart", "--rolling", "--config", folder)
     assert done.returncode == 0, done.stderr + said(folder)
 
 
 def killed(folder: Path) -> None:
-    """Ended by the kernel; the stack starts it again."""
+    """Kill the metagame with SIGKILL and let the stack restart it."""
     pid = pid_of(folder, "metagame")
     assert pid is not None, said(folder)[-2000:]
     os.kill(pid, signal.SIGKILL)

@@ -33,7 +33,7 @@ def block_path(me: Player, second: Player) -> str:
 
 
 async def rows_between(both: Both, first: Player, second: Player) -> list[str]:
-    """The state of the pair as each sees it, on each process; all four must agree."""
+    """Return the pair's state as each player sees it on each process; all four must agree."""
     view = [
         [entry["status"] for entry in await both.good("GET", f"{friends_path(me)}{ALL}", me, at=at)]
         for me in (first, second)
@@ -86,7 +86,7 @@ async def test_a_request_during_an_unblocking_is_kept_or_refused(both: Both) -> 
 
 
 async def guild_of(both: Both, leader: Player) -> str:
-    """A new guild of one."""
+    """Found a guild with one member."""
     name = leader["name"].replace("player_", "Guild")
     await both.good("POST", "/guild/validate", leader, {"name": name})
     assert (await both.found(leader, name))[0] == 200
@@ -94,7 +94,7 @@ async def guild_of(both: Both, leader: Player) -> str:
 
 
 async def invited(both: Both, leader: Player, second: Player) -> str:
-    """The id of a new invite."""
+    """Create an invite and return its id."""
     await both.good("PUT", f"/guild/invite/{second['id']}", leader)
     invites = (await both.good("GET", "/guild/invite/player", second))["invites"]
     return str(invites[0]["id"])
@@ -106,7 +106,7 @@ async def joined(both: Both, leader: Player, second: Player) -> None:
 
 
 async def ranks(both: Both, player: Player) -> dict[str, str]:
-    """The members of the player's guild, the same on both; empty without one."""
+    """Return the guild's members, equal on both processes; empty without a guild."""
     replies = [await both.call("GET", "/guild", player, at=at) for at in range(2)]
     result = [
         {entry["phx_account_id"]: str(entry["rank"]) for entry in (body or {}).get("members", ())}

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    """A metagame with players, saves and guilds."""
+    """Run a metagame with players, saves and guilds."""
     with host(tmp_path_factory.mktemp("acts") / "host") as running:
         port = f"PORT={running.service.port}\n"
         with (running.folder / "metagame.env").open("a") as file:
@@ -31,7 +31,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 
 def ctl(here: Host, *words: object) -> Any:
-    """The object that it prints."""
+    """Run a command and return the JSON object that it prints."""
     ran: Ran = svcctl(*map(str, words), "--json", "--config", here.folder)
     assert ran.status == 0, ran.err
     return json.loads(ran.out)

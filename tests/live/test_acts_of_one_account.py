@@ -167,7 +167,7 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
 
 @define(eq=False)
 class Waited:
-    """A ledger that counts what it has done."""
+    """A ledger that counts its finished transactions."""
 
     expected: Any
     done: int = 0

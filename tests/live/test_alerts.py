@@ -1,4 +1,4 @@
-"""Webhooks of a running host, one of them to a receiver that hangs.
+"""Webhooks of a running host, one of which has a receiver that hangs.
 
 Real processes are needed because child processes die and alert receivers hang.
 """
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.live
 
 
 class Heard(BaseHTTPRequestHandler):
-    """Keeps what it is sent."""
+    """A webhook receiver that stores the requests it receives."""
 
     deliveries: list[tuple[dict[str, str], bytes]]
 
@@ -70,7 +70,7 @@ def receiver(
 
 @contextmanager
 def hanging() -> Iterator[str]:
-    """Takes connections, and never says a word."""
+    """Run a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/hook"
 

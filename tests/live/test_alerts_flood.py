@@ -1,4 +1,4 @@
-"""A flood at the gateway, until the owner's webhook says so and says that it is over.
+"""A request flood at the gateway that the owner's webhook reports at its start and its end.
 
 Real processes are needed because one process counts the gateway's refusals, another reads
 METRICS_PORT, and a third sends the alert.
@@ -47,7 +47,7 @@ def under_stack(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def under_units(folder: Path) -> Iterator[None]:
-    """A gateway and what looks after it, each by itself as under systemd."""
+    """Run a gateway and its monitor separately, as under systemd."""
     for name in ("deploy", "content", "allowlist"):
         (folder / f"{name}.env").unlink()
     port = int(value(folder, "gateway", "GATEWAY_PORT"))

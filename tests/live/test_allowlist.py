@@ -146,7 +146,7 @@ def test_a_taken_port_and_a_missing_secret_end_the_start_with_a_line(tmp_path: P
 
 
 def need_iptables(prefix: list[str]) -> None:
-    """ipset and the kernel's part of it; other machines have only nftables."""
+    """Require ipset and its kernel support; some machines have only nftables."""
     probe = "create svc-probe hash:ip\ndestroy svc-probe\n"
     tried = None
     if shutil.which("ipset") and shutil.which("iptables"):
@@ -281,7 +281,7 @@ def test_the_kernel_lets_only_the_reported_address_through(
 
 
 def join(inside: list[str], outside: list[str], pid: int) -> None:
-    """A cable between the two namespaces: .1 is the host, .7 and .8 are players."""
+    """Connect the two namespaces: .1 is the host, .7 and .8 are players."""
     steps = [
         [*inside, "ip", "link", "add", "host0", "type", "veth", "peer", "name", "far0"],
         [*inside, "ip", "link", "set", "far0", "netns", str(pid)],

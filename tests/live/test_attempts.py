@@ -1,4 +1,4 @@
-"""Two attempts of one request at the same moment, on two metagames: it counts once.
+"""Two concurrent attempts of one request on two metagames: the request counts once.
 
 Real processes are needed because the outcome depends on a unique key in PostgreSQL and on a
 comparison in the engine.
@@ -26,7 +26,7 @@ FRIENDS = "/friends/api/public/friends"
 
 
 def marks(number: int, attempt: int) -> dict[str, str]:
-    """The headers of an attempt, as the gateway sets them."""
+    """Return the headers of an attempt, as the gateway sets them."""
     result = {"x-svc-gateway": SECRET, "x-svc-request-id": f"{number:032x}"}
     return result | ({"x-svc-attempt": str(attempt)} if attempt > 1 else {})
 

@@ -38,7 +38,7 @@ SVC_TWISTD = str(Path(sys.executable).with_name("twistd"))
 
 
 def by_night() -> None:
-    """``svc-stack`` on a machine where it is always the time of a backup that was missed."""
+    """Run ``svc-stack`` with a clock that always says a nightly backup was missed."""
     nights.SETTLE_S, nights.LOOK_S = 0.0, 0.5
     sys.argv[0] = SVC_TWISTD
     twistd.run()
@@ -46,7 +46,7 @@ def by_night() -> None:
 
 @contextmanager
 def night(folder: Path, scratch: Path) -> Iterator[None]:
-    """The host's stack in a night, ready; its temporary files are in ``scratch``."""
+    """Run the host's stack at night until ready; ``scratch`` holds its temporary files."""
     words = ["--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder)]
     name = f"{__name__}:{by_night.__name__}"
     environ = {**os.environ, "TMPDIR": str(scratch)}

@@ -1,4 +1,4 @@
-"""A ban ends the place in a hunt that runs: the firewall rule no longer lets the player in.
+"""A ban removes the player's address from the firewall rule of a running hunt.
 
 Real processes are needed because gateway, metagame, deploy server and allowlist helper each do
 a part of a ban.
@@ -33,12 +33,12 @@ ANSWER_S = 20.0
 
 
 class Wrong(Exception):
-    """A player was not served; ``str()`` is what the player notices."""
+    """A failed request of a player; ``str()`` returns what the player notices."""
 
 
 @define
 class Player:
-    """One player, who came by an invite that names the certificate."""
+    """One player, whose invite names the gateway's certificate."""
 
     port: int
     pinned: str
@@ -48,7 +48,7 @@ class Player:
     version: int = 0
 
     def ask(self, path: str, sent: Any = None, *, form: str = "") -> Any:
-        """A request through the gateway; raises Wrong."""
+        """Send a request through the gateway; raise Wrong if it fails."""
         # the default context would read all of the system's authorities, which sign nothing here
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # pinned, as a relay's
@@ -90,7 +90,7 @@ class Player:
 
 
 class Hunting:
-    """Players of one host, all at one address."""
+    """Players of one host who share one address."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -114,13 +114,13 @@ class Hunting:
         return HERE in [entry["ip"] for entry in status["entries"]] or bool(status["pending"])
 
     def act(self, *words: str) -> None:
-        """Run a command as staff does."""
+        """Run a command as staff."""
         ran = run(*words, "--config", self.folder)
         assert ran.returncode == 0, ran.stderr
 
 
 def hunt(player: Player) -> None:
-    """Go on one alone, for which nobody else is waited for, until its game server is there."""
+    """Start a hunt for one player and wait until its game server runs."""
     player.ask("/candidate/join", TUTORIAL)
     for _ in range(400):  # the gateway bounds how often one address connects
         if player.ask("/candidate/status")["status"] == "IN_PROGRESS":
@@ -137,7 +137,7 @@ def beat(player: Player) -> None:
 
 
 def shut_in_time(hunting: Hunting) -> None:
-    """The firewall rule lets nobody in any more, and that soon."""
+    """Assert that the firewall rule soon excludes the player."""
     with Watch() as watch:
         eventually(lambda: not hunting.open())
     assert watch.seconds < AT_MOST_S

@@ -1,4 +1,4 @@
-"""kill -9 in a storm of inventory transactions and purchases: everything exactly once.
+"""kill -9 during many inventory transactions and purchases: each counts exactly once.
 
 Real processes are needed because only a process can be killed in the middle of a transaction.
 """
@@ -37,7 +37,7 @@ def database(request: Any, tmp_path: Path) -> str:
 
 @define
 class Storm:
-    """One player who loots and buys as fast as it is answered, and keeps every answer."""
+    """One player who loots and buys without a pause and records every reply."""
 
     service: Service
     player: dict[str, str]
@@ -52,7 +52,7 @@ class Storm:
         return self.service.ask(method, path, body, bearer(self.player))
 
     def run(self) -> None:
-        """Until the connection is cut."""
+        """Send requests until the connection is cut."""
         try:
             _, body = self.ask("GET", "/character")
             self.character = orjson.loads(body)[0]["id"]
@@ -139,7 +139,7 @@ def at_once(*calls: Callable[[], int]) -> list[int]:
 
 
 def check_crowds(entry: Storm) -> None:
-    """Fifty at once with one id are one; fifty purses cannot spend more than there is."""
+    """Assert that fifty concurrent repeats count once and that no balance is overspent."""
     token = orjson.loads(entry.ask("GET", f"/token/platinum/{BUNDLE}")[1])["purchaseToken"]
     before = entry.held()[0]
     redeem, transact = partial(entry.redeem, token), lambda: entry.transact("once")[0]

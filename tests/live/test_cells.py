@@ -1,4 +1,4 @@
-"""Two hosts, each in a folder of its own, on one database and one engine: a game of two cells.
+"""Two hosts in separate folders with one database and one engine: one game of two cells.
 
 What ``docs/owners/scale.md`` says to do, with both machines on loopback. Real processes are
 needed because each cell has its own gateway and metagame.
@@ -27,7 +27,7 @@ KEYS = "AUTH_SIGNING_PRIVKEY_B64", "AUTH_SIGNING_PUBKEY_B64"
 
 
 def cells(folder: Path, database: str, live: str) -> list[Path]:
-    """Two; the second has the keys of the first."""
+    """Run two hosts; the second has the keys of the first."""
     shared = Scale(1, database, live)
     first, second = (
         demo_host(folder / entry, shared, f"owner_{entry}") for entry in ("one", "two")
@@ -38,7 +38,7 @@ def cells(folder: Path, database: str, live: str) -> list[Path]:
 
 
 def asked(cell: Path, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-    """A request through a cell's gateway: the status and the parsed body."""
+    """Send a request through a cell's gateway; return the status and the parsed body."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     port = int(value(cell, "gateway", "GATEWAY_PORT"))
@@ -54,14 +54,14 @@ def asked(cell: Path, method: str, path: str, body: Any = None, **headers: str) 
 
 
 def arrive(cell: Path, name: str) -> dict[str, str]:
-    """A new player of a cell."""
+    """Register a new player at a cell."""
     status, body = asked(cell, "POST", "/svc/api/Register", {"Username": name})
     assert status == 200, body
     return log_in(cell, str(body["UUK"]))
 
 
 def log_in(cell: Path, key: str) -> dict[str, str]:
-    """With an account key."""
+    """Log in with an account key."""
     status, body = asked(cell, "POST", "/account/api/oauth/token", {"exchange_code": key})
     assert status == 200, body
     return {"key": key, "token": body["access_token"], "id": body["account_id"]}
@@ -87,7 +87,7 @@ def test_players_of_two_cells_are_in_one_game(tmp_path: Path) -> None:
 
 
 def test_without_shared_keys_a_player_is_unknown_elsewhere(tmp_path: Path) -> None:
-    """The sabotage: what the test above rests on."""
+    """Check that the previous test fails without the shared keys."""
     first, second = cells(tmp_path, fresh_database(), fresh_url())
     stored = demo_host(tmp_path / "three")
     for name in KEYS:

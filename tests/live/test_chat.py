@@ -1,4 +1,4 @@
-"""Chat through the real metagame process: log in, talk, part, and what does not start.
+"""Chat through a real metagame process: login, messages, leaving and failed starts.
 
 Real processes are needed because the tests send SIGTERM and check failed starts.
 """

@@ -1,4 +1,4 @@
-"""A client that stops reading costs the room nothing: it is cut, and memory stays flat.
+"""A client that stops reading is disconnected, and the service's memory stays flat.
 
 Real processes are needed because the tests measure the service's memory without the test's own.
 """
@@ -27,7 +27,7 @@ GROWTH_KIB = 4 * 1024
 
 
 def enter(service: Service, port: int, name: str) -> Talker:
-    """A player in the city room."""
+    """Connect a player to the city room."""
     player = register(service, name)
     made = Talker(port, player["id"], name).log_in(player["token"])
     assert 'code="110"' in made.join("City-1")
@@ -36,7 +36,7 @@ def enter(service: Service, port: int, name: str) -> Talker:
 
 @contextmanager
 def drained(talkers: list[Talker]) -> Iterator[None]:
-    """Throw away what they hear, as fast as it comes, until their sockets are shut."""
+    """Read and discard what the players receive until their sockets are closed."""
 
     def drain(wire: socket.socket) -> None:
         with suppress(OSError):
@@ -98,7 +98,7 @@ def test_a_stalled_reader_is_cut_within_4_mib_and_the_room_talks_on(tmp_path: Pa
 
 
 def say(speakers: list[Talker], lines: int) -> None:
-    """Each speaker says so many long lines."""
+    """Send this many long lines from each speaker."""
     for _ in range(lines):
         for speaker in speakers:
             speaker.say("City-1", LINE)

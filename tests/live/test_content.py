@@ -1,4 +1,4 @@
-"""The content server as a real process, with real sockets and a metagame that comes and goes.
+"""The content server as a real process, with real sockets and a metagame that restarts.
 
 Real processes are needed because the tests measure the content server's memory and restart the
 metagame.
@@ -34,7 +34,7 @@ FILES = "/content/v1/files/"
 
 
 class Metagame:
-    """Knows every key ``UUK_<name>``; can be stopped and started again."""
+    """A fake metagame that accepts every key ``UUK_<name>`` and can be restarted."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -63,7 +63,7 @@ class Metagame:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: Any) -> None:
-                """No lines."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
@@ -132,7 +132,7 @@ def content(tmp_path: Path) -> Iterator[Content]:
 
 
 def slow_reader(port: int, key: str, path: str = FILES + "big.pak") -> socket.socket:
-    """A client that asks and then reads nothing."""
+    """Connect a client that sends a request and never reads the response."""
     link = socket.socket()
     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     link.connect(("127.0.0.1", port))

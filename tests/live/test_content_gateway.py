@@ -1,4 +1,4 @@
-"""Downloads as players have them: through the real gateway, over TLS.
+"""Downloads through the real gateway over TLS.
 
 Real processes are needed because memory is measured on both sides of TLS.
 """
@@ -24,7 +24,7 @@ from tests.support.requirements import skip
 
 @contextmanager
 def gateway_of(root: Path, content: Content) -> Iterator[Service]:
-    """A running ``svc-gateway`` in front of ``content``."""
+    """Run ``svc-gateway`` in front of ``content``."""
     certificate, key = write_pair(make_pair(["127.0.0.1"]), root / "tls")
     port = free_port()
     environ = {
@@ -50,7 +50,7 @@ def sha256(path: Path) -> str:
 
 
 def resume_through_gateway(root: Path, size: int) -> None:
-    """Download, cut in the middle, resume with curl, compare the hash."""
+    """Cut a download in the middle, resume it with curl and compare the hash."""
     if shutil.which("curl") is None:
         raise skip("curl", "it is not installed")
     with closing(Content(root, size)) as content, gateway_of(root, content) as gateway:

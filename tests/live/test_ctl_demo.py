@@ -30,7 +30,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def story(deliveries: str) -> list[str]:
-    """The lines, without what differs each time: times, names, numbers."""
+    """Return the output lines without times, names and numbers."""
     plain = re.sub(r"_[0-9a-f]{4}\b|(?<=Evening)[0-9a-f]{4}|[0-9]+", "#", deliveries)
     return [re.sub(r"^ *#\.# s +", "", line) for line in plain.splitlines()]
 

@@ -1,4 +1,4 @@
-"""The owner's page in a real browser, through its main jobs, against a real metagame.
+"""The dashboard's main tasks in a real browser against a real metagame.
 
 Pictures of every page are left in ``_artefacts/dashboard``: light, dark, and as on a phone.
 
@@ -443,7 +443,7 @@ def seldom(route: Route) -> None:
 
 
 def an_hour(route: Route) -> None:
-    """Instead of waiting for one: what an hour of an evening looks like."""
+    """Answer a request with an hour of made-up health figures."""
     now = 1_790_000_000.0
     samples = []
     for number in range(720):

@@ -1,4 +1,4 @@
-"""The owner's page while its server is frozen, killed and started again, in a real browser.
+"""The dashboard in a real browser while its server is frozen, killed and restarted.
 
 Real processes are needed because the tests stop and kill the server while a browser uses it.
 """
@@ -57,7 +57,7 @@ READ = (
 
 @contextmanager
 def frozen(here: Host) -> Iterator[None]:
-    """The metagame takes connections and answers nothing."""
+    """Freeze the metagame, which then accepts connections but answers nothing."""
     assert here.service.process is not None
     here.service.process.send_signal(signal.SIGSTOP)
     try:

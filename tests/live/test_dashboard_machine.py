@@ -39,7 +39,7 @@ Told = list[tuple[dict[str, str], bytes]]
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Told]]:
-    """A stack with a city, and what its one webhook was sent."""
+    """Run a stack with a city; yield it with the alerts that its webhook received."""
     folder = demo_host(tmp_path_factory.mktemp("machine") / "host")
     change(folder, "metagame", "SERVER_NAME", "Evening Hunters")
     port = int(value(folder, "metagame", "PORT"))
@@ -58,7 +58,7 @@ def running(here: Host) -> list[dict[str, str]]:
 
 
 def heard(deliveries: Told, what: str) -> list[dict[str, str]]:
-    """The alerts of a kind that the webhook was sent."""
+    """Return the alerts of one kind that the webhook received."""
     return [load for load in (json.loads(body) for _, body in deliveries) if load["what"] == what]
 
 
@@ -256,7 +256,7 @@ def more_than(here: Host, count: int) -> bool:
 
 
 def yesterdays(folder: Path) -> Path:
-    """The one backup of the host, as if it had been made the night before."""
+    """Change the time of the host's only backup to the previous night."""
     known = backups.read(folder)
     assert known is not None and known.newest is not None
     made = known.newest.made - timedelta(days=1).total_seconds()

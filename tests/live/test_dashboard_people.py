@@ -54,7 +54,7 @@ CHOICES = {  # of the pages of health and of accounts
 
 
 def code_of(secret: str, steps: int = 0) -> str:
-    """The code that is right ``steps`` of thirty seconds from now."""
+    """Return the one-time code valid ``steps`` thirty-second steps from now."""
     made = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
     return made.generate(time.time() + 30 * steps).decode()
 
@@ -65,7 +65,7 @@ def log_in(here: Host, key: str) -> int:
 
 @contextmanager
 def account_page(browser: Browser, here: Host, name: str) -> Iterator[Visit]:
-    """The owner's page of an account."""
+    """Open the dashboard's page of an account."""
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         open_account(tab, name)

@@ -33,13 +33,13 @@ def row(tab: Visit, text: str) -> Locator:
 
 
 def hush(tab: Visit) -> None:
-    """Let the server tell the page nothing: only its own acts let it read."""
+    """Suppress the server's updates, so that the page reads only after its own actions."""
     tab.page.route("**/DashboardEvents?*", lambda _: None)
 
 
 @contextmanager
 def held(tab: Visit, reads: str) -> Iterator[list[Route]]:
-    """Answer no such read until the end; gives those that came."""
+    """Hold matching reads unanswered until the block ends; yield those that arrived."""
     waiting: list[Route] = []
     tab.page.route(reads, lambda route: waiting.append(route))
     try:
@@ -134,7 +134,7 @@ def test_an_older_list_never_covers_a_newer_one(browser: Browser, here: Host) ->
     stored: list[tuple[Route, bytes]] = []
 
     def keep(route: Route) -> None:
-        """The first answer is that of now, and comes when the test lets it."""
+        """Prepare the first answer now, but deliver it only when the test allows it."""
         if stored:
             route.continue_()
         else:

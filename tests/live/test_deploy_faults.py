@@ -1,4 +1,4 @@
-"""The deploy server short of ports, memory or proof: the documented answer, and nothing leaks.
+"""A deploy server without ports, memory or credentials: documented replies and no leaks.
 
 Real processes are needed because the tests check what remains of child processes that fail to
 start.

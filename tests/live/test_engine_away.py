@@ -1,4 +1,4 @@
-"""The engine of live state is killed, or cut off: what needs it says so, nothing else notices.
+"""A killed or unreachable live-state engine: only the requests that need it fail.
 
 Real processes are needed because the engine is killed.
 """
@@ -30,7 +30,7 @@ BACK_S = 3.0
 
 @define
 class Proxy:
-    """Passes bytes on to the engine over loopback; ``cut`` makes it swallow them instead."""
+    """A proxy to the engine over loopback; ``cut`` makes the proxy discard all bytes."""
 
     port_of_engine: int
     port: int = field(init=False)
@@ -95,7 +95,7 @@ class Away:
 
 @contextmanager
 def killed() -> Iterator[Away]:
-    """Ended as by kill -9, and started again, empty."""
+    """Kill the engine with SIGKILL and start an empty one."""
     engine = Instance.make()
     engine.start()
     try:
@@ -106,7 +106,7 @@ def killed() -> Iterator[Away]:
 
 @contextmanager
 def cut_off() -> Iterator[Away]:
-    """Its packets are lost."""
+    """Discard the engine's packets."""
     engine = Instance.make()
     engine.start()
     proxy = Proxy(engine.port)
@@ -119,7 +119,7 @@ def cut_off() -> Iterator[Away]:
 
 @define
 class Player:
-    """Asks for what needs no live state, and for what does."""
+    """A player who sends requests with and without need of live state."""
 
     service: Service
     known: dict[str, str]
@@ -133,7 +133,7 @@ class Player:
         return self
 
     def untouched(self) -> dict[str, int]:
-        """Log-in, heartbeat, save and inventory: the status of each."""
+        """Return the statuses of login, heartbeat, save and inventory."""
         key, mine = {"exchange_code": self.known["key"]}, bearer(self.known)
         self.version += 1
         inventory = f"/inventory/{self.known['id']}/{self.character}"
@@ -147,7 +147,7 @@ class Player:
         return {name: status for name, (status, _) in request.items()}
 
     def live(self) -> dict[str, tuple[int, str | None]]:
-        """Party and matchmaking: the status of each, and when to ask again."""
+        """Return the statuses of party and matchmaking requests, and their Retry-After values."""
         request = {
             "gameMode": "CITY",
             "gameArgs": "",

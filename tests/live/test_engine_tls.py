@@ -1,4 +1,4 @@
-"""An engine over TLS, whose certificate an authority of the owner's has signed.
+"""An engine over TLS with a certificate signed by the owner's certificate authority.
 
 Real processes are needed because the engine is a program, and a separate TLS proxy serves
 packaged engines built without TLS.
@@ -50,7 +50,7 @@ asyncio.run(main())
 
 @contextmanager
 def engine(authority: Authority, address: str = "127.0.0.1") -> Iterator[str]:
-    """The URL of an engine with a certificate for ``address``."""
+    """Return the URL of an engine with a certificate for ``address``."""
     made = Instance.make()
     made.start()
     words = [sys.executable, "-c", TERMINATOR, str(made.port), *authority.certificate(address)]
@@ -65,7 +65,7 @@ def engine(authority: Authority, address: str = "127.0.0.1") -> Iterator[str]:
 
 
 def registered(folder: Path, url: str) -> int:
-    """The status of a registration, which asks the engine for the mode."""
+    """Register, which reads the mode from the engine, and return the status."""
     folder.mkdir()
     with metagame(folder, LIVE_URL=url) as service:
         status, body = service.ask("POST", "/svc/api/Register", {"Username": "Ann_1"})

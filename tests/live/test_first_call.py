@@ -1,4 +1,4 @@
-"""The commands of ``docs/contributors/first-call.md``, pasted as a reader does.
+"""The commands of ``docs/contributors/first-call.md``, run as a reader pastes them.
 
 Real processes are needed because shell commands call a running metagame.
 """

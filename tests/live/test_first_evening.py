@@ -22,7 +22,7 @@ PICTURES = ("1-overview", "2-invite", "3-first-hunt", "4-friend")
 
 
 def tour(folder: Path) -> None:
-    """Take it, and leave the times beside the pictures."""
+    """Take the tour and save the times next to the pictures."""
     steps = taken(folder / "pictures").steps
     (folder / "took.json").write_text(json.dumps(steps))
 

@@ -1,4 +1,4 @@
-"""A gateway under abuse, as a real process: limits hold, others are served, memory stays flat.
+"""A real gateway under abuse: limits apply, others are served and memory stays flat.
 
 Real processes are needed because the tests measure the gateway's memory and CPU without those
 of the attackers.
@@ -33,7 +33,7 @@ GET = b"GET /other HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 @contextmanager
 def many_files() -> Iterator[None]:
-    """Room for that many connections in this process and its children."""
+    """Raise the limit of open files in this process and its children."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < FILES:
         raise skip("descriptors", f"the system allows {hard} files, and {FILES} are needed")
@@ -46,19 +46,19 @@ def many_files() -> Iterator[None]:
 
 @contextmanager
 def edge(folder: Path, **settings: str) -> Iterator[Host]:
-    """A host whose short waits keep the tests short."""
+    """Run a host with short timeouts, which keep the tests short."""
     short = {"GATEWAY_HANDSHAKE_TIMEOUT_MS": "1000", "GATEWAY_HEADERS_TIMEOUT_MS": "1000"}
     with many_files(), running(folder, **(short | settings)) as host:
         yield host
 
 
 def arrive(host: Host, address: str = "127.0.0.1") -> socket.socket:
-    """A TCP connection to the gateway from ``address``."""
+    """Open a TCP connection to the gateway from ``address``."""
     return socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S, (address, 0))
 
 
 def send(entry: socket.socket, data: bytes) -> None:
-    """To a gateway that may have put this one out by now."""
+    """Send to a gateway that may already have closed this connection."""
     with suppress(OSError):
         entry.sendall(data)
 

@@ -1,4 +1,4 @@
-"""Two gateways on one engine: a stranger who is over the rate at one is over it at both.
+"""Two gateways with one engine: a client over the rate at one is over the rate at both.
 
 Real processes are needed because limits are shared between processes.
 """
@@ -27,14 +27,14 @@ GIVEN, HEARD = "svc_gateway_tokens_given_total", "svc_gateway_tokens_heard_total
 
 @frozen
 class Gateway:
-    """The ports of a gateway: for players, and of its figures."""
+    """The ports of a gateway: one for players and one for metrics."""
 
     port: int
     metrics: int
 
 
 def registered(port: int) -> int:
-    """The status of a registration through a gateway."""
+    """Register through a gateway and return the status."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     line = HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
@@ -63,7 +63,7 @@ def know_of_each_other(gateways: list[Gateway]) -> bool:
 
 
 def two(stack: ExitStack, folder: Path, **more: str) -> list[Gateway]:
-    """Two gateways before one metagame."""
+    """Run two gateways in front of one metagame."""
     game = stack.enter_context(metagame(folder, GATEWAY_SECRET="live-secret-" * 3))
     made = []
     for name in ("one", "other"):
@@ -87,6 +87,6 @@ def test_what_one_gave_the_other_does_not_give_again(tmp_path: Path) -> None:
 
 
 def test_without_the_engine_each_counts_by_itself(tmp_path: Path) -> None:
-    """The sabotage: what the test above rests on."""
+    """Check that the previous test fails without the engine."""
     with ExitStack() as stack:
         assert passed(two(stack, tmp_path)) == 2 * BURST

@@ -1,4 +1,4 @@
-"""A client that a stock generator makes of the OpenAPI document logs in, and plays."""
+"""A client generated from the OpenAPI document by a stock generator logs in and plays."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Come = Callable[[str], tuple[Any, str]]
 
 
 def pasted(word: str) -> str:
-    """The last block of that language on the page of a first call."""
+    """Return the last code block in that language on the first-call page."""
     return [block.text for block in blocks(PAGE) if block.word == word][-1]
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The generated package, importable; what the generator could not use is a failure."""
+    """Import the generated package; fail if the generator rejected any part."""
     folder = tmp_path_factory.mktemp("client")
     host = new_host(folder / "host")
     change(host, "metagame", "STORE", "free")
@@ -85,14 +85,14 @@ def response(
 
 
 def ask(operation: str, *words: str, client: Any, **sent: Any) -> Any:
-    """The parsed answer to an operation that is not refused."""
+    """Return the parsed response to an operation that must succeed."""
     got = response(operation, *words, client=client, **sent)
     assert got.status_code < 300, (operation, got.status_code, got.content)
     return got.parsed
 
 
 def refused(operation: str, *words: str, client: Any, **sent: Any) -> tuple[int, Any]:
-    """Status and parsed body of a refusal."""
+    """Return the status and parsed body of a rejected operation."""
     got = response(operation, *words, client=client, **sent)
     assert 400 <= got.status_code < 500, (operation, got.status_code, got.content)
     return got.status_code.value, got.parsed
@@ -100,7 +100,7 @@ def refused(operation: str, *words: str, client: Any, **sent: Any) -> tuple[int,
 
 @pytest.fixture
 def player(client: Path, service: Service) -> Iterator[Come]:
-    """Makes a registered player's logged-in client, and their account id."""
+    """Return a registered player's logged-in client and the account id."""
     made, url = import_module(PACKAGE), f"http://127.0.0.1:{service.port}"
     with ExitStack() as opened:
         anybody = opened.enter_context(made.Client(base_url=url))

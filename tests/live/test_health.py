@@ -1,4 +1,4 @@
-"""The owner's figures, asked of a real metagame with a running event loop, in this process."""
+"""The owner's health figures from a real metagame with a running event loop."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ env | grep -E "POSTGRES|DATABASE|LIVE" || true
 
 
 class Start:
-    """The script, made for a folder in place of /data and for the programs of this machine."""
+    """The start script, adapted to a folder instead of /data and to this machine's programs."""
 
     def __init__(self, here: Path) -> None:
         self.data = here / "data"
@@ -46,7 +46,7 @@ class Start:
         self.path = f"{here}:{os.environ['PATH']}"
 
     def says(self, *, ends: int = 0, **environ: str) -> str:
-        """All that it says; it must end with that status."""
+        """Return the script's output; assert the exit status."""
         ran = subprocess.run(
             ["sh", self.script],
             env={"PATH": self.path, **environ},

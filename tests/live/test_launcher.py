@@ -136,7 +136,7 @@ def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_pat
 
 
 def _asks_for_a_name(tab: Visit, free: str) -> None:
-    """Types a name, and another one before the host can have answered."""
+    """Type a name, and another one before the host can have answered."""
     name = tab.page.get_by_label("Your name on this host")
     reply = tab.page.locator("#name-said")
     name.fill("Taken_1")
@@ -203,7 +203,7 @@ POSTING = """async ([url, body]) => {
 
 @contextmanager
 def another_site() -> Iterator[str]:
-    """A page of another origin on this machine, which no browser keeps from our port."""
+    """Serve a page of another origin on this machine."""
 
     class Empty(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -212,7 +212,7 @@ def another_site() -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -276,7 +276,7 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
 
 
 def _is_taken_in_once(passport: Path, host: Path, second: Path) -> None:
-    """Accept the passport at a host that trusts its signer."""
+    """Assert that a host that trusts the signer accepts the passport once."""
     signer = json.loads(run("passport", "key", "--json", "--config", host).stdout)["key"]
     for line in (
         ("account", "create", "Bo_2"),
@@ -291,7 +291,7 @@ def _is_taken_in_once(passport: Path, host: Path, second: Path) -> None:
 
 
 def _key_saved(browser: Browser, host: Path, home: Path) -> Path:
-    """The file with which Mover_1 leaves a PC."""
+    """Return the key file that Mover_1 saves before leaving a PC."""
     downloads = home / "Downloads"
     downloads.mkdir(parents=True)
     with visit(browser, home, "light", invite(host)) as tab:

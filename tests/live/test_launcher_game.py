@@ -1,4 +1,4 @@
-"""A game that was started by another program, as by Wine or Proton, ends with it.
+"""A game started by a wrapper program such as Wine or Proton ends with the wrapper.
 
 Real processes are needed because the launcher ends game processes.
 """
@@ -28,7 +28,7 @@ while :; do sleep 0.1; done
 
 @pytest.fixture
 def processes() -> Iterator[list[Process]]:
-    """The started processes; none outlives a failing test."""
+    """Collect the started processes and end them after the test."""
     made: list[Process] = []
     yield made
     for item in made:
@@ -46,7 +46,7 @@ def game_of(clock: Clock, processes: list[Process], ended: Callable[[int], None]
 
 
 def started(folder: Path, game: Game, deafness: str = "", own: str = "") -> int:
-    """The process that the wrapper has started; it may be deaf to being asked to end."""
+    """Return the process that the wrapper started; it may ignore SIGTERM."""
     command = ["/bin/sh", "-c", WRAPPER.format(deafness=deafness, own=own)]
     game.start(command, str(folder), os.environ)
     inner = folder / "inner"

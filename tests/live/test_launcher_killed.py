@@ -1,4 +1,4 @@
-"""A launcher that is killed in mid-download goes on where it was, with flat memory.
+"""A launcher killed during a download resumes where it stopped, with flat memory.
 
 Ten gigabytes: ``tests/prove/test_big_download.py``.
 

@@ -30,7 +30,7 @@ LINK = re.compile(r"http://127\.0\.0\.1:(\d+)/#([0-9a-f]+)")
 
 @contextmanager
 def opened_by_it(home: Path, opened: Path) -> Iterator[dict[str, str]]:
-    """A launcher that opens a browser which only notes the link; gives its environment."""
+    """Start a launcher with a fake browser that records the link; yield its environment."""
     home.mkdir()
     browser = home / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" >> {opened}\n')

@@ -157,7 +157,7 @@ def test_every_module_is_imported_without_what_windows_lacks(
 
 
 def plain_python(folder: Path) -> str:
-    """A Python with nothing installed."""
+    """Return a Python without installed packages."""
     made = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     subprocess.run(made, check=True, timeout=300)
     return str(folder / "bin" / "python")

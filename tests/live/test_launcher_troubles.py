@@ -1,4 +1,4 @@
-"""The faults of a player's evening, each with its sentence in a real browser.
+"""The faults that a player may meet, each with its message in a real browser.
 
 Real processes are needed because the tests use a browser, cut connections, fill a disk and
 restart hosts.

@@ -1,4 +1,4 @@
-"""Maintenance mode on a whole host: players who wait, a hunt that ends, a stack that begins anew.
+"""Maintenance mode on a whole host: waiting players, an ending hunt and a stack restart.
 
 Real processes are needed because the stack replaces itself, and game servers are its grandchild
 processes.
@@ -30,7 +30,7 @@ READY = {**HUNT, "playerHuntId": "CR19_PlayerHunt_Escalation_Randall_Easy"}
 
 
 class Town:
-    """The metagame of a running stack, as players see it."""
+    """The metagame of a running stack, used through players' requests."""
 
     def __init__(self, folder: Path) -> None:
         port = int(value(folder, "metagame", "PORT"))

@@ -1,4 +1,4 @@
-"""The metagame as a process: starts, refusals to start, races, kill -9.
+"""The metagame as a process: starts, failed starts, races and kill -9.
 
 Real processes are needed because the tests use kill -9 and check the exit status and output of
 failed starts.
@@ -81,7 +81,7 @@ def _invite(database: str, code: str) -> None:
 
 @define
 class Storm:
-    """One player saving as fast as it is answered; keeps what was acknowledged."""
+    """One player who saves without a pause and records the acknowledged saves."""
 
     service: Service
     player: dict[str, str]
@@ -90,7 +90,7 @@ class Storm:
     enough: Event = field(factory=Event)
 
     def run(self) -> None:
-        """Until the connection is cut."""
+        """Save until the connection is cut."""
         try:
             self._save_for_ever()
         except (OSError, http.client.HTTPException):

@@ -1,4 +1,4 @@
-"""Staff against players who are in the middle of something, with real processes.
+"""Staff actions on players who are busy with something else, with real processes.
 
 Real processes are needed because game servers are child processes, and the gateway and the
 metagame run separately.
@@ -76,7 +76,7 @@ def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
 
 
 def say(talker: Talker, text: str, line: str = "m") -> None:
-    """A line in the room ``General``, under the id ``line``."""
+    """Send a line with the id ``line`` to the room ``General``."""
     to = f"General@muc.{talker.domain}"
     body = f"<body>{text}</body>"
     talker.send(f'<message type="groupchat" to="{to}" id="{line}">{body}</message>')
@@ -205,7 +205,7 @@ def test_a_ban_of_addresses_reaches_whoever_plays_from_there(service: Beside) ->
     file = env_file(service.folder, service.environ)
 
     def comes(name: str, address: str) -> dict[str, str]:
-        """A player who logs in through the gateway."""
+        """Log a player in through the gateway."""
         player = register(service, name)
         through = {"X-Forwarded-For": address, "x-svc-gateway": SECRET}
         key = {"exchange_code": player["key"]}

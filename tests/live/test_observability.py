@@ -1,4 +1,4 @@
-"""A whole host watched from outside: figures, logs, the doctor and the watch. Spec: 2 §8.
+"""A whole host watched from outside: metrics, logs, doctor and watch. Spec: 2 §8.
 
 Real processes are needed because the tests check what an owner sees of a process tree.
 """
@@ -40,7 +40,7 @@ OWN = {
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, int]]]:
-    """A running host with figures switched on, and where each component shows them."""
+    """Run a host with metrics enabled; yield it with each component's metrics port."""
     folder = demo_host(tmp_path_factory.mktemp("observed") / "host")
     first = row_of(40, socket.SOCK_STREAM)
     ports = {name: first + 30 + at for at, name in enumerate(OWN)}
@@ -56,7 +56,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
 
 
 def scrape(port: int) -> str:
-    """The figures that a service shows at that port."""
+    """Return the metrics that a service shows at this port."""
     return ask(port, "GET", "/metrics")[1].decode()
 
 

@@ -49,7 +49,7 @@ PATIENCE_S = 300
 
 
 def pages() -> list[Path]:
-    """README, then the owner's pages."""
+    """Return README and the owner's pages."""
     return [ROOT / "README.md", *sorted((ROOT / "docs" / "owners").glob("*.md"))]
 
 
@@ -88,7 +88,7 @@ def test_every_command_that_a_page_mentions_exists() -> None:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An empty HOME with a clone in it; what was started there is ended."""
+    """Create a HOME folder with a clone; end the processes started there afterwards."""
     home = tmp_path_factory.mktemp("owner")
     programs = home / "clone" / ".venv" / "bin"
     programs.mkdir(parents=True)
@@ -109,7 +109,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def paste(home: Path, blocks: list[Block], **more: str) -> None:
-    """Run them in one shell after another, as in a terminal that stays open."""
+    """Run the blocks in one shell, one after another, as in a terminal that stays open."""
     text = "set -eo pipefail\ntest ! -f ~/.profile || . ~/.profile\n"
     text += "\n".join(block.text for block in blocks if not block.needs)
     done = subprocess.run(

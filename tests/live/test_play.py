@@ -1,4 +1,4 @@
-"""``svcctl play`` and its neighbours beside a running host.
+"""``svcctl play`` and related commands beside a running host.
 
 Real processes are needed because the tests kill and restart the host during ``svcctl play``.
 """

@@ -49,7 +49,7 @@ def kinds(folder: Path) -> list[str]:
 
 
 def evening(folder: Path) -> tuple[int, str]:
-    """The exit status, and what was told on the way out."""
+    """Return the exit status and the output of the session."""
     first = value(folder, "relay", "SVC_RELAY_PORT")
     ran = run("play", "--config", folder, "--players", 2, "--relay-port", first)
     return ran.returncode, ran.stderr + ran.stdout
@@ -57,7 +57,7 @@ def evening(folder: Path) -> tuple[int, str]:
 
 @contextmanager
 def thief(folder: Path, when: str, what: str) -> Iterator[None]:
-    """A trigger for as long as the block runs."""
+    """Install a database trigger while the block runs."""
 
     def tell(words: str) -> None:
         with closing(sqlite3.connect(folder / "svc.db", timeout=30)) as db, db:

@@ -1,4 +1,4 @@
-"""Every feature on PostgreSQL: the tests of the metagame once more, on a real server.
+"""The metagame's tests again, on a real PostgreSQL server.
 
 Real processes are needed because a second pytest run uses a PostgreSQL server.
 """

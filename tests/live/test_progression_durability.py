@@ -1,4 +1,4 @@
-"""Progress under ``kill -9`` and under a crowd: every grant once, none above the cap.
+"""Progress under ``kill -9`` and concurrency: each grant counts once, within the cap.
 
 Spec: 1 §4 Progression, §6.3.
 
@@ -39,7 +39,7 @@ TRACK, OBJECTIVE = "track_of_tests", "objective_of_tests"
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: Any, tmp_path: Path) -> str:
-    """A database that knows the game-server key."""
+    """Create a database with the game-server key and return its URL."""
     where = fresh_database() if request.param == "postgres" else f"sqlite:///{tmp_path}/svc.db"
     engine = make_engine(database_url(where))
     migrations.upgrade(engine)
@@ -51,7 +51,7 @@ def url(request: Any, tmp_path: Path) -> str:
 
 @pytest.fixture
 def service(url: str, tmp_path: Path) -> Service:
-    """A metagame with real progression, not started."""
+    """Prepare a metagame with real progression without starting it."""
     port = free_port()
     environ = metagame_environ(
         tmp_path,
@@ -67,7 +67,7 @@ def service(url: str, tmp_path: Path) -> Service:
 
 @define
 class Hunter:
-    """The game server that reports one player's progress as fast as it is answered."""
+    """A game server that reports one player's progress without a pause."""
 
     service: Service
     account_id: str
@@ -81,7 +81,7 @@ class Hunter:
         return status, orjson.loads(reply)
 
     def run(self) -> None:
-        """Until the connection is cut."""
+        """Report progress until the connection is cut."""
         try:
             for number in range(1, 200):
                 self.pending = number
@@ -111,7 +111,7 @@ class Hunter:
         return result
 
     def check(self) -> None:
-        """All that was acknowledged is there; the retry adds what was in flight once."""
+        """Assert that acknowledged progress is stored and that a retry counts once."""
         sums = {number * (number + 1) // 2: number for number in (self.granted, self.pending)}
         reached = sums[self.progress()]
         assert self.objective() == reached
@@ -168,7 +168,7 @@ def test_a_crowd_of_grants_adds_each_once_and_none_above_the_cap(service: Servic
 
 
 def crowd(count: int, act: Callable[[int], int]) -> None:
-    """All at the same moment; every one is answered 200."""
+    """Send all requests concurrently and assert that each is answered with 200."""
     gate = Barrier(count)
 
     def when_all_are_ready(number: int) -> int:

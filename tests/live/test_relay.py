@@ -1,4 +1,4 @@
-"""The relay as a real process: the pin, the port, the check.
+"""The relay as a real process: certificate pin, port and ``--check``.
 
 Real processes are needed because the tests check exit statuses, output and the log file.
 """

@@ -1,4 +1,4 @@
-"""The packaging programs' questions to git: a release is what was committed.
+"""The git queries of the packaging programs: a release contains what was committed.
 
 Real processes are needed because the tests run git.
 """

@@ -1,4 +1,4 @@
-"""A metagame that is restarted or killed under traffic: players see no refused request.
+"""A metagame restarted or killed under traffic: no player's request is rejected.
 
 Real processes are needed because processes are killed and restarted under traffic.
 """
@@ -42,7 +42,7 @@ PLAYERS = 8
 
 @define(eq=False)
 class Traffic:
-    """Players who ask all the time, each on a connection that is kept."""
+    """Players who send requests continuously over persistent connections."""
 
     port: int
     players: list[dict[str, str]]
@@ -65,11 +65,11 @@ class Traffic:
             thread.join(PATIENCE_S)
 
     def failed(self) -> dict[str, int]:
-        """Answers that a player would notice, and how often."""
+        """Return the replies that a player would notice, each with its count."""
         return {item: n for item, n in self.answers.items() if not item.endswith(" 200")}
 
     def goes_on(self, answers: int = 100) -> None:
-        """Returns when so many more have come."""
+        """Wait until this many further replies have arrived."""
         enough = self.answers.total() + answers
         eventually(lambda: self.answers.total() >= enough, PATIENCE_S)
 
@@ -114,7 +114,7 @@ def gateway_environ(folder: Path, metagames: list[int], **more: str) -> tuple[in
 
 @contextmanager
 def gateway(folder: Path, metagames: list[int], **more: str) -> Iterator[int]:
-    """A running gateway; its port."""
+    """Run a gateway and return its port."""
     port, environ = gateway_environ(folder, metagames, **more)
     service = Service("svc-gateway", folder, environ, port)
     service.start()
@@ -125,13 +125,13 @@ def gateway(folder: Path, metagames: list[int], **more: str) -> Iterator[int]:
 
 
 def restarted(game: Service) -> None:
-    """Stopped as an owner does."""
+    """Restart the metagame as an owner does."""
     game.stop()
     game.start()
 
 
 def killed(game: Service) -> None:
-    """Ended by the kernel, and started again, as ``svc-stack`` does."""
+    """Kill the metagame with SIGKILL and start it again, as ``svc-stack`` does."""
     assert game.process is not None
     game.process.send_signal(signal.SIGKILL)
     game.process.wait(PATIENCE_S)

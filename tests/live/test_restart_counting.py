@@ -1,4 +1,4 @@
-"""The players' counters in a restart: a doubled or lost line is always counted."""
+"""The players' counters during a restart, which must count each doubled or lost line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.live.restart_players import Spoken, Town
 
 
 class Someone:
-    """A player in the room, by one connection."""
+    """A player in the room with one connection."""
 
     room = "City-0"
     connection: object = "first"

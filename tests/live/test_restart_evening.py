@@ -1,4 +1,4 @@
-"""Players who ask and talk while metagames are restarted, and killed: they notice nothing.
+"""Players who send requests and chat while metagames are restarted and killed.
 
 Two hundred of them for two minutes: ``tests/prove/test_restarts.py``.
 
@@ -62,7 +62,7 @@ def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
 
 # slow: an evening of 16 seconds
 def test_without_parking_they_do(tmp_path: Path) -> None:
-    """The sabotage: what the test above rests on."""
+    """Check that the previous test fails without parked requests."""
     folder = host(tmp_path / "host", GATEWAY_PARK_MS="0")
     report = evening(folder, PLAYERS, 16.0, killed, 5.0, "--strict")
     assert report["failed"], report

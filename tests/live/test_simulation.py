@@ -1,4 +1,4 @@
-"""The same simulation in several processes, and with another Python.
+"""The same simulation in several processes and with another Python version.
 
 Real processes are needed because the tests compare hashes from two interpreters.
 """

@@ -1,4 +1,4 @@
-"""Players at the same moment, on a real database: one wins, the rest get the documented code.
+"""Concurrent social requests on a real database: one succeeds, the rest get the right code.
 
 Spec: 1 §4 Parties, Friends, Guilds, Slayer links; §7.
 """
@@ -42,7 +42,7 @@ def database(request: Any, tmp_path: Path) -> str:
 
 
 def on_a_metagame(test: Callable[[Joined], Awaitable[None]]) -> Callable[[Path, str], Any]:
-    """The test on a metagame of its own, once for each database.
+    """Run the test on its own metagame, once for each database.
 
     Not a fixture: pytest-twisted's asynchronous ones do not run under this pytest.
     """
@@ -60,7 +60,7 @@ def on_a_metagame(test: Callable[[Joined], Awaitable[None]]) -> Callable[[Path, 
 async def at_once(
     count: int, act: Callable[[int], Awaitable[tuple[int, bytes]]]
 ) -> Counter[tuple[int, str]]:
-    """Everyone acts at the same moment: how often each status and code came."""
+    """Send all requests concurrently; return the count of each status and code."""
 
     async def one(number: int) -> tuple[int, str]:
         status, body = await act(number)

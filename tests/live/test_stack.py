@@ -1,4 +1,4 @@
-"""``svc-stack`` with real children: brought back after kill -9, stopped in order.
+"""``svc-stack`` with real child processes: restarted after kill -9, stopped in order.
 
 Real processes are needed because child processes are killed, restarted and stopped in order.
 """
@@ -21,7 +21,7 @@ ALL = ("metagame", "deploy", "content", "allowlist", "gateway")
 
 
 def pid_of(folder: Path, component: str) -> int | None:
-    """The child that runs with the component's env file."""
+    """Return the pid of the child that runs with the component's env file."""
     wanted = [f"svc-{component}", "--env-file", str(folder / f"{component}.env")]
     return next((pid for pid in pids() if words_of(pid)[-3:] == wanted), None)
 

@@ -1,4 +1,4 @@
-"""How quickly ``svcctl`` starts, in a process of its own.
+"""The start-up time of ``svcctl`` in its own process.
 
 Real processes are needed because the tests measure the start of a new interpreter.
 """

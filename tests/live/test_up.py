@@ -1,4 +1,4 @@
-"""``svcctl up`` on a real host: the card, the dashboard it names, and Ctrl-C.
+"""``svcctl up`` on a real host: the summary, the dashboard address and Ctrl-C.
 
 Real processes are needed because the tests run a command in a terminal and end it with Ctrl-C.
 """

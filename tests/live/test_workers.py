@@ -1,4 +1,4 @@
-"""Two metagames with equal keys, one database and one engine are one game.
+"""Two metagames with equal keys, one database and one engine, which act as one game.
 
 Real processes are needed because two metagames in one process would share memory.
 """
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.live
 
 @frozen
 class Workers:
-    """The two."""
+    """Two metagame processes."""
 
     first: Service
     second: Service
@@ -35,7 +35,7 @@ class Workers:
 
 @contextmanager
 def workers(folder: Path, live_url: str, **environ: str) -> Iterator[Workers]:
-    """Two that run."""
+    """Run two metagame processes."""
     shared = {"DATABASE_URL": fresh_database(), "LIVE_URL": live_url, **environ}
     with ExitStack() as stack:
         made = []
@@ -46,7 +46,7 @@ def workers(folder: Path, live_url: str, **environ: str) -> Iterator[Workers]:
 
 
 def asked(service: Service, method: str, path: str, by: dict[str, str], body: Any = None) -> Any:
-    """The status and the parsed body of a player's request."""
+    """Send a player's request; return the status and the parsed body."""
     status, reply = service.ask(method, path, body, headers=bearer(by))
     return status, orjson.loads(reply) if reply[:1] in b"{[" else reply
 
@@ -75,7 +75,7 @@ def test_two_processes_are_one_game(tmp_path: Path) -> None:
 
 @contextmanager
 def chatting(folder: Path, **environ: str) -> Iterator[tuple[Workers, tuple[int, int]]]:
-    """Two with a chat each, and their ports."""
+    """Run two metagames with chat; yield them with their chat ports."""
     ports = free_port(), free_port()
     shared = {"DATABASE_URL": fresh_database(), "LIVE_URL": fresh_url(), "CHAT": "1", **environ}
     with ExitStack() as stack:
@@ -91,7 +91,7 @@ def chatting(folder: Path, **environ: str) -> Iterator[tuple[Workers, tuple[int,
 def talkers(
     stack: ExitStack, both: Workers, ports: tuple[int, int], count: int
 ) -> list[tuple[dict[str, str], Talker]]:
-    """Players, every other one on the second process."""
+    """Connect players alternately to the first and the second process."""
     results = []
     for number in range(count):
         player = register(both.first, f"Player_{number}")
@@ -204,7 +204,7 @@ def invites(both: Workers, ann: dict[str, str]) -> int:
 
 
 def test_without_shared_live_state_the_rules_count_twice(tmp_path: Path) -> None:
-    """The sabotage: what the next test rests on."""
+    """Check that the next test fails without shared live state."""
     with workers(tmp_path, "memory:") as both:
         assert invites(both, register(both.first, "Ann_1")) == 40
 

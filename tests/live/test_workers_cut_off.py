@@ -1,4 +1,4 @@
-"""A worker is cut off from the engine for a while: who sits in a room there hears every line later.
+"""A worker that temporarily loses the engine: its players receive missed lines later.
 
 Real processes are needed because two metagames in one process would share memory.
 """
@@ -27,7 +27,7 @@ PATIENT = f"from svcserver.chat import leases\nleases.LEASE_S = {50 * LEASE_S}\n
 
 
 def chat(stack: ExitStack, folder: Path, live_url: str, **environ: str) -> tuple[Service, int]:
-    """A metagame with a chat, and the chat's port."""
+    """Run a metagame with chat; yield it with the chat's port."""
     folder.mkdir()
     port = free_port()
     more = {"CHAT": "1", "CHAT_PORT": str(port), "CHAT_MESSAGE_RATE": "100,100", **environ}
@@ -37,7 +37,7 @@ def chat(stack: ExitStack, folder: Path, live_url: str, **environ: str) -> tuple
 
 
 def talkers(stack: ExitStack, service: Service, *ports: int) -> list[Talker]:
-    """Players in one room, at the chats of these ports."""
+    """Connect players to one room at the chats on these ports."""
     results = []
     for name, port in zip(("Ann_1", "Bob_1"), ports, strict=True):
         player = register(service, name)
@@ -91,7 +91,7 @@ def both_back(service: Service) -> bool:
 
 
 def until_the_last(talker: Talker) -> list[str]:
-    """The lines that one hears from here on, up to the last that is said."""
+    """Return the lines that a player receives from now on, up to the last one sent."""
     results: list[str] = []
     while "the last" not in "".join(results[-1:]):
         results.append(talker.hear("<body>").partition("<body>")[2].partition("<")[0])

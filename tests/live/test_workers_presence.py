@@ -1,4 +1,4 @@
-"""Friends whose chats are in two metagames see each other come, change and go.
+"""Presence between friends whose chats run in two metagames.
 
 Real processes are needed because two metagames in one process would share memory.
 """

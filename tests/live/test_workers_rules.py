@@ -1,4 +1,4 @@
-"""Rules of an account that hold at every worker: epochs, staff, lockouts, launches.
+"""Account rules (epochs, staff roles, lockouts, launches) that every worker must enforce.
 
 Real processes are needed because two metagames in one process would share memory.
 """
@@ -170,7 +170,7 @@ DeployClient.launch = lambda self, wish, match_id: plain(self, wish)
 
 
 def hunts(server: Service) -> int:
-    """How many hunts of one player run, as the deploy server lists them."""
+    """Return the number of one player's running hunts, from the deploy server's list."""
     listed = orjson.loads(server.ask("GET", "/gameservers")[1])["servers"]
     return sum(entry["kind"] == "tutorial" for entry in listed)
 
@@ -218,5 +218,5 @@ def test_a_worker_that_dies_asking_leaves_one_server_a_match(tmp_path: Path) -> 
 
 # slow: as above
 def test_where_nobody_says_for_which_match_it_leaves_two(tmp_path: Path) -> None:
-    """The sabotage: launches without the match id."""
+    """Check that launches without the match id leave two game servers."""
     assert servers_after_death(tmp_path, **sabotaged(NO_MATCH_ID)) == 2

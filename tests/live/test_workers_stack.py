@@ -1,4 +1,4 @@
-"""A whole host with two workers: whoever asks at its usual port notices neither's end.
+"""A host with two workers: clients of its usual port do not notice the end of either.
 
 Real processes are needed because workers are killed and restarted.
 """
@@ -30,13 +30,13 @@ ASKED = 12
 
 @define
 class Host:
-    """One that runs."""
+    """A running host with two workers."""
 
     folder: Path
 
     @property
     def usual(self) -> Service:
-        """The service at PORT of metagame.env."""
+        """Return the service at the PORT of metagame.env."""
         return self.at("metagame")
 
     def at(self, component: str) -> Service:
@@ -45,11 +45,11 @@ class Host:
 
     @property
     def gateway(self) -> int:
-        """The port that players come to."""
+        """Return the gateway's port for players."""
         return int(value(self.folder, "gateway", "GATEWAY_PORT"))
 
     def workers(self) -> list[int]:
-        """The processes of the metagame, by their ports."""
+        """Return the metagame's processes by port."""
         results = {}
         for pid in pids():
             words = words_of(pid)
@@ -58,13 +58,13 @@ class Host:
         return [results[port] for port in sorted(results)]
 
     def starts(self) -> int:
-        """How often a worker has come up."""
+        """Return how often a worker has started."""
         return said(self.folder).count("metagame ready")
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Host]:
-    """A host whose stack is ready."""
+    """Run a host and wait until its stack is ready."""
     demo_host(folder, Scale(2, fresh_database(), fresh_url()))
     (folder / "game" / "some.pak").write_bytes(b"game")
     made = run("content", "manifest", folder / "game", "--build", "1", "--config", folder)

@@ -36,7 +36,7 @@ _MEASURED = re.compile(r"(?m)^Measured on .*$")
 
 
 def shown(page: str) -> dict[str, int]:
-    """The seconds of each step as the page says them; ``in all`` among them."""
+    """Return the seconds of each step on the page, including the total ``in all``."""
     result = {row[2]: int(row[3]) for row in _ROW.finditer(page)}
     if (last := _SUM.search(page)) is not None:
         result["in all"] = int(last[2])
@@ -44,13 +44,13 @@ def shown(page: str) -> dict[str, int]:
 
 
 def slow(took: Mapping[str, float], page: str) -> dict[str, float]:
-    """Those of the steps that took far longer than the page says."""
+    """Return the steps that took much longer than the page says."""
     reply = shown(page)
     return {entry: took[entry] for entry in took if took[entry] > MOST * reply[entry] + GRACE_S}
 
 
 def written(page: str, took: Mapping[str, float], measured: str) -> str:
-    """The page with other times, and where and when they were measured."""
+    """Return the page with new times, and with the place and date of measurement."""
     seconds = {step: max(1, round(took[step])) for step in STEPS}
     page = _ROW.sub(lambda row: f"{row[1]}{seconds[row[2]]} s |", page)
     page = _SUM.sub(lambda row: f"{row[1]}{sum(seconds.values())} s |", page)
@@ -58,7 +58,7 @@ def written(page: str, took: Mapping[str, float], measured: str) -> str:
 
 
 def machine(day: date, test: str) -> str:
-    """The sentence on when, by which test and on what the tour was taken."""
+    """Return the sentence that names the date, the test and the machine of the tour."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     return (
         f"Measured on {day.day} {day:%B %Y} as `{test}` does on {os.cpu_count()} cores and "

@@ -1,4 +1,4 @@
-"""Two metagames on one PostgreSQL, as two processes are, and acts on both at the same moment."""
+"""Two metagames on one PostgreSQL, as two processes, and concurrent requests to both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Said = tuple[int, Any]  # status, and the body where it is JSON
 
 @define
 class Both:
-    """The two metagames, and the key of an owner."""
+    """The two metagames and an owner's key."""
 
     services: Sequence[Joined]
     key: str = field(repr=False)
@@ -40,11 +40,11 @@ class Both:
 
     @property
     def owner(self) -> dict[str, str]:
-        """The header of an owner."""
+        """Return an owner's request header."""
         return {"x-svc-user-api-key": self.key}
 
     async def player(self) -> Player:
-        """A new one, with ``name``."""
+        """Register a new player and return the credentials, with the player's ``name``."""
         name = f"player_{next(self._names)}"
         return {**await register(self.services[0], name), "name": name}
 
@@ -52,27 +52,27 @@ class Both:
         return [await self.player() for _ in range(count)]
 
     async def pairs(self) -> AsyncIterator[tuple[Player, Player]]:
-        """Two new ones for each of the ``ROUNDS``."""
+        """Register two new players for each of the ``ROUNDS``."""
         for _ in range(ROUNDS):
             yield await self.player(), await self.player()
 
     async def call(
         self, method: str, path: str, by: Player | None = None, body: Any = None, at: int = 0
     ) -> Said:
-        """One request; without ``by`` an owner's."""
+        """Send one request; without ``by`` the owner sends it."""
         headers = self.owner if by is None else bearer(by)
         return await self._ask(at, method, path, body, headers)
 
     async def good(
         self, method: str, path: str, by: Player | None = None, body: Any = None, at: int = 0
     ) -> Any:
-        """The body of one that must not be refused."""
+        """Send one request that must succeed and return the body of the response."""
         status, reply = await self.call(method, path, by, body, at)
         assert 200 <= status < 300, (method, path, status, reply)
         return reply
 
     async def found(self, leader: Player, name: str, at: int = 0) -> Said:
-        """A guild, as a game server asks for it."""
+        """Found a guild as a game server does."""
         body = {"leader_account_id": leader["id"], "name": name, "nameplate": ""}
         headers = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
         return await self._ask(at, "POST", "/guild", body, headers)
@@ -85,7 +85,7 @@ class Both:
 
 
 async def at_once(*acts: Awaitable[tuple[int, Any]]) -> list[Said]:
-    """All at the same moment; what each was answered."""
+    """Make all calls concurrently and return the replies."""
 
     async def one(act: Awaitable[Said]) -> Said:
         return await act
@@ -95,14 +95,14 @@ async def at_once(*acts: Awaitable[tuple[int, Any]]) -> list[Said]:
 
 
 def statuses(replies: Sequence[Said]) -> list[int]:
-    """Sorted; one of them may be anything but a fault of ours."""
+    """Return the sorted statuses; fail on any server error."""
     result = sorted(status for status, _ in replies)
     assert result[-1] < 500, replies
     return result
 
 
 def on_two_metagames(test: Callable[[Both], Awaitable[None]], **more: str) -> Callable[[Path], Any]:
-    """The test on two metagames of its own; ``more``: settings."""
+    """Run the test on its own two metagames; ``more`` holds settings."""
 
     async def run(tmp_path: Path) -> None:
         url = fresh_database()

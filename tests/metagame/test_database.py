@@ -1,4 +1,4 @@
-"""A database that is not where it was must not be replaced by an empty one in silence."""
+"""A missing database, which the metagame must not silently replace by an empty one."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ STAFF = "/svc/api/Dashboard"
 
 
 class GameServers:
-    """Stands for the deploy server: it has a city, and starts whatever is asked for."""
+    """A fake deploy server that has a city and starts every requested game server."""
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
         path = url.removeprefix("http://127.0.0.1:61001").partition("?")[0]
@@ -50,7 +50,7 @@ class Evening(SynchronousTestCase):
         self.game.described.shown = True
 
     def ask(self, who: Player, line: str, body: Any = None, **more: Any) -> Any:
-        """``line`` is a method and a path; gives the reply, which must be a good one."""
+        """Send a request that must succeed; ``line`` is a method and a path."""
         method, path = line.split(" ")
         sent = more | ({} if body is None else {"json": body})
         proof = {"key": who.key} if path.startswith("/svc/") else {"token": who.token}
@@ -59,7 +59,7 @@ class Evening(SynchronousTestCase):
         return page.json if page.body[:1] in (b"{", b"[") else None
 
     def server(self, line: str, body: Any = None) -> Any:
-        """The same, as a game server."""
+        """Send a request as a game server."""
         method, path = line.split(" ")
         sent = {} if body is None else {"json": body}
         page = self.game.browse(method, path, game_server=GAME_SERVER_KEY, **sent)
@@ -67,7 +67,7 @@ class Evening(SynchronousTestCase):
         return page.json
 
     def character(self) -> str:
-        """Ann's first."""
+        """Return Ann's first character."""
         return str(self.ask(self.ann, "GET /character")[0]["id"])
 
     def befriend(self, first: Player, second: Player) -> None:

@@ -57,7 +57,7 @@ class KleinSiteTests(SynchronousTestCase):
         self.rows = game.door.rows
 
     def same(self, seed: int, method: str, path: str, **sent: Any) -> Page:
-        """Ask both sides, and compare what they answer."""
+        """Send a request to both sides and assert equal responses."""
         pages = []
         for browser, player, admin in self.sides:
             credentials = {

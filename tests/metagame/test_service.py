@@ -1,4 +1,4 @@
-"""How the metagame is put together."""
+"""The construction of the metagame service."""
 
 from __future__ import annotations
 

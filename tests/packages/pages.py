@@ -1,4 +1,4 @@
-"""The commands of the owners' pages on packages, as an owner pastes them."""
+"""The commands of the owner documentation about packages, run exactly as an owner pastes them."""
 
 from __future__ import annotations
 

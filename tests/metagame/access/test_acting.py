@@ -1,4 +1,4 @@
-"""The caller, and the account for which it acts. Spec: 1 §4 access labels, §5.6; 2 §7."""
+"""The caller and the account for which the caller acts. Spec: 1 §4 access labels, §5.6; 2 §7."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def _nothing(*arguments: Any) -> Answer:
 
 @frozen
 class Known:
-    """The accounts there are, by id and by name."""
+    """A directory of existing accounts, by id and by name."""
 
     names: dict[str, str]
 

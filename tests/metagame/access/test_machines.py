@@ -1,4 +1,4 @@
-"""The machine's tickets at the gate: from where, for what, and as whom."""
+"""Machine tickets at the gate: their origins, their purposes and their accounts."""
 
 from __future__ import annotations
 

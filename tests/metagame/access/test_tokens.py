@@ -1,4 +1,4 @@
-"""When a token counts: its times, its account's epoch, and which key signed it. Spec: 1 §5."""
+"""Token validity: times, the account's epoch and the signing key. Spec: 1 §5."""
 
 from __future__ import annotations
 

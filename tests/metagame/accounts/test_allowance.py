@@ -1,4 +1,4 @@
-"""A day's bytes of an account."""
+"""An account's daily byte allowance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to what one account has stored."""
+"""Access to the data that one account has stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcserver.metagame.accounts.data import LARGE, AccountData, Allowance
 
 @define
 class Noting:
-    """A ledger that notes what each write is kept apart by."""
+    """A ledger that records the isolation key of each write."""
 
     scopes: list[Scope] = field(factory=list)
 

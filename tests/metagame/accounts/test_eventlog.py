@@ -1,4 +1,4 @@
-"""A refused write leaves its row in the event log, and nothing else."""
+"""A rejected write leaves a row in the event log and changes nothing else."""
 
 from __future__ import annotations
 

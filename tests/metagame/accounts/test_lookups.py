@@ -13,7 +13,7 @@ PUBLIC = "/account/api/public/account"
 
 
 def asked(ids: list[str]) -> str:
-    """The query that names these accounts."""
+    """Return the query that names these accounts."""
     return urlencode({"accountId": ids}, doseq=True)
 
 

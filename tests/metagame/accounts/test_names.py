@@ -1,4 +1,4 @@
-"""Names that are kept in memory: what spares the database, and what makes them untrue."""
+"""The in-memory cache of names: the database reads it saves, and its invalidation."""
 
 from __future__ import annotations
 

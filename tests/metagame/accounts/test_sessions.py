@@ -26,7 +26,7 @@ TOKEN = "/account/api/oauth/token"
 
 
 class SlowLook:
-    """A directory whose first look at a key waits for ``release``."""
+    """A directory whose first key lookup waits for ``release``."""
 
     def __init__(self, real: Directory) -> None:
         self.real, self.first = real, Deferred[None]()

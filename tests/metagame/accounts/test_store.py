@@ -1,4 +1,4 @@
-"""Looking up as many accounts as are online."""
+"""A lookup of many account ids, which finds each account that exists."""
 
 from __future__ import annotations
 

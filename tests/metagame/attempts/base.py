@@ -1,4 +1,4 @@
-"""Players whose requests the gateway sends again after the metagame died."""
+"""Players whose requests the gateway repeats after the metagame died."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_A"}
 
 
 class Town:
-    """A game with players without friends."""
+    """A game whose players have no friends yet."""
 
     def __init__(self, test: SynchronousTestCase) -> None:
         self.test = test
@@ -40,7 +40,7 @@ class Town:
         self.ann, self.bob, self.cat, self.dan = (self.game.player(name) for name in names)
 
     def ask(self, who: Player, line: str, body: Any = None, **more: Any) -> Page:
-        """``line`` is a method and a path."""
+        """Send a request; ``line`` is a method and a path."""
         method, path = line.split(" ")
         sent = {} if body is None else {"json": body}
         return self.game.browse(method, path, token=who.token, **sent, **more)
@@ -56,14 +56,14 @@ class Town:
         return f"{self.ids:032x}"
 
     def send(self, request_id: str, number: int, who: Player, line: str, body: Any = None) -> Page:
-        """An attempt of a request, as it comes through the gateway."""
+        """Send an attempt of a request as the gateway does."""
         marks = {GATEWAY.decode(): SECRET, REQUEST_ID.decode(): request_id}
         if number > 1:
             marks[ATTEMPT.decode()] = str(number)
         return self.ask(who, line, body, headers=marks)
 
     def end(self) -> None:
-        """Nobody plays there any more: the next has its database."""
+        """End the game, so that the next one can use the database."""
         self.game.ledger.free()
 
     def pass_time(self, seconds: float = LATER_S) -> None:

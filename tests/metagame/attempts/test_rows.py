@@ -1,4 +1,4 @@
-"""Second attempts at each route that players ask for. See ``svcserver/metagame/once.py``."""
+"""Second attempts at each player route. See ``svcserver/metagame/once.py``."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.support.people import add_accounts
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """``at`` is the time in milliseconds; a refused rule changes nothing."""
+    """The base machine; ``at`` is the time in milliseconds, and a rejected rule changes nothing."""
 
     players: ClassVar[list[str]]
 

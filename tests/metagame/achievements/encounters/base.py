@@ -1,4 +1,4 @@
-"""A player with a character."""
+"""The base of tests that need players with characters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tests.metagame.achievements.progression.base import Achieving
 
 
 class WithCharacter(Achieving):
-    """Ann's character is ``hers``, Ben's ``his``."""
+    """The base case: Ann's character is ``hers``, Ben's is ``his``."""
 
     def setUp(self) -> None:
-        """One character each."""
+        """Create one character for each player."""
         super().setUp()
         for name, player in (("hers", self.ann), ("his", self.ben)):
             made = Character(name, player.id, name, 0, 0, 0, EMPTY)

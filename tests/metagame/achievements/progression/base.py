@@ -19,21 +19,21 @@ class Achieving(SynchronousTestCase):
     environ: dict[str, str] = {}  # noqa: RUF012 - overridden per case
 
     def setUp(self) -> None:
-        """A fresh game."""
+        """Create a new game."""
         self.game = Game(self, **self.environ)
         self.ann = self.game.player("Ann_1")
         self.ben = self.game.player("Ben_1")
 
     def server(self, method: str, path: str, **sent: Any) -> Page:
-        """Ask with the game-server key."""
+        """Send a request with the game-server key."""
         return self.game.browse(method, path, game_server=GAME_SERVER_KEY, **sent)
 
     def asks(self, method: str, path: str, **sent: Any) -> Page:
-        """Ask with Ann's token."""
+        """Send a request with Ann's token."""
         return self.game.browse(method, path, token=self.ann.token, **sent)
 
     def events(self) -> list[tuple[str, int, str]]:
-        """(account, status, note) of the event log, in order."""
+        """Return (account, status, note) of each event log row, in order."""
         table = PROGRESSION_EVENTS.c
         wanted = select(table.account_id, table.status, table.note).order_by(table.id)
         return [tuple(row) for row in self.game.ledger.run(lambda tx: tx.execute(wanted).all())]

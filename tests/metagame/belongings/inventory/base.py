@@ -1,4 +1,4 @@
-"""A game with two players, and bodies of inventory requests."""
+"""A game with two players, and helpers that build inventory requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of inventory requests, read as the front door reads them."""
+"""Bodies of inventory requests, parsed as the front door parses them."""
 
 from __future__ import annotations
 

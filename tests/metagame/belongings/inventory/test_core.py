@@ -1,4 +1,4 @@
-"""The inventory core against a plain model, with whatever hypothesis thinks of."""
+"""The inventory core compared with a plain model on Hypothesis examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which saves thinning keeps, by the hour and by the day. Spec: 2 §4 SaveHistory."""
+"""The saves that thinning keeps per hour and per day. Spec: 2 §4 SaveHistory."""
 
 from __future__ import annotations
 

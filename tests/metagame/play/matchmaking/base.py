@@ -22,7 +22,7 @@ KEYS = ["candidateId", "gameMode", "huntId", "status", "statusReason"]
 
 
 class Reply:
-    """An answer of the deploy server."""
+    """A response of the deploy server."""
 
     def __init__(self, code: int, body: Any) -> None:
         self.code, self.body = code, body
@@ -34,7 +34,7 @@ class Reply:
 
 
 class Deploy:
-    """A treq client that records requests and gives the answer of the test."""
+    """A treq client that records requests and returns the response chosen by the test."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []

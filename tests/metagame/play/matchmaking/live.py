@@ -42,7 +42,7 @@ class SeenMatch:
 
 
 class Seen:
-    """The acts of ``Matchmaker``; without ``now`` at the time of the act before."""
+    """The operations of ``Matchmaker``; the default ``now`` is the previous operation's time."""
 
     def __init__(self, cooldown_s: float = 0.0, live: Callable[[], Any] = TestBoard) -> None:
         self.live = live()

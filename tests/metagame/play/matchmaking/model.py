@@ -28,7 +28,7 @@ MAX_ENTRIES = 100_000
 
 @define
 class PlainMatchmaker:
-    """The same acts, with the time as an argument."""
+    """The model's version of ``Matchmaker``, with the time as an argument."""
 
     launches: Launches = field(factory=lambda: Launches(0.0))
     _entries: dict[AccountId, MatchEntry] = field(factory=dict, init=False)
@@ -42,7 +42,7 @@ class PlainMatchmaker:
     def join(
         self, player: AccountId, request: LaunchRequest, group: HuntGroup | None, now: float
     ) -> MatchEntry:
-        """A player's request; ``entry.match`` may be due at once (see ``due``)."""
+        """Queue a player; ``entry.match`` may be due immediately (see ``due``)."""
         self._sweep(now)
         if group is not None and not request.names_a_map:
             return self._join_party(player, request, group, now)
@@ -169,7 +169,7 @@ class PlainMatchmaker:
     def follow(
         self, player: AccountId, candidate_id: str, group: HuntGroup | None, now: float
     ) -> MatchEntry:
-        """A member's way into the party's candidate; raises Missing."""
+        """Add a member to the party's candidate; raise Missing if there is none."""
         match = self._parties.get(group.id) if group is not None else None
         if match is None or match.id != candidate_id or not self._is_in(player, match):
             raise Missing("not a candidate of your party")
@@ -207,7 +207,7 @@ class PlainMatchmaker:
             del self._queues[match.hunt_id]
 
     def asking(self, match: Match, now: float) -> LaunchRequest:
-        """Begin the launch, and return its request."""
+        """Begin the launch and return the request to the deploy server."""
         match.asking, match.retry_at = True, now + RETRY_S
         return match.request()
 
@@ -241,7 +241,7 @@ class PlainMatchmaker:
         self.launches.ready(match, server)
 
     def refused(self, match: Match, now: float) -> None:
-        """No capacity: stays MATCHING, retried by active polls for five minutes."""
+        """Keep the match MATCHING without capacity; active polls retry it for five minutes."""
         self._wait(match, now)
 
     def _wait(self, match: Match, now: float) -> None:
@@ -281,7 +281,7 @@ class PlainMatchmaker:
     # -- leaving -----------------------------------------------------------
 
     def cancel(self, player: AccountId, group: HuntGroup | None) -> None:
-        """``DELETE /candidate``: a party leader's cancel is the party's."""
+        """Handle ``DELETE /candidate``; a party leader cancels for the whole party."""
         entry = self._entries.get(player)
         if entry is None:
             return
@@ -296,13 +296,13 @@ class PlainMatchmaker:
         self.leave(player)
 
     def leave(self, player: AccountId) -> None:
-        """``DELETE /candidate/leave``: only the caller, and only an unresolved wait."""
+        """Handle ``DELETE /candidate/leave``: only the caller leaves, and only while waiting."""
         entry = self._entries.get(player)
         if entry is not None and entry.match.state is not MatchState.IN_PROGRESS:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
-        """The player's sessions have ended: no place in any queue, match or server."""
+        """Remove a player whose sessions ended from every queue, match and server."""
         self._leave(player)
         self._sent.pop(player, None)
 

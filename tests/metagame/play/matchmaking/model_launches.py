@@ -1,4 +1,4 @@
-"""The obvious way to keep matches and launches, for the model of matchmaking."""
+"""A simple store of matches and launches for the model of matchmaking."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Match:
 
 @frozen
 class MatchEntry:
-    """A player's place: the id they know it by, and the match."""
+    """A player's place: the candidate id that the player knows, and the match."""
 
     candidate_id: str
     mode: str
@@ -76,7 +76,7 @@ class MatchEntry:
 
 @define
 class Launches:
-    """The launches of each account and party; with ``cooldown_s`` 0 there is no bound."""
+    """The launches of each account and party; ``cooldown_s`` 0 removes the limit."""
 
     cooldown_s: float
     _of: LRUCache[str, list[Match]] = field(  # the newest stands last
@@ -95,7 +95,7 @@ class Launches:
             self._of[holder] = [*self._others(holder, match), match]
 
     def ready(self, match: Match, server: Server) -> None:
-        """It runs there; whatever ran there before has ended."""
+        """Record the server where the match runs; earlier matches there have ended."""
         before = self._on.get(server)
         if before is not None and before is not match:
             before.ended = True

@@ -28,7 +28,7 @@ class Reply:
 
 @define
 class Restarting:
-    """Stands for treq, before a deploy server that is away."""
+    """A fake of treq whose deploy server is restarting."""
 
     why: Exception | None = field(factory=ConnectionRefusedError)
     requests: int = 0

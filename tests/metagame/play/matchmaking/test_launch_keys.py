@@ -18,7 +18,7 @@ ALIVE, DEAD = "ab" * 32, "cd" * 32
 
 
 class Deploy:
-    """Stands for treq."""
+    """A fake of treq."""
 
     def __init__(self) -> None:
         self.alive = {fingerprint(ALIVE)}

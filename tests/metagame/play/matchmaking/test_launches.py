@@ -59,13 +59,13 @@ class LaunchCase(MatchmakingCase):
         self.ann, self.bob = self.players[:2]
 
     def sent_to(self, player: Player) -> int | str:
-        """The port the player's poll names, or the state."""
+        """Return the port that the player's poll names, or the state."""
         reply = self.status(player).json
         port: int | str = reply["serverInfo"]["port"] if "serverInfo" in reply else reply["status"]
         return port
 
     def hunt(self, player: Player, body: dict[str, str] = HUNT) -> int | str:
-        """Alone: join, wait for the queue to close, poll."""
+        """Start a hunt alone: join, wait for the queue to close and poll."""
         self.join(player, **body)
         self.game.clock.advance(21)
         return self.sent_to(player)
@@ -194,7 +194,7 @@ class AloneTests(LaunchCase):
 
 
 class TogetherTests(LaunchCase):
-    """A hunt of two, which one of them leaves."""
+    """A hunt of two players, one of whom leaves."""
 
     def setUp(self) -> None:
         super().setUp()

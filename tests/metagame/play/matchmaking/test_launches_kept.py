@@ -117,7 +117,7 @@ class BookTests(SynchronousTestCase):
 
 
 class DeadAskerTests(SynchronousTestCase):
-    """The process that asks for a launch dies; another has the same board."""
+    """A launch whose requesting process dies; another process shares the board."""
 
     def setUp(self) -> None:
         self.live = TestBoard()

@@ -222,7 +222,7 @@ class DueTests(Case):
 
 
 class Silent:
-    """A deploy server that takes its time."""
+    """A deploy server that answers late."""
 
     async def launch(self, request: LaunchRequest, match_id: str) -> Server:
         await Deferred()

@@ -40,7 +40,7 @@ class Base(SynchronousTestCase):
         self.assertEqual(self.friend("POST", second, first.id), 204)
 
     def fill(self, who: Player, count: int, *, status: str, sent: bool) -> None:
-        """Rows with accounts that exist only as text."""
+        """Insert friend rows for accounts that exist only as ids."""
 
         def work(tx: Any) -> None:
             for number in range(count):

@@ -1,4 +1,4 @@
-"""The codes of a friends list that is full. Spec: 2 §7, 1 §8."""
+"""The error codes of a full friends list. Spec: 2 §7, 1 §8."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANN, BOB = new_account_id(), new_account_id()
 
 
 class FakeFriends:
-    """Two players; ``loads`` says how much each has."""
+    """Two players; ``loads`` holds the number of entries of each."""
 
     def __init__(self, ann: Load, bob: Load, between: Friendship | None = None) -> None:
         self.loads = {ANN: ann, BOB: bob}

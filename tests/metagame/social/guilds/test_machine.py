@@ -1,4 +1,4 @@
-"""Players act at random; what must hold of guilds holds after every step."""
+"""Random player requests, with the guild invariants checked after every step."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def nameplate_of(words: Words, sent: object) -> str:
 
 
 def said(check: object, *args: object) -> str:
-    """The code of the refusal, empty when allowed."""
+    """Return the error code of a rejected name, or "" if the name is allowed."""
     try:
         check(*args)  # type: ignore[operator]
     except Refusal as why:

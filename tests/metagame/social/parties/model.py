@@ -37,7 +37,7 @@ class PlainQuota:
     _taken: dict[str, list[float]] = field(factory=dict, init=False)
 
     def take(self, key: str, now: float) -> bool:
-        """Take a place; False when none is left."""
+        """Take a place; return False if none is left."""
         taken = [at for at in self._taken.get(key, ()) if at > now - self.window_s]
         if len(taken) >= self.limit:
             return False
@@ -47,7 +47,7 @@ class PlainQuota:
 
 @define
 class PlainParties:
-    """The same acts; whoever uses it calls ``sweep`` when time has passed."""
+    """The model of parties; the caller calls ``sweep`` after time has passed."""
 
     changed: Signal[PartyChanged] = field(factory=Signal)
     _parties: OrderedDict[str, Party] = field(factory=OrderedDict, init=False)
@@ -62,12 +62,12 @@ class PlainParties:
     # -- being there -------------------------------------------------------
 
     def hear(self, account_id: AccountId, now: float) -> None:
-        """A sign of life keeps a member in the party."""
+        """Record a sign of life, which keeps a member in the party."""
         if account_id in self._party_of:
             self._heard[account_id] = now
 
     def poll(self, account_id: AccountId, now: float) -> Party:
-        """The player's party; a new one of one where there is none."""
+        """Return the player's party; create a party of one if there is none."""
         self.hear(account_id, now)
         party = self.of(account_id, now)
         if party is None:
@@ -78,12 +78,12 @@ class PlainParties:
         return party
 
     def of(self, account_id: AccountId, now: float) -> Party | None:
-        """The player's party as it is now, or None."""
+        """Return the player's current party, or None."""
         party_id = self._party_of.get(account_id)
         return None if party_id is None else self._settled_for(account_id, party_id, now)
 
     def get(self, party_id: str, now: float) -> Party | None:
-        """A party by its id, or None."""
+        """Return a party by id, or None."""
         return self._settle(party_id, now) if party_id in self._parties else None
 
     def _settled_for(self, account_id: AccountId, party_id: str, now: float) -> Party | None:
@@ -91,7 +91,7 @@ class PlainParties:
         return party if account_id in party.members else None
 
     def _settle(self, party_id: str, now: float) -> Party:
-        """Drop who has been silent for more than two minutes, the longest silent first."""
+        """Drop members silent for more than two minutes, the longest silent first."""
         party = self._parties[party_id]
         silent = [member for member in party.members if now - self._heard[member] > SILENT_S]
         for member in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
@@ -101,7 +101,7 @@ class PlainParties:
     # -- invites -----------------------------------------------------------
 
     def invites_to(self, recipient: AccountId, now: float) -> list[PartyInvitation]:
-        """The player's live invites, oldest first."""
+        """Return the player's live invites, oldest first."""
         return [invite for invite in self._received(recipient) if self._is_live(invite, now)]
 
     def invite(
@@ -137,7 +137,7 @@ class PlainParties:
             raise Conflict("that player has too many open invites")
 
     def invite_named(self, recipient: AccountId, named: str, now: float) -> PartyInvitation | None:
-        """The player's live invite of that party or from that sender."""
+        """Return the player's live invite from this party or this sender."""
         for invite in self.invites_to(recipient, now):
             if named in (invite.party_id, invite.sender):
                 return invite
@@ -173,14 +173,14 @@ class PlainParties:
         return bool(invites)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Take back one's own invite; whether there was one."""
+        """Withdraw the sender's invite; return whether there was one."""
         invites = [invite for invite in self._received(recipient) if invite.sender == sender]
         for invite in invites:
             self._drop(invite)
         return bool(invites)
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """Invites between the two end; a party they share stays."""
+        """End the invites between two players; a party they share stays."""
         self.withdraw(first, second)
         self.withdraw(second, first)
 
@@ -192,7 +192,7 @@ class PlainParties:
             self._remove(account_id)
 
     def kick(self, leader: AccountId, member: AccountId, now: float) -> None:
-        """Remove a member, who must be one; naming oneself is leaving."""
+        """Remove a member of the party; players who name themselves leave."""
         if leader == member:
             self.leave(leader, now)
             return
@@ -205,7 +205,7 @@ class PlainParties:
         self._remove(member)
 
     def promote(self, leader: AccountId, member: AccountId, now: float) -> None:
-        """Hand the lead over."""
+        """Make another member the party leader."""
         party = self.poll(leader, now)
         if party.leader != leader:
             raise Forbidden("only the party's leader hands over")
@@ -255,7 +255,7 @@ class PlainParties:
         return [recipient for recipient in pending if self._is_live(recipient, now)]
 
     def _is_live(self, invite: PartyInvitation, now: float) -> bool:
-        """Not expired, and its sender (if silent, no longer a member) is still there."""
+        """Return whether the invite is unexpired and its sender is still present."""
         if now - invite.at >= INVITE_S:
             return False
         party = self.get(invite.party_id, now)

@@ -13,10 +13,10 @@ HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "ShatteredIsles_Hu
 
 
 class SilentDeployServer:
-    """Takes every request and never answers."""
+    """A deploy server that accepts every request and never answers."""
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
-        """An answer that never comes."""
+        """Return a Deferred that never fires."""
         return Deferred()
 
 

@@ -1,4 +1,4 @@
-"""Players act at random, on the board and on a model: both give the same after every step."""
+"""Random player requests on the board and on a model, which must agree after every step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ who = st.sampled_from(PLAYERS)
 
 @frozen
 class Refused:
-    """An answer that is a refusal."""
+    """A rejected request."""
 
     kind: type[Refusal]
     why: str
@@ -82,7 +82,7 @@ class PartyMachine(RuleBasedStateMachine):
     def both(
         self, work: Callable[[Parties], Any], model: Callable[[PlainParties], Any]
     ) -> tuple[Any, Any]:
-        """The board's answer, which is the model's."""
+        """Return the board's result and assert that the model's result is equal."""
         expected = answer(lambda: model(self.model))
         result = answer(lambda: self.do(work))
         assert self.as_named(result) == expected, (result, expected)

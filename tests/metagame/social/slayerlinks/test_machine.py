@@ -1,4 +1,4 @@
-"""Players act at random; what must hold of slayer links holds after every step."""
+"""Random player requests, with the slayer link invariants checked after every step."""
 
 from __future__ import annotations
 
