@@ -189,7 +189,7 @@ class Deploy:
 
 
 class Asking(Launching):
-    """Launches that the lane itself carries out, one after the other."""
+    """Launches that the lane carries out itself, one after the other."""
 
     def __init__(self, matches: LiveMatches, deploy: Any) -> None:
         nobody: Any = None

@@ -42,7 +42,7 @@ class Ready:
 
 @frozen
 class Over:
-    """All lanes of a process have ended."""
+    """The notification that all lanes of a process have ended."""
 
     process: str
 
@@ -100,7 +100,7 @@ class Process:
         return "b" if self.name == "a" else "a"
 
     def until(self, what: Any) -> Deferred[None]:
-        """Fires when news has made the condition true."""
+        """Return a Deferred that fires when news has made the condition true."""
         done: Deferred[None] = Deferred()
         self._waiting.append((what, done))
         self._look()
@@ -111,7 +111,7 @@ class Process:
         return math.inf if self.other in self.over else self._done[self.other]
 
     def other_acts(self) -> Deferred[None]:
-        """Fires when the other process has done a few more acts."""
+        """Return a Deferred that fires after a few more acts of the other process."""
         enough = self.acts_of_other() + HELD_FOR
         return self.until(lambda: self.acts_of_other() >= enough)
 

@@ -24,7 +24,7 @@ class Seat:
 
 @frozen
 class Left:
-    """News of some kind."""
+    """An example of news."""
 
     who: str
 

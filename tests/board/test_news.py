@@ -18,7 +18,7 @@ from svcserver.board.news import AGAIN_S, TRIES, NewsFeed
 
 @frozen
 class Line:
-    """Some news."""
+    """An example of news."""
 
     text: str
 
@@ -40,7 +40,7 @@ class ToldEngine:
         self.pushed, self.joined, self.left = pushed, joined, left
 
     def subscribe(self, channel: bytes) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def ask(self, *command: Any) -> Deferred[Any]:
         if self.away:
@@ -168,7 +168,7 @@ class GapTests(Base):
 
 @frozen
 class Letter:
-    """Some news for those whom it names."""
+    """An example of news for named recipients."""
 
     text: str
     readers: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ STEPS = st.lists(
 
 
 def follow(case: SynchronousTestCase, live: Any, steps: list[tuple[str, str, float]]) -> None:
-    """Do the steps on the board and on a list of times; both say the same."""
+    """Run the steps on the board and on a list of times, and assert equal results."""
     quota, now = Quota.named("two", LIMIT, WINDOW_S), 0.0
     model: defaultdict[str, list[float]] = defaultdict(list)
     for step, who, passed in steps:

@@ -94,7 +94,7 @@ class OtherProcessTests(OnEngine):
 
 
 class OvertakenTests(OnEngine):
-    """Another process acts between the reading and the writing of ours."""
+    """Acts of another process between the reads and the writes of this process."""
 
     def setUp(self) -> None:
         super().setUp()

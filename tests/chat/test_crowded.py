@@ -22,7 +22,7 @@ SLACK = 1.02  # a longer number takes a step more
 
 
 def steps(work: Callable[[], object]) -> int:
-    """How many operations of Python's it takes."""
+    """Return the number of Python operations that a call takes."""
     result = 0
 
     def note(frame: Any, event: str, what: Any) -> Any:
@@ -41,7 +41,7 @@ def steps(work: Callable[[], object]) -> int:
 
 
 def fill(town: Town, count: int) -> None:
-    """So many players, from the eleventh on."""
+    """Add this many players, numbered from eleven."""
     for number in range(11, 11 + count):
         town.game.people[account(number)] = About(f"Player{number}")
         town.bound(number)

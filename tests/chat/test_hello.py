@@ -25,7 +25,7 @@ FIRST, LAST = Here("A", (), (), until=9), Here("A", (), (), since=9)
 
 
 class Names:
-    """Stands for a process's many sessions."""
+    """A fake for a process with many sessions."""
 
     def __init__(self, town: Town) -> None:
         self.workers = town.server.workers

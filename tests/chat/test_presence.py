@@ -228,7 +228,7 @@ class PresenceTests(SynchronousTestCase):
 
 
 class Evening(RuleBasedStateMachine):
-    """Players come, go, join, leave and talk in any order."""
+    """Players who connect, leave, join rooms and talk in random order."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -98,7 +98,7 @@ class ToldWire:
 
 @define(eq=False)
 class Client:
-    """One connection as the game has one."""
+    """One connection like the game's own."""
 
     session: Session
     wire: ToldWire

@@ -10,7 +10,7 @@ from tests.content.support import DeskCase
 
 
 class OnKlein(DeskCase):
-    """Serves the same desk from the resource of its Klein app."""
+    """A test case that serves the same desk from the Klein app's resource."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -27,12 +27,12 @@ class Ran:
 
     @property
     def data(self) -> Any:
-        """Its ``--json``."""
+        """Return the command's parsed ``--json`` output."""
         return json.loads(self.out)
 
     @property
     def line(self) -> str:
-        """Its one line of failure."""
+        """Return the command's one-line error message."""
         [line] = self.err.splitlines()
         return line
 

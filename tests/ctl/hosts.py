@@ -72,7 +72,7 @@ def value(folder: Path, component: str, name: str) -> str:
 
 
 def change(folder: Path, component: str, name: str, new: str) -> None:
-    """Another value for a setting."""
+    """Change the value of a setting."""
     path = folder / f"{component}.env"
     there = path.read_text().splitlines() if path.is_file() else []
     lines = [line for line in there if not line.startswith(f"{name}=")]
@@ -80,7 +80,7 @@ def change(folder: Path, component: str, name: str, new: str) -> None:
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
-    """``svcctl`` as a process of its own."""
+    """Run ``svcctl`` as a separate process."""
     return completed([*map(str, words)], Path.cwd(), "svcctl")
 
 
@@ -99,7 +99,7 @@ def completed(words: list[str], folder: Path, program: str) -> subprocess.Comple
 
 
 def demo_once(folder: Path, players: int = 2) -> subprocess.CompletedProcess[str]:
-    """Do the same as ``make run ONCE=1`` with two players."""
+    """Run the same as ``make run ONCE=1`` with two players."""
     return run("demo", "--once", "--config", folder, "--players", players)
 
 

@@ -36,7 +36,7 @@ def killed_at_rename(number: int) -> None:
 
 
 def killed_at_put(name: str) -> None:
-    """End this process before the file of that name comes into place."""
+    """End this process before the file with this name is put into place."""
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
         if event == "os.rename" and str(sent[1]).endswith(f"/{name}"):
@@ -46,7 +46,7 @@ def killed_at_put(name: str) -> None:
 
 
 def killed_at_step(number: int, folder: Path) -> None:
-    """End this process before its step of that number that touches a file of ``folder``."""
+    """End this process before its n-th operation on a file of ``folder``."""
     count = 0
 
     def hear(event: str, sent: tuple[object, ...]) -> None:

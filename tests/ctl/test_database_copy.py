@@ -58,7 +58,7 @@ def tables(engine: Engine) -> list[Table]:
 
 
 def fill(url: str) -> None:
-    """Rows in every table."""
+    """Insert rows into every table."""
     engine = make_engine(database_url(url))
     migrations.upgrade(engine)
     with engine.begin() as tx:
@@ -80,7 +80,7 @@ def full_file() -> bytes:
 
 
 def read(url: str) -> Rows:
-    """All that is in a database."""
+    """Return the whole contents of a database."""
     engine = make_engine(database_url(url))
     with engine.connect() as tx:
         rows = {

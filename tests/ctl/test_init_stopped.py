@@ -25,7 +25,7 @@ MOST = 40  # renames: one for each file
 
 
 def killed_at_removal() -> None:
-    """End this process where it removes the note."""
+    """End this process when it is about to remove the note."""
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
         if event == "os.remove" and begun.NOTE in str(sent[0]):
@@ -35,7 +35,7 @@ def killed_at_removal() -> None:
 
 
 def killed_before_the_commit() -> None:
-    """End this process when the owner is written, and not committed."""
+    """End this process after the owner is written but before the commit."""
     add = SqlAccounts.add
 
     def written(*sent: object) -> None:

@@ -39,7 +39,7 @@ class FileOfAnAccountCase(HostCase):
         return self.ctl("account", "delete", name, "--export", self.file, "--yes")
 
     def rows(self) -> list[tuple[str, str, str | None]]:
-        """Action, target and refusal of each row, the newest first."""
+        """Return the action, target and refusal of each row, newest first."""
         ran = self.ctl("audit", "--json")
         rows = [json.loads(line) for line in ran.out.splitlines()]
         return [(row["action"], row["target"], row["refused"]) for row in rows]

@@ -58,7 +58,7 @@ class Session:
         self.server.heard(self.client, text)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class TalkTests(SynchronousTestCase):

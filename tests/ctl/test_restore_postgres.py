@@ -85,7 +85,7 @@ class RestoreTests(HostCase):
         change(self.folder, "metagame", "DATABASE_URL", self.url)
 
     def at(self, revision: str) -> None:
-        """Bring the database to a revision."""
+        """Migrate the database to a revision."""
         engine = make_engine(database_url(self.url))
         migrations.upgrade(engine, revision)
         engine.dispose()

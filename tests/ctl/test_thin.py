@@ -170,7 +170,7 @@ class StatusTests(HostCase):
                 self.wfile.write(json.dumps(reply).encode())
 
             def log_message(self, format: str, *args: Any) -> None:
-                """Quiet."""
+                """Log nothing."""
 
         with HTTPServer(("127.0.0.1", 0), Answer) as server:
             path = self.folder / "metagame.env"
@@ -312,7 +312,7 @@ class EveryCommandTests(SynchronousTestCase):
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Every command with its path."""
+    """Return every command with its path."""
     context = click.Context(main)
     for name in main.list_commands(context):
         command = main.get_command(context, name)

@@ -178,7 +178,7 @@ class NewHostTests(SynchronousTestCase):
 
 
 def value_or_empty(folder: Path) -> str:
-    """MY_IP of the host."""
+    """Return the host's MY_IP, or an empty string."""
     [line] = [
         line
         for line in (folder / "deploy.env").read_text().splitlines()

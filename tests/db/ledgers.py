@@ -43,7 +43,7 @@ def names(tx: Connection) -> list[str]:
 
 
 class Stubborn:
-    """SQLite's connection on a disk that refuses two roll-backs."""
+    """A SQLite connection on a disk that makes two rollbacks fail."""
 
     def __init__(self, raw: Any) -> None:
         self.raw, self.left = raw, 2
@@ -61,7 +61,7 @@ class Stubborn:
 
 
 class FullDisk:
-    """SQLite's connection on a disk without room, until its log is emptied."""
+    """A SQLite connection on a full disk, which frees space once the log is emptied."""
 
     def __init__(self, raw: Any, *, helps: bool = True) -> None:
         self.raw, self.helps, self.full, self.emptied = raw, helps, True, 0

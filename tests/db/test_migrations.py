@@ -253,7 +253,7 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
 
 
 def contents(engine: Engine, tables: list[str]) -> dict[str, list[tuple[object, ...]]]:
-    """Every row of the tables, the oldest columns first."""
+    """Return every row of the tables, the oldest columns first."""
     with engine.connect() as tx:
         rows = {name: tx.execute(select(text("*")).select_from(table(name))) for name in tables}
         return {name: sorted(tuple(row) for row in rows) for name, rows in rows.items()}

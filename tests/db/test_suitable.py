@@ -37,7 +37,7 @@ class Server:
         return self.answer
 
     def dispose(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class SuitableTests(SynchronousTestCase):

@@ -96,7 +96,7 @@ class GuardTests(SynchronousTestCase):
 
 
 class FleetMachine(RuleBasedStateMachine):
-    """Launches, failures and ends at random."""
+    """Random launches, failures and ends of game servers."""
 
     def __init__(self) -> None:
         super().__init__()

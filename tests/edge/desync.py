@@ -19,7 +19,7 @@ ZERO = b"0\r\n\r\n"
 
 @frozen
 class Case:
-    """One message: bytes, and what gateway and relay must do."""
+    """One test message: its bytes, and what gateway and relay must do with it."""
 
     family: str
     section: str  # of RFC 9112 unless it says 9110

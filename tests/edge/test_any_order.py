@@ -91,7 +91,7 @@ def _fit(kind: str, size: int) -> int:
 
 @define
 class World:
-    """One client, one gateway, an upstream whose connections are up when told."""
+    """One client, one gateway, and an upstream whose connections open on demand."""
 
     asks: list[Ask]
     pieces: list[bytes]
@@ -115,7 +115,7 @@ class World:
         return self.coming[-1]  # type: ignore[no-any-return]
 
     def step(self, what: str) -> None:
-        """One of the things that happen."""
+        """Perform one random event."""
         match what:
             case "client" if self.pieces and not self.client.paused:
                 self.client.protocol.dataReceived(self.pieces.pop(0))
@@ -141,7 +141,7 @@ class World:
             (wire.producer.pauseProducing if slow else wire.producer.resumeProducing)()
 
     def answer(self) -> None:
-        """Answer the oldest request that has arrived whole, if its connection is read."""
+        """Answer the oldest complete request if its connection is being read."""
         self.upstream.seen()
         for wire, reader in zip(self.upstream.wires, self.upstream.readers, strict=True):
             last = reader.requests[-1] if reader.requests else None
@@ -167,7 +167,7 @@ class World:
             wire.loseConnection()
 
     def finish(self) -> None:
-        """Everybody is quick in the end."""
+        """Let client, gateway and upstream finish without delays."""
         for _ in range(200):
             for what in ("quick client", "quick up", "connect", "client", "answer", "turn"):
                 self.step(what)

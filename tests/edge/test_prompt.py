@@ -26,7 +26,7 @@ CONTEXT = server_context(make_pair(["localhost"]))
 
 
 class Heard(Protocol):
-    """Keeps what it got, and answers nothing."""
+    """A protocol that stores received bytes and answers nothing."""
 
     def __init__(self) -> None:
         self.got = b""

@@ -49,7 +49,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
-    """After how many pieces a head is whole, and where it ends; or what is wrong with it."""
+    """Return the pieces until a head is whole and the head's end, or the fault."""
     buffer, searched = b"", 0
     for number, piece in enumerate(pieces):
         buffer += piece
@@ -64,7 +64,7 @@ def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
 
 
 def reading(raw: bytes) -> tuple[Any, ...] | str:
-    """All that the head says, or what is wrong with it."""
+    """Return everything that the head says, or its fault."""
     try:
         head = read_request(raw)
     except Fault as fault:
@@ -76,7 +76,7 @@ PARTS = ("block", "line")  # remembered objects; what they say stands in the oth
 
 
 class Counting(bytes):
-    """Counts the bytes that are searched."""
+    """A buffer that counts the bytes that are searched."""
 
     searched = 0
 
@@ -86,7 +86,7 @@ class Counting(bytes):
 
 
 class LineFeeds:
-    """Counts them likewise."""
+    """A pattern that counts the bytes that are searched."""
 
     searched = 0
 

@@ -34,12 +34,12 @@ def forward(added: bytes = b"") -> Forward:
 
 
 def copy(raw: bytes) -> bytes:
-    """Equal bytes that are another object, as the next request's are."""
+    """Return equal bytes as a new object, like the bytes of the next request."""
     return bytes(bytearray(raw))
 
 
 def fields(count: int, length: int = 200) -> list[bytes]:
-    """So many, with names that differ."""
+    """Return this many header fields with different names."""
     return [b"%x:%b\r\n" % (n + 16, b"y" * (length // count)) for n in range(count)]
 
 

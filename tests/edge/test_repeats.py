@@ -42,7 +42,7 @@ def sent(edge: Edge, name: bytes) -> list[list[bytes]]:
 
 
 def attempts(edge: Edge) -> list[list[bytes]]:
-    """Which attempt each request that came says it is."""
+    """Return the attempt number that each received request carries."""
     return sent(edge, ATTEMPT)
 
 

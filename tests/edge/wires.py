@@ -70,7 +70,7 @@ class Wire(StringTransport):
         self.half_closed = True
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Nothing to set."""
+        """Do nothing."""
 
     def pauseProducing(self) -> None:
         self.paused = True
@@ -88,7 +88,7 @@ class Wire(StringTransport):
 
     @property
     def over(self) -> bool:
-        """True if the connection is closed."""
+        """Return whether the connection is closed."""
         return bool(self.ended) or self.half_closed
 
     def take(self) -> bytes:
@@ -100,7 +100,7 @@ class Wire(StringTransport):
 
 @define
 class Seen:
-    """One request as llhttp understood it at the upstream."""
+    """One request as llhttp parsed it at the upstream."""
 
     method: bytes = b""
     target: bytes = b""
@@ -115,7 +115,7 @@ class Seen:
 
 
 class Reader:
-    """Understands the bytes that reach an upstream."""
+    """A parser of the bytes that reach an upstream."""
 
     def __init__(self) -> None:
         self.requests: list[Seen] = []
@@ -174,12 +174,12 @@ class Upstream:
         return self.pool.parking
 
     def reset(self) -> None:
-        """Every connection ends, also those that are made thereupon."""
+        """Close every connection, including those opened in response."""
         for wire in self.wires:
             wire.abortConnection()
 
     def end(self) -> None:
-        """It ends: every connection is gone, and it takes no new one."""
+        """Stop the upstream: close every connection and accept no new one."""
         self.down = True
         self.reset()
 
@@ -196,13 +196,13 @@ class Upstream:
         return succeed(connection)
 
     def seen(self) -> list[Seen]:
-        """Every request so far, on any connection."""
+        """Return every request so far, on all connections."""
         for wire, reader in zip(self.wires, self.readers, strict=True):
             reader.feed(wire.take())
         return [request for reader in self.readers for request in reader.requests]
 
     def say(self, data: bytes, wire: int = -1) -> None:
-        """Bytes from the upstream."""
+        """Send bytes from the upstream."""
         self.wires[wire].protocol.dataReceived(data)
 
     def serve(self) -> None:
@@ -233,7 +233,7 @@ class Edge:
         return self.upstreams[Route.METAGAME]
 
     def connect(self, peer: str = "127.0.0.1") -> Wire:
-        """A client."""
+        """Return a client that is connected to the edge under test."""
         channel = Channel(self.factory, peer)
         wire = Wire(channel, peer)
         channel.makeConnection(wire)
@@ -290,7 +290,7 @@ def run(clock: Clock, seconds: float) -> None:
 
 
 def pieces_of(raw: bytes, data: st.DataObject) -> list[bytes]:
-    """``raw`` cut anywhere, in pieces no larger than a socket gives at once."""
+    """Return ``raw`` cut anywhere, in pieces no larger than one socket read."""
     cuts = data.draw(st.sets(st.integers(1, len(raw)), max_size=12))
     edges = [0, *sorted({*cuts, *range(65_536, len(raw), 65_536)}), len(raw)]
     return [raw[begin:end] for begin, end in pairwise(edges) if begin < end]

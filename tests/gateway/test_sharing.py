@@ -27,7 +27,7 @@ class SharingTests(SynchronousTestCase):
         self.clock.advance(0)
 
     def gateway(self, burst: float = 5, per_minute: float = 0.2) -> Spending:
-        """One of the gateways, running."""
+        """Run one of the gateways."""
         made = Spending(dict.fromkeys(Bucket, Rate(burst, per_minute)))
         sharing = Sharing(
             self.clock, self.board, {str(k): figure for k, figure in made.buckets.items()}
@@ -38,7 +38,7 @@ class SharingTests(SynchronousTestCase):
         return made
 
     def taken(self, gateway: Spending, peer: str = PEER, tries: int = 10) -> int:
-        """How many of some requests pass, the clock standing still."""
+        """Return how many of several requests pass while the clock stands still."""
         now = self.clock.seconds()
         return sum(gateway.take(Bucket.REGISTER, peer, now) == 0 for _ in range(tries))
 

@@ -12,7 +12,7 @@ from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 
 class RecordedActions:
-    """Actions that are only recorded."""
+    """A set of actions that are recorded but not performed."""
 
     def __init__(self) -> None:
         self.done: list[tuple[Any, ...]] = []

@@ -79,7 +79,7 @@ class System:
         return [*apart, *setting, *passed, *who, *map(str, words)]
 
     def copy(self, path: Path) -> str:
-        """Copy a file into its /tmp; its path there."""
+        """Copy a file into the system's /tmp and return the path there."""
         shutil.copy(path, self.root / "tmp")
         return f"/tmp/{path.name}"
 

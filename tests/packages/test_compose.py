@@ -48,7 +48,7 @@ class Compose:
         env.write_text(re.sub("(?m)^SVC_VERSION=.*$", f"SVC_VERSION={version}", env.read_text()))
 
     def paste(self, has: str, names: dict[str, str] | None = None) -> str:
-        """All that a block of the page says."""
+        """Run a block of the page and return its output."""
         return paste(block(PAGE, has, names), self.folder)
 
     @property

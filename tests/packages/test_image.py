@@ -64,7 +64,7 @@ def until(container: str, text: str, times: int) -> None:
 
 
 def told(container: str) -> str:
-    """All that it has said, its errors too."""
+    """Return the container's output, including errors."""
     return run("sh", "-c", f"podman logs {container} 2>&1")
 
 

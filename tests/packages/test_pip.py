@@ -138,7 +138,7 @@ def installed(environment: Path) -> set[str]:
 
 
 def plays(system: System, svcctl: str, folder: str) -> None:
-    """``svcctl up``, and an evening on the host that it makes."""
+    """Run ``svcctl up``, and a scripted session on the new host."""
     with system.alone() as alone:
         up = (svcctl, "up", folder, "--yes", *PUBLIC)
         with alone.running(*up, user="root", until="Ctrl-C stops it"):

@@ -81,7 +81,7 @@ stage = Stage()
 
 
 def one_input(data: bytes) -> None:
-    """Called by the fuzzer."""
+    """Run one fuzzer input."""
     global stage
     if data[:1] < b"\x80":
         stage.stanza(data[1:].decode("utf-8", "replace"))

@@ -43,7 +43,7 @@ class Spawned:
 
     @property
     def waits(self) -> bool:
-        """True while it waits for its turn (``stack/child.py``)."""
+        """Return whether the process waits for its turn (``stack/child.py``)."""
         return PREPARED in self.arguments and not self.written
 
     def says(self, text: str) -> None:

@@ -51,7 +51,7 @@ class Halves(Stream):
 
 @define
 class Front:
-    """Answers with what it heard: at once, later, or in a stream."""
+    """A front door that answers immediately, later, or as a stream."""
 
     max_json: int = 1_000_000
     later: list[tuple[Deferred[Answer], Answer]] = field(factory=list)
@@ -74,7 +74,7 @@ class Front:
         return self.later[-1][0]
 
     def go_on(self) -> None:
-        """One more answer."""
+        """Send one more answer."""
         if self.streams:
             self.streams.pop(0).go_on()
         elif self.later:
@@ -91,7 +91,7 @@ class Ask:
     size: int
 
     def sent(self) -> bytes:
-        """Its bytes."""
+        """Return the request's bytes."""
         method = b"GET" if self.frame == "none" else b"POST"
         head, body = b"%b %b HTTP/1.1\r\nHost: x\r\n" % (method, self.path), b"x" * self.size
         if self.frame == "none":
@@ -132,7 +132,7 @@ class World:
         protocol.makeConnection(self.client)
 
     def step(self, what: str) -> None:
-        """One of the things that happen."""
+        """Perform one random event."""
         producer: Any = self.client.producer
         if what == "client" and not self.client.paused:
             if self.pieces:

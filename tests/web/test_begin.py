@@ -1,4 +1,4 @@
-"""Coroutines begun at once: what they say, raise and do when they are cancelled."""
+"""Coroutines that start immediately: what they return and raise, and how they are cancelled."""
 
 from __future__ import annotations
 

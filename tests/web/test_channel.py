@@ -304,7 +304,7 @@ class ChannelTests(SynchronousTestCase):
 
 @define
 class Slow:
-    """Answers when the test says so."""
+    """A handler that answers when the test allows it."""
 
     max_json: int = 100
     work: list[Deferred[Answer]] = field(factory=list)

@@ -22,7 +22,7 @@ from tests.support.game import Game
 
 @define
 class Taker:
-    """Answers everything with 200 and remembers it."""
+    """A handler that records every request and answers 200."""
 
     max_json: int = 1 << 20
     requests: list[HttpRequest] = field(factory=list)

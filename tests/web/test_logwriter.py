@@ -76,7 +76,7 @@ class BacklogTests(SynchronousTestCase):
 
 
 def until(what: Callable[[], bool]) -> None:
-    """Lets the writing thread run."""
+    """Let the writing thread run until the condition is true."""
     deadline = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < deadline

@@ -331,7 +331,7 @@ class NameTests(SynchronousTestCase):
 
 
 class RefusalTests(SynchronousTestCase):
-    """Each row says how it refuses, and when it answers without a body."""
+    """Documented error responses of each row, and responses without a body."""
 
     def setUp(self) -> None:
         self.rows = Game(self, **EVERY_ROUTE).door.rows

@@ -78,7 +78,7 @@ class WordTests(SynchronousTestCase):
 
 
 def texts(part: Any) -> Iterator[str]:
-    """Every summary and description of the document; examples have none."""
+    """Return every summary and description of the document, except those of examples."""
     if isinstance(part, list):
         for text in part:
             yield from texts(text)

@@ -28,7 +28,7 @@ from tests.support.starting import start
 
 @define(eq=False, slots=False)
 class Part(Service):
-    """Notes when it stops, and has stopped when the test says so."""
+    """A service that records when it is told to stop; the test decides when its stop completes."""
 
     name: str
     reported: list[str]
@@ -89,7 +89,7 @@ class InTurnTests(SynchronousTestCase):
 
 @define
 class Slow:
-    """Answers when the test says so."""
+    """A handler that answers when the test allows it."""
 
     max_json: int = 100
     work: list[Deferred[Answer]] = field(factory=list)

@@ -109,5 +109,5 @@ class ApartTests(BackupCase):
 
 
 def vars_of(ports: Ports) -> list[int]:
-    """Every port of a host as ``svcctl init`` makes it."""
+    """Return every port setting of a host that ``svcctl init`` made."""
     return [getattr(ports, name) for name in Ports.__slots__ if name != "__weakref__"]

@@ -129,7 +129,7 @@ class KilledTests(BackupCase):
 
 
 def killed_at_place() -> None:
-    """End this process when all files are written, and none is in place."""
+    """End this process when all files are written but none is in place yet."""
     killed = mock.Mock(side_effect=lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     mock.patch.object(begun, "place", killed).start()
 

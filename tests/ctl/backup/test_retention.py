@@ -15,7 +15,7 @@ MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31))
 
 
 def nights(count: int) -> list[datetime]:
-    """One at four in each of so many nights, the last on 2026-11-22."""
+    """Return one backup at four o'clock for each of these nights, the last on 2026-11-22."""
     last = datetime(2026, 11, 22, 4)
     return [last - timedelta(days=number) for number in range(count)]
 
