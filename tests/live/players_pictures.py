@@ -162,7 +162,7 @@ def join(player: Visit, shot: Shot, text: str) -> None:
     shot.take("1-invite")
     page.get_by_label("Your invite").fill(text)
     player.press("Open the invite")
-    player.reads("these words stand for")
+    player.reads("These words stand for")
     shot.take("2-words")
     player.press("They match, go on")
     page.get_by_label("Your name on this host").fill(NAMES[shot.look])

@@ -70,7 +70,7 @@ def registered(folder: Path, url: str) -> int:
     with metagame(folder, LIVE_URL=url) as service:
         status, body = service.ask("POST", "/svc/api/Register", {"Username": "Ann_1"})
         if status == Unavailable.status:
-            eventually(lambda: "the engine of LIVE_URL cannot be reached" in service.log)
+            eventually(lambda: "cannot reach the engine of LIVE_URL" in service.log)
         else:
             assert orjson.loads(body)["UUK"]
         return status

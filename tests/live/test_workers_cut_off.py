@@ -19,7 +19,7 @@ from tests.support.processes import Service, eventually, free_port, metagame, re
 from tests.support.valkey import PASSWORD, Instance, fresh_url, shared
 
 pytestmark = pytest.mark.live
-ROOM, LOST = "City-1", "the connection to the engine of LIVE_URL is lost"
+ROOM, LOST = "City-1", "lost the connection to the engine of LIVE_URL"
 MISSED = "news of other processes may have been missed"
 LINES = 8
 # nobody loses a lease meanwhile, however slow the machine is
