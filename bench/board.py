@@ -56,7 +56,8 @@ async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
     theirs = (cpu_s(pid) - theirs) / POLLS * 1e6 if pid else 0.0
     waits.sort()
     half, most = (waits[int(len(waits) * part)] * 1e3 for part in (0.5, 0.99))
-    return f"{ours:6.1f} us ours {theirs:6.1f} us engine  p50 {half:.2f} ms  p99 {most:.2f} ms"
+    costs = f"metagame {ours:.1f} us, engine {theirs:.1f} us"
+    return f"{costs}; p50 {half:.2f} ms, p99 {most:.2f} ms"
 
 
 async def measure(instance: Instance) -> None:

@@ -56,9 +56,9 @@ class Case:
         return "MB/cpu s" if self.bulk else "req/cpu s"
 
 
-ONE_HEAD = Case("small requests, one head", "/svc-status", 50, {"nginx": 0.20, "caddy": 1.2})
+ONE_HEAD = Case("small requests, equal headers", "/svc-status", 50, {"nginx": 0.20, "caddy": 1.2})
 GATEWAY = (
-    Case("small requests, varied heads", "/svc-status", 50, {"nginx": 0.33}, varied=True),
+    Case("small requests, varied headers", "/svc-status", 50, {"nginx": 0.33}, varied=True),
     ONE_HEAD,
     Case("refusals", "/svc-status", 50, {"nginx": 0.20}, (f"{GS_HEADER}: x",), refused=True),
     Case("TLS handshakes", "/svc-status", 50, {"nginx": 0.6}, ("Connection: close",)),

@@ -166,8 +166,8 @@ def driven(
         theirs / sum(run.acts for run in runs) * 1e6 for runs, theirs in rounds
     )
     figure = (
-        f"{rate:,.0f} actions a second on {cores} cores; {us:.0f} us of a worker, "
-        f"{engine_us:.0f} of the engine (its core {rate * engine_us / 1e6:.0%} busy)"
+        f"{rate:,.0f} actions a second on {cores} cores; {us:.0f} us in the worker, "
+        f"{engine_us:.0f} us in the engine (its core {rate * engine_us / 1e6:.0%} busy)"
     )
     what = f"{ACCOUNTS:,} accounts on the engine, {driving} worker{'s' * (driving > 1)}"
     if driving == 1:
@@ -245,7 +245,7 @@ def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
                 calm.setdefault(name, []).append(run)
     compared(table, full, ROOM, AT_100)
     one_ms, four_ms = (median(runs, "p99_ms") for runs in calm.values())
-    figure, good = f"{one_ms:.1f} ms, {four_ms:.1f} ms", four_ms - one_ms <= LATER_MS
+    figure, good = f"one {one_ms:.1f} ms; four {four_ms:.1f} ms", four_ms - one_ms <= LATER_MS
     what = f"p99 at {CALM_RATE:.0f} lines a second: one process, four processes"
     table.add(what, figure, f"+{LATER_MS:.0f} ms", good)
     _, four = full.values()
@@ -293,7 +293,9 @@ def crowd(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     a_second, lines = rate * CROWD, LINES_A_PLAYER * CROWD
     table.say(f"\n### What {CROWD:,} players need\n")
     table.say(f"{CROWD:,} players: {a_second:,.0f} requests and {lines:,.0f} lines a second.\n")
-    table.say("| what | us each (measured) | a second (computed) | cores, 70 % used (computed) |")
+    table.say(
+        "| what | us each (measured) | a second (computed) | cores needed at 70 % load (computed) |"
+    )
     table.say("|---|---:|---:|---:|")
     for what, us, times in (
         ("workers: requests", costs.get("request"), a_second),
@@ -311,7 +313,7 @@ def crowd(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     if used:
         table.say(
             f"\nThe engine uses one core. At {FULL * 1e6 / used:,.0f} players, {FULL:.0%} of it is "
-            "used (computed). A faster core helps, a second engine does not."
+            "used (computed). A faster core helps; a second engine does not."
         )
 
 

@@ -118,7 +118,7 @@ def bare_twisted(folder: Path) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def bare_uvicorn(folder: Path) -> Iterator[tuple[int, int]]:
-    """Port and pid of one starlette route under uvicorn: the other yardstick of reads."""
+    """Run one starlette route under uvicorn, the second baseline of reads; yield port and pid."""
     port = free_port()
     command = [sys.executable, "-m", "bench.bare_uvicorn", str(port)]
     with running(command, port, folder / "uvicorn.log", {}) as pid:
@@ -127,7 +127,7 @@ def bare_uvicorn(folder: Path) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def bare_store(folder: Path) -> Iterator[tuple[int, int]]:
-    """Port and pid of twisted.web before the bare writer: the yardstick of writes."""
+    """Run twisted.web before the bare writer, the baseline of writes; yield port and pid."""
     port = free_port()
     (folder / "store").mkdir()
     command = [sys.executable, "-m", "bench.bare_store", str(port), str(folder / "store")]
