@@ -71,7 +71,7 @@ class Programs:
 def _must_succeed(output: Output, program: str) -> Output:
     if output.code != 0:
         message = " ".join(output.err.split())[:300]
-        raise FirewallError(f"{program} ended with {output.code}: {message}")
+        raise FirewallError(f"{program} exited with status {output.code}: {message}")
     return output
 
 

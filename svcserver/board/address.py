@@ -53,7 +53,7 @@ def _authority(query: str, *, tls: bool) -> Path:
     match parse_qsl(query, keep_blank_values=True):
         case [("ca", text)] if tls and Path(text).is_absolute():
             return Path(text)
-    raise ValueError("may end with ?ca=/path/of/ca.pem after valkeys://host:port, and nothing else")
+    raise ValueError("may have only ?ca=/path/to/ca.pem after valkeys://host:port")
 
 
 def authorities(path: Path) -> list[str]:

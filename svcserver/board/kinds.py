@@ -50,7 +50,9 @@ class Kind(Generic[T]):
 
     def __attrs_post_init__(self) -> None:
         if self.listed and self.kept_by_reading:
-            raise TypeError(f"entries called {self.name} cannot be both listed and kept by reading")
+            raise TypeError(
+                f"entries called {self.name} cannot be listed if reads extend their life"
+            )
 
     def check_listed(self) -> None:
         """Raise TypeError if entries of this kind cannot be listed."""

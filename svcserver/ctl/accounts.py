@@ -193,7 +193,7 @@ def invite() -> None:
 
 @host_command(invite, "create", reason=True)
 @click.option(
-    "--uses", type=click.IntRange(1, 1000), default=1, help="Number of accounts it can make."
+    "--uses", type=click.IntRange(1, 1000), default=1, help="Number of accounts it can create."
 )
 @click.option("--qr/--no-qr", default=None, help="Print a QR code. Default: only on a terminal.")
 def create_invite(host: Host, out: Out, uses: int, qr: bool | None, reason: str) -> None:
@@ -252,7 +252,7 @@ def list_invites(host: Host, out: Out) -> None:
 @host_command(invite, "revoke", reason=True)
 @click.argument("code")
 def revoke(host: Host, out: Out, code: str, reason: str) -> None:
-    """Revoke a code; accounts made with it stay."""
+    """Revoke a code; accounts made with it remain."""
 
     def act(tx: Connection, trace: Trace) -> None:
         if not (invites.drop(code)(tx, trace) or invites.drop(code.upper())(tx, trace)):

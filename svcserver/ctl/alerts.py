@@ -95,8 +95,8 @@ def add(
 ) -> None:
     """Add a channel; its settings are in alert-NAME.env.
 
-    The page "Alerts" of the manual lists the settings. Pass secrets (a webhook's URL, a TOKEN) in
-    FILE or on the standard input, because every user of the machine can see the command line.
+    The page "Alerts" of the manual lists the settings. Pass secrets (a webhook's URL, a TOKEN)
+    with --from FILE, because every user of the machine can see the command line.
     """
     from svcserver.ctl.noting import noted  # as below
 

@@ -146,7 +146,7 @@ def rename(reply: Reply, _: Arguments) -> str:
     "entitlement",
     options={"duration": "hours"},
     types={"duration": click.FloatRange(0)},
-    helps={"duration": "Hours; 0 for no end."},
+    helps={"duration": "Duration in hours; 0 for a permanent grant."},
 )
 def grant(_: Reply, arguments: Arguments) -> str:
     """Give an account an entitlement."""
@@ -348,7 +348,7 @@ def start(reply: Reply, arguments: Arguments) -> str:
 def stop(_: Reply, arguments: Arguments) -> str:
     """Stop a game server.
 
-    SERVER is its id, the start of its id, or its kind.
+    SERVER is a game server's id, the beginning of the id, or its kind.
     """
     return f"{arguments['id']['kind']} {arguments['id']['id']} has ended"
 

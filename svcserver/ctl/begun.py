@@ -136,7 +136,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            fail(f"another command is making a host in {folder}. Wait until it has ended.")
+            fail(f"another command is making a host in {folder}. Wait until it finishes.")
         yield
     finally:
         os.close(handle)

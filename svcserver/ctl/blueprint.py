@@ -111,7 +111,7 @@ class Plan:
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Return the components of this host; the relay runs on the players' computers."""
+        """Return this host's components, without the relay, which runs on players' computers."""
         return PRIVATE if self.private else (*PRIVATE, "gateway", "allowlist")
 
 

@@ -125,7 +125,7 @@ def idle_ticks(processes: Path = PROCESSES) -> int:
 def capacity(host: Host, out: Out) -> None:
     """Measure running hunts and estimate how many more fit.
 
-    While no hunt runs, the memory figures of deploy.env are used.
+    While no hunt runs, the memory figures in deploy.env are used.
     """
     home = host.need_folder()
     if not PROCESSES.is_dir():

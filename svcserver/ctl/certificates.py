@@ -51,7 +51,7 @@ def cert() -> None:
 def make(
     host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool, reason: str
 ) -> None:
-    """Make a self-signed certificate, or prepare the next.
+    """Make a self-signed certificate or prepare the next one.
 
     If there is a certificate, the next one is prepared: new invites then name both, and svcctl cert
     switch activates it.
@@ -86,10 +86,10 @@ def make(
 
 @host_command(cert, "switch", reason=True)
 def switch(host: Host, out: Out, reason: str) -> None:
-    """Use the certificate that cert make has prepared.
+    """Use the certificate prepared by "svcctl cert make".
 
-    Invites that name the new certificate keep working, older ones break. The old certificate is
-    kept with -previous in its name.
+    Invites that name the new certificate keep working; older ones stop working. The old
+    certificate is kept with -previous in its name.
     """
     paths = pair_of(host, None)
     with noted(host, "switch certificate", reason=reason) as trace, told(paths[0].parent):
@@ -107,7 +107,7 @@ def switch(host: Host, out: Out, reason: str) -> None:
 @host_command(cert, "fingerprint")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 def show(host: Host, out: Out, file: Path | None) -> None:
-    """Print the certificate's SHA-256, as in invites.
+    """Print the certificate's SHA-256, as used in invites.
 
     FILE defaults to the host's GATEWAY_CERT.
     """

@@ -104,7 +104,7 @@ def migrate_restored(url: URL) -> None:
 def check(host: Host, out: Out) -> None:
     """Check every page and reference of the database.
 
-    The exit code is not 0 if a fault is found.
+    The exit code is non-zero if a fault is found.
     """
     url = database.url_of(host)
     faults = sqlite_faults(database.file_of(url))

@@ -30,12 +30,12 @@ REVISION = "alembic_version"
 def copy(source: str, target: str, as_json: bool) -> None:
     """Copy a database between SQLite and PostgreSQL.
 
-    SOURCE and TARGET are each a DATABASE_URL, or an env file that holds one: use a file for a URL
-    with a password, because every user can see the command line. TARGET must be empty. Stop the
-    stack first, or TARGET may lack recent changes.
+    SOURCE and TARGET are DATABASE_URLs, or env files that contain one. Use a file if the URL has a
+    password: every user can see the command line. TARGET must be empty. Stop the stack first, or
+    TARGET may lack recent changes.
     """
     out = Out(as_json)
-    urls = place(source), place(target)
+    urls = place(source, "SOURCE"), place(target, "TARGET")
     folders = [file.parent for url in urls if (file := database.file_of(url)) is not None]
     with ExitStack() as owners:
         for folder in folders:
@@ -47,7 +47,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
     out.text(f"{rows} rows copied and counted; now set DATABASE_URL in metagame.env to TARGET")
 
 
-def place(words: str) -> URL:
+def place(words: str, name: str) -> URL:
     """Return the database of a URL or env file; never print it, as it may contain a password."""
     if "://" not in words:
         file = Path(words)
@@ -57,7 +57,7 @@ def place(words: str) -> URL:
     try:
         return database_url(words)
     except ValueError as why:
-        fail(f"a database to copy {why}")
+        fail(f"{name} {why}")
 
 
 def copy_all(source: URL, target: URL) -> dict[str, int]:

@@ -39,7 +39,7 @@ FIRST_NO_PORT = 65_536
 @click.option(
     "--private-host",
     metavar="A",
-    help="Make a private host on this IPv4 address. Default: the overlay network's.",
+    help="Make a private host on this IPv4 address. Default: the overlay network's address.",
 )
 @click.option(
     "--workers",
@@ -53,7 +53,7 @@ FIRST_NO_PORT = 65_536
     default="",
     envvar=DATABASE_VARIABLE,
     show_envvar=True,
-    help="A postgresql:// URL. Default: a file.",
+    help="A postgresql:// URL. Default: an SQLite file.",
 )
 @click.option(
     "--live",
@@ -61,7 +61,7 @@ FIRST_NO_PORT = 65_536
     default="",
     envvar=LIVE_VARIABLE,
     show_envvar=True,
-    help="A valkey:// or valkeys:// URL. Default: memory.",
+    help="A valkey:// or valkeys:// URL. Default: in-process memory.",
 )
 @click.option(
     "--share-database",
@@ -96,8 +96,8 @@ def init(
     through the gateway. Without it the host is private, and players connect over an overlay network
     such as a VPN.
 
-    If a URL contains a password, set it in the environment variable, because every user on the
-    machine can see the command line.
+    If a URL contains a password, pass the URL in the environment variable shown below, because
+    every user on the machine can see the command line.
     """
     out = Out(as_json)
     place = place_of(public_host, private_host)
@@ -148,7 +148,10 @@ def place_of(public_host: str | None, private_host: str | None) -> PublicAddress
         return PublicAddress(name, private=False)
     ports = Ports()
     if number in astuple(evolve(ports, gateway=0)):
-        fail(f"--public-host {public_host}: port {number} is another component's. Choose another.")
+        fail(
+            f"--public-host {public_host}: port {number} is used by another component. "
+            "Choose another port."
+        )
     ports = evolve(ports, gateway=number)
     return PublicAddress(name, private=False, ports=ports, port_given=True)
 

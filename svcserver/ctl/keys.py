@@ -99,9 +99,9 @@ def rotate(host: Host, out: Out, reason: str) -> None:
 def retire(host: Host, out: Out, at_once: bool, reason: str) -> None:
     """Remove the keys that no longer sign.
 
-    Run this at least one day after the metagame was restarted with the new key. Before, the command
-    refuses, because old tokens may still be valid. Use --now if a key was leaked: all players must
-    then log in again.
+    Run this at least one day after the metagame was restarted with the new key. Before then, the
+    command refuses, because old tokens may still be valid. Use --now if a key was leaked: all
+    players must then log in again.
     """
     with noted(host, "retire keys", reason=reason) as trace:
         current = _PublicKeys.of(host)
@@ -161,8 +161,8 @@ def _check_expired(host: Host, current: _PublicKeys) -> None:
         )
     if datetime.now(UTC) < until:
         fail(
-            f"tokens of the old key are valid until {until:%Y-%m-%d %H:%M} UTC; "
-            "wait, or log their players out with --now"
+            f"tokens signed with the old key are valid until {until:%Y-%m-%d %H:%M} UTC; "
+            "wait, or use --now to log out the players who hold them"
         )
 
 

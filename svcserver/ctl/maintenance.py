@@ -36,7 +36,7 @@ def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]
 
 @host_command(None, "restart", reason=True)
 @click.option(
-    "--rolling", "is_rolling", is_flag=True, help="Required: restart one service after the other."
+    "--rolling", "is_rolling", is_flag=True, help="Restart services one at a time (required)."
 )
 def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
     """Restart the services without downtime.
@@ -81,7 +81,7 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
     "--check",
     "only_check",
     is_flag=True,
-    help="Required: only show the migrations and change nothing.",
+    help="Only show the migrations and change nothing (required).",
 )
 def upgrade(host: Host, out: Out, only_check: bool) -> None:
     """Show the migrations that svcctl db upgrade would run."""
@@ -112,7 +112,7 @@ START_S = 60.0  # time for a starting metagame to upgrade its database
 TRY_S = 0.5
 WHY = "The reason, shown to players and in the audit log."
 WAIT = click.option(
-    "--wait", is_flag=True, help="Do not return before the wait and any stop or restart are over."
+    "--wait", is_flag=True, help="Wait until hunts have ended and any stop or restart is complete."
 )
 NOBODY_ONLINE = click.option(
     "--nobody-online",

@@ -111,8 +111,8 @@ def moment(at: object) -> str:
 @host_command(None, "audit")
 @click.option("--actor", default="", help="Only actions by this staff member.")
 @click.option("--target", default="", help="Only actions on this account.")
-@click.option("--since", default="", help="Only actions after this time ago, like 12h or 7d.")
-@click.option("--until", default="", help="Only actions before this time ago, like 12h or 7d.")
+@click.option("--since", default="", help="Only actions newer than this, such as 12h or 7d.")
+@click.option("--until", default="", help="Only actions older than this, such as 12h or 7d.")
 @click.option(
     "--count",
     type=click.IntRange(1, MOST_ROWS),

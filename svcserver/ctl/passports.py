@@ -31,7 +31,7 @@ from svcserver.metagame.settings import Settings
 
 @click.group()
 def passport() -> None:
-    """Manage passports: players' signed data."""
+    """Manage passports: signed copies of players' data."""
 
 
 @host_command(passport, "key")
@@ -52,7 +52,7 @@ def key(host: Host, out: Out) -> None:
 def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
     """Accept passports that the host with KEY signed.
 
-    To get KEY, the owner of the other host runs "svcctl passport key".
+    The owner of the other host prints KEY with "svcctl passport key".
     """
     entry = AuditEntry(actor(), "passport trust", "", reason)
     text = _key(host, entry, key)
@@ -81,7 +81,7 @@ def distrust(host: Host, out: Out, key: str, reason: str) -> None:
 
 @host_command(passport, "trusted")
 def trusted(host: Host, out: Out) -> None:
-    """List the trusted hosts, the latest first."""
+    """List the trusted hosts, newest first."""
     hosts = transact(host, lambda tx: SqlHosts(tx).trusted())
     out.data(
         [
@@ -132,7 +132,7 @@ def _key(host: Host, entry: AuditEntry, text: str) -> str:
 def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     """Import the passport FILE into the account NAME.
 
-    You can import a passport only once for each player of another host. If the passport has more
+    Only one passport can be imported for each player of another host. If the passport has more
     progress, items or currency than the account, the account gets the difference; nothing is
     lowered. Each imported character is stored as the newest save; earlier saves are kept.
     PASSPORT_TAKES in metagame.env limits what is imported.

@@ -148,7 +148,7 @@ def export(host: Host, out: Out, name: str, file: Path, reason: str) -> None:
 def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) -> None:
     """Export an account to a file, then delete it.
 
-    The data is first written to the --export FILE.
+    The data is first written to the FILE given with --export.
     """
     entry = AuditEntry(actor(), "delete", name, reason)
     copy, work = (

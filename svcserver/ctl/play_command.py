@@ -71,7 +71,7 @@ def play(
 ) -> None:
     """Run a scripted session with simulated players.
 
-    The exit code tells whether everything worked.
+    The exit code is 0 if everything worked.
     """
     base = url or private_url(host)
     if base is not None:

@@ -61,7 +61,8 @@ def up(
 ) -> None:
     """Create (if needed), check and start a host in DIR.
 
-    A new host is made after three questions; an existing one is started as it is. Ctrl-C stops it.
+    For a new host, the command asks three questions; an existing host starts unchanged. Ctrl-C
+    stops it.
     """
     out, new = Out(as_json), not (folder / "metagame.env").is_file()
     if new:

@@ -253,7 +253,7 @@ class Supervisor:
             self._remove(server)
             if isinstance(error, OSError):
                 raise
-            raise OSError(f"{self.program.binary} was not executed within {EXEC_S:.0f} s") from None
+            raise OSError(f"{self.program.binary} did not start within {EXEC_S:.0f} s") from None
 
     def _reserve_port(self, kind: Kind) -> int:
         if not 0 < self.fleet.first_port < self.fleet.last_port:

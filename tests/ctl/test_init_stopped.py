@@ -206,7 +206,7 @@ class StoppedTests(SynchronousTestCase):
         with begun.locked(self.folder):
             ran = svcctl(*self.words())
         self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
-        self.assertIn("Wait until it has ended", ran.line)
+        self.assertIn("Wait until it finishes", ran.line)
 
     def test_a_host_is_made_where_there_are_no_locks(self) -> None:
         """Windows has no fcntl: neither the import nor the command may need it."""

@@ -201,7 +201,7 @@ class LaunchTests(SupervisorCase):
         launched = self.ask(supervisor, HUNT)
         self.clock.advance(EXEC_S)
         why = self.failureResultOf(launched, Unlaunchable)
-        self.assertIn("not executed within 30 s", str(why.value))
+        self.assertIn("did not start within 30 s", str(why.value))
         self.assertEqual((self.spawner.kills, supervisor.records()), (["KILL"], []))
 
     def test_city_waits_for_remaining_processes_of_the_previous_one(self) -> None:

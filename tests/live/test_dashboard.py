@@ -119,7 +119,7 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
         expect(box.get_by_role("img", name="QR code of the join string")).to_be_visible()
         expect(box).to_contain_text("svc://join?v=2&mode=public&host=203.0.113.10")
         expect(box).to_contain_text("Start it, and paste the line below, which is for you alone.")
-        words = box.get_by_label("Words to compare").inner_text().split()
+        words = box.get_by_label("Words that you and the player compare").inner_text().split()
         assert len(words) == 8
         tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         tab.press("Copy everything")
@@ -180,7 +180,7 @@ def test_loadouts_are_compared_and_rolled_back(browser: Browser, here: Host) -> 
         versions.get_by_role("button", name="Roll back").first.click()
         tab.page.get_by_role("combobox", name="Ann_1 is online now").select_option("")
         tab.confirm("Roll back")
-        tab.told("are back at version 2")
+        tab.told("were rolled back to version 2")
         ann = here.players[0]
         [entry] = here.call("GET", "/character", **bearer(ann))
         stored = here.call("GET", f"/loadout/{ann['id']}/{entry['id']}/all", **bearer(ann))

@@ -121,7 +121,8 @@ def _unpack(archive: ArchiveReader, into: Path) -> Contents:
         if name != DATABASE and size > (LARGEST_ENV if name.endswith(".env") else LARGEST):
             raise DamagedBackup(f"{name[:80]!r} is larger than a backup allows")
         if size > shutil.disk_usage(into).free:
-            raise OSError(ENOSPC, f"{name[:80]!r} has {size >> 20} MB, which are not free")
+            why = f"{name[:80]!r} needs {size >> 20} MB, but there is not enough free disk space"
+            raise OSError(ENOSPC, why)
         path = into / safe(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -277,7 +278,7 @@ class ArchiveReader:
 
 
 class _Inflated(io.RawIOBase):
-    """A reader that decompresses a gzip file with one member on demand."""
+    """A reader that decompresses a single-member gzip file on demand."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._inflate = file, zlib.decompressobj(16 + zlib.MAX_WBITS)

@@ -220,7 +220,7 @@ def _count(tx: Connection) -> DatabaseCounts:
 
 
 def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | bytes | None]]:
-    """Yield name and content of the host's small files; the content is None if left out."""
+    """Yield the name and content of each small file of the host; None if it is left out."""
     folder = wanted.folder
     known = [] if with_secrets else [secret.encode() for secret in secrets_of(wanted.host, folder)]
     count = 0

@@ -53,7 +53,7 @@ class Restored(ThrowAway):
     parts: Path = field()
 
     def make(self) -> None:
-        """Restore the host as after the loss of its machine, then isolate it."""
+        """Restore the host as if its machine were lost, then isolate the restored copy."""
         restored(self.contents, self.parts, self.folder, self.folder)
         plain = self.folder.with_name("plain")
         create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)

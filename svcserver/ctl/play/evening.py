@@ -360,7 +360,7 @@ async def _save_some(player: Player) -> None:
 def source_of(at: int, street: int = 77) -> str:
     """Return an address in 127.0.0.0/8 for this player; ``street`` differs for each session.
 
-    The gateway limits registrations by address, so sessions that follow within minutes must use
-    different addresses.
+    The gateway limits registrations by address, so sessions that start within minutes of each
+    other must use different addresses.
     """
     return f"127.{street}.{at // 200 + 1}.{at % 200 + 11}"

@@ -36,7 +36,7 @@ def quiet_hours(text: str) -> QuietHours:
     """Parse ``23:00-07:00``; raise ValueError, which says how to fix it."""
     match = _QUIET.match(text.strip())
     if match is None:
-        raise ValueError("must be two times of day such as 23:00-07:00")
+        raise ValueError("must be a range of times of day, such as 23:00-07:00")
     first, second, third, fourth = map(int, match.groups())
     return QuietHours(time(first, second), time(third, fourth))
 

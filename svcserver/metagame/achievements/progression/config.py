@@ -94,7 +94,7 @@ def path_of(sent: Any) -> Path:
     name = sent["progression_id"]
     gate = sent.get("premium_gating_entitlement", "")
     if not isinstance(gate, str):
-        raise ValueError(f"{name}: premium_gating_entitlement is not a text")
+        raise ValueError(f"{name}: premium_gating_entitlement is not a string")
     for key in LISTS:
         if not isinstance(sent.get(key, []), list):
             raise ValueError(f"{name}: {key} is not a list")

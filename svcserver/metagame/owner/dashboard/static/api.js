@@ -23,8 +23,8 @@ const WORDS = {
   400: "The server rejected one of these values.",
   401: "The server does not know this key.",
   403: "Your role does not allow this.",
-  404: "The server found nothing with this name.",
-  409: "The server refused this in its current state. Reload the page and try again.",
+  404: "Nothing with this name exists.",
+  409: "This is not possible in the current state. Reload the page and try again.",
   429: "Too many requests. Wait a moment.",
   503: "The server is not available right now.",
 };

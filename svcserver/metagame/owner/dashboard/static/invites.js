@@ -54,11 +54,11 @@ async function share(code) {
   }
   show("Invite", false, qr(said.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string contains the code: anybody who has it can join. Paste it into the launcher."),
     el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")),
-    said.words ? el("p", { class: "compare", "aria-label": "Words to compare" }, said.words) : null,
+    said.words ? el("p", { class: "compare", "aria-label": "Words that you and the player compare by voice" }, said.words) : null,
     button("Copy everything", () => copy([...said.letter, "", said.join].join("\n"), "Invite")));
 }
 
 async function revoke(one, again) {
-  const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "The code stops working. Accounts created with it stay.", fields: [REASON], danger: true, confirm: "Revoke" });
+  const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "The code stops working. Accounts created with it remain.", fields: [REASON], danger: true, confirm: "Revoke" });
   if (given) await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`, { Reason: given.reason }), () => `Invite ${one.inviteCode} revoked`, again);
 }

@@ -48,8 +48,8 @@ async function announce(again) {
     title: "Announce to everybody", confirm: "Announce",
     text: "The text is shown in the status banner and sent to every chat room. This only announces a restart: you must restart the server yourself.",
     fields: [{ name: "text", label: "Text", longest: 256 },
-      { name: "restart", label: "Announce a restart in (for example 10m; leave empty to announce none)", optional: true, longest: 16 },
-      { name: "lasts", label: "Show for (for example 2h; default: 1h)", optional: true, longest: 16 }, REASON],
+      { name: "restart", label: "Time until the restart (for example 10m; leave empty for no restart)", optional: true, longest: 16 },
+      { name: "lasts", label: "Time to show the text (for example 2h; default: 1h)", optional: true, longest: 16 }, REASON],
     run: async (asked) => {
       const sent = { Text: asked.text, RestartIn: asked.restart, For: asked.lasts, Reason: asked.reason };
       const said = await send("DashboardAnnouncement", sent);

@@ -102,7 +102,7 @@ async function impose(word, past, one, live) {
   const ban = word === "Ban";
   await ask({
     title: `${ban ? "Ban" : "Mute"} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
-    text: ban ? "The player leaves the game within a second and cannot log in." : "The player can read the chat but not write in it.",
+    text: ban ? "The player is disconnected within a second and cannot log in." : "The player can read the chat but not write in it.",
     run: async (typed) => {
       const sent = { Account: one.id, For: typed.lasts, Reason: typed.reason, Note: typed.note, Addresses: typed.addresses === "yes" };
       const said = await send(`Dashboard${word}`, sent);

@@ -21,7 +21,7 @@ function tracks(report, account, live) {
 }
 
 function rank(confirmed, earned) {
-  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned, ${confirmed} confirmed`;
+  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned, ${confirmed} confirmed by the game`;
 }
 
 async function seed(account, live) {
@@ -49,7 +49,7 @@ async function grant(account, live) {
   if (!await act(async () => { ({ names } = await read("DashboardEntitlements")); })) return;
   await ask({
     title: `Grant ${account.name} an entitlement`, confirm: "Grant",
-    fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Another, entered below"]] },
+    fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Other (enter below)"]] },
       { name: "other", label: "Name of another entitlement", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }, REASON],
     run: async (typed) => {
       const name = typed.name || typed.other.trim();

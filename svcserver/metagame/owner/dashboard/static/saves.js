@@ -75,7 +75,7 @@ async function compare(route, one, name, older, newer) {
   if (!await act(async () => { said = await read(route, versions); })) return;
   const title = `${name}: version ${older.Version} to ${newer.Version}`;
   if (said.tooLarge) return show(title, false, el("p", {}, "These saves are too large to compare."));
-  if (!said.changes.length) return show(title, false, el("p", {}, "The two versions are equal."));
+  if (!said.changes.length) return show(title, false, el("p", {}, "The two versions are identical."));
   const rows = said.changes.map((change) => [change.path || "(whole document)",
     change.before === null ? null : el("span", { class: "gone" }, `− ${change.before}`),
     change.after === null ? null : el("span", { class: "new" }, `+ ${change.after}`)]);
@@ -111,7 +111,7 @@ async function backLoadout(one, version, account, live) {
     `The loadouts of ${exactly(version.SavedDate)} become the newest.`, account);
   if (!given) return;
   await act(() => rolled("RollbackLoadout", one, version, given, account), (said) =>
-    `The loadouts of ${one.Name} are back at version ${said.RolledBackTo}${off(given)}`, live.again);
+    `The loadouts of ${one.Name} were rolled back to version ${said.RolledBackTo}${off(given)}`, live.again);
 }
 
 function off(given) {
