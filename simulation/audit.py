@@ -36,7 +36,7 @@ def room_differences(host: SimHost) -> str:
 
 @frozen
 class Audit:
-    """Reads the database past all code under test."""
+    """Reads the database directly, bypassing all code under test."""
 
     host: SimHost
     history: History

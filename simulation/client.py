@@ -140,7 +140,7 @@ class Client:
         return wire
 
     def forget(self) -> None:
-        """Forget ended connections."""
+        """Forget closed connections."""
         self._all = [wire for wire in self._all if wire.alive]
         for wire in self._idle:  # they keep their place in the list
             if not wire.alive:

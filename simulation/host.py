@@ -179,7 +179,7 @@ class SimHost:
         made.startService()
 
     def kill(self, name: str, back_in_s: float = 2.0) -> None:
-        """End a service like a crash; the stack starts it again."""
+        """Kill a service as a crash would; the stack restarts it."""
         process = self.processes[name]
         if not process.dead:
             process.die()

@@ -16,7 +16,7 @@ NONE = ""  # in place of a guild's name
 
 @frozen
 class Roll:
-    """A guild as shown or stored; ``ranks`` holds account and rank of each seat."""
+    """A guild as shown or stored; ``ranks`` holds the account and rank of each seat."""
 
     name: str
     leader: str

@@ -46,7 +46,7 @@ class Snapshot(Service):
     path: Path
 
     def load(self) -> None:
-        """Load the entries that the last stop saved into the board, if they are recent."""
+        """Load into the board the entries saved at the last stop, if they are recent."""
         try:
             data = _content(self.path)
         except FileNotFoundError:

@@ -62,7 +62,7 @@ class Schedule:
     _pages_a_job: float = field(default=4.0, init=False)
 
     def committed(self, jobs: int) -> bool:
-        """Count committed jobs; returns whether a checkpoint piece is due."""
+        """Count committed jobs; return whether the next part of the checkpoint is due."""
         self._committed += jobs
         return (self._committed - self._moved) * self._pages_a_job >= self.piece
 

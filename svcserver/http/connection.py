@@ -248,7 +248,10 @@ class Connection(protocol.Protocol, ABC):
         self._deadline, self._due = since + seconds, due
 
     def until(self, deadline: float, due: Callable[[], None]) -> None:
-        """Call ``due`` at a time of the reactor's clock; ``inf`` means never. Store ``since``."""
+        """Call ``due`` at a time on the reactor's clock, or never (``inf``).
+
+        The caller sets ``since``.
+        """
         self._deadline, self._due = deadline, due
 
     def sweep(self, now: float) -> None:

@@ -147,7 +147,7 @@ class GameFolder:
         return self.parts / f"{file.sha256}.part"
 
     def whole(self, file: GameFile) -> Path:
-        """Return the path of a verified download that is not yet moved into place."""
+        """Return the path of a verified download that has not yet been moved into place."""
         return self.parts / f"{file.sha256}.whole"
 
     def part_size(self, file: GameFile) -> int:

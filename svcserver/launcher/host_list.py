@@ -41,7 +41,7 @@ class HostRecord:
 
     @property
     def public(self) -> bool:
-        """True if the host is public, so that it is reached over TLS with a pinned certificate."""
+        """True if the host is public and therefore reached over TLS with a pinned certificate."""
         return bool(self.fingerprint)
 
     def trusts(self, candidate: HostRecord) -> bool:

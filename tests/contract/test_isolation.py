@@ -41,7 +41,7 @@ def writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def handed_over(function: ast.AST) -> list[ast.Call]:
-    """Return the calls in a function that hand over writing work."""
+    """Return a function's calls that pass writes to the database's writer."""
     return [node for node in ast.walk(function) if isinstance(node, ast.Call) and ledger_of(node)]
 
 

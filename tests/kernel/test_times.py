@@ -1,4 +1,4 @@
-"""Times as the wire wants them."""
+"""Times in the wire format."""
 
 from __future__ import annotations
 

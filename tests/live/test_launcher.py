@@ -164,7 +164,7 @@ def test_a_damaged_file_is_repaired_and_nothing_else_fetched(
 
 
 def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_path: Path) -> None:
-    """The page knows the link's token and the second start's secret, but not the origin."""
+    """The page has the link's token and the running launcher's secret, but the wrong origin."""
     hosts = tmp_path / "launcher/state/hosts.json"
     with launcher(tmp_path, "--print-link") as started, another_site() as site:
         link = link_of(started)

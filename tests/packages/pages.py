@@ -52,6 +52,6 @@ def paste(text: str, folder: Path) -> str:
 
 
 def went_well(output: str) -> bool:
-    """Return whether all commands succeeded: podman-compose tells it only in its output."""
+    """Return whether all commands succeeded: podman-compose reports failures only in its output."""
     ended = re.findall(rf"(?ms)^podman (?:exec|run --name=\S+_tmp).*?^{EXIT_CODE}(\d+)$", output)
     return bool(ended) and set(ended) == {"0"}

@@ -72,7 +72,7 @@ def corpus(folder: Path) -> Path:
 
 
 def dictionary(file: Path) -> Path:
-    """Words the fuzzer may put in."""
+    """Write the words that the fuzzer may insert to ``file``, and return it."""
     lines = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in WORDS)
     file.write_text("".join(f'"{line}"\n' for line in lines))
     return file

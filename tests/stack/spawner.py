@@ -16,7 +16,7 @@ from svcserver.stack.child import PREPARED
 
 @define(eq=False)
 class Spawned:
-    """A process that was never started."""
+    """A fake process: it records what would be spawned, and starts nothing."""
 
     protocol: Any
     arguments: list[str]

@@ -1,4 +1,7 @@
-"""The migrations, which run at start before the first request and only add. Spec: 1 §9."""
+"""The migrations, which run at startup, before the first request. Spec: 1 §9.
+
+They only add tables, columns, indexes and triggers.
+"""
 
 from __future__ import annotations
 

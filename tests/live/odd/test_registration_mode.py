@@ -1,4 +1,4 @@
-"""The registration mode after restarts of the only metagame, of one of two, and of both.
+"""The registration mode after a restart of the only metagame, one of two metagames, or both.
 
 Real processes are needed because only a new process shows what a restart forgets.
 """

@@ -1,4 +1,4 @@
-"""Shapes of accounts and invites at their edges. Spec: 1 §4 Login, 2 §4 Management API."""
+"""Edge cases of the wire shapes of accounts and invites. Spec: 1 §4 Login, 2 §4 Management API."""
 
 from __future__ import annotations
 

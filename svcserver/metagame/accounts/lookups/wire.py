@@ -201,7 +201,7 @@ def info(account_id: str | None, username: str) -> AccountInfo:
 
 
 def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
-    """Return the body of ``/accountinfo/public``; all except id and name is constant."""
+    """Return the body of ``/accountinfo/public``; all except the id and the name is constant."""
     return {
         "accountId": account_id,
         "username": "" if named is None else named.username,

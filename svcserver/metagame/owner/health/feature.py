@@ -52,7 +52,7 @@ class LoopReply(TypedDict):
 
 
 class BansReply(TypedDict):
-    """The field for bans, which this route does not support."""
+    """The reply's field for bans, always empty: this route does not support bans."""
 
     supported: bool
     count: int | None

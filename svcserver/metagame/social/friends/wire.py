@@ -31,7 +31,7 @@ class BlockedReply(TypedDict):
 
 
 class FriendSettings(TypedDict):
-    """The friend settings of a player: everybody may send friend requests."""
+    """A player's friend settings, always the same: everybody may send friend requests."""
 
     acceptInvites: str
 
