@@ -272,6 +272,7 @@ def _write(at: Path, data: Path, plan: Plan, files: Mapping[str, str], pair: Pai
     begun.put(game / OWNERS_NOTE, README.encode(), 0o644)
     if plan.demo:
         begun.put(game / "data.pak", secrets.token_bytes(GAME_FILE_BYTES), 0o644)
+        begun.put(game / "game.exe", b"The game's program would be here.\n", 0o644)
     launcher = data / blueprint.LAUNCHER
     launcher.mkdir(exist_ok=True)
     write_launcher_note(launcher, plan.folder)

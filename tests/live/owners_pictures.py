@@ -108,7 +108,8 @@ def put_game(owner: Owner) -> None:
     """Install a stand-in for the game's files, which friends download."""
     host = owner.host
     (host / "game").mkdir(exist_ok=True)
-    (host / "game" / "game.py").write_bytes(GAME.read_bytes())
+    for name in ("game.py", "game.exe"):
+        (host / "game" / name).write_bytes(GAME.read_bytes())
     (host / "game" / "data.pak").write_bytes(os.urandom(4 << 20))
     made = owner.command("content", "manifest", "--config")
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL)

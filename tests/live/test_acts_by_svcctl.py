@@ -55,8 +55,12 @@ def test_a_player_is_shown_renamed_and_brought_back_to_a_save(here: Host) -> Non
     assert loadouts["RolledBackTo"] == 2
     assert ctl(here, "account", "rename", "Falk", "Falke")["Username"] == "Falke"
     assert refused(here, "account", "rename", "Falke", "Eve").endswith("this name")
-    assert refused(here, "account", "show", "Nobody").endswith("no account is called Nobody")
-    assert "no such character" in refused(here, "account", "rollback", "Ann_1", 1, "--character=x")
+    assert refused(here, "account", "show", "Nobody").endswith(
+        "There is no account Nobody. See svcctl account list."
+    )
+    assert "no character with this name" in refused(
+        here, "account", "rollback", "Ann_1", 1, "--character=x"
+    )
 
 
 @proves("svcctl account grant, revoke, seed")

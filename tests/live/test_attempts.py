@@ -43,7 +43,7 @@ async def test_the_unique_id_decides_on_postgresql(both: Both) -> None:
     async def twice(number: int, me: Player, method: str, path: str, body: Any = None) -> Said:
         request = me, method, path, body
         tries = (1, 2, 3) if number % 2 else (3, 2, 1)
-        replies = await at_once(*(attempt(number, attempt, *request) for attempt in tries))
+        replies = await at_once(*(attempt(number, turn, *request) for turn in tries))
         first, second, third = (replies[tries.index(attempt)] for attempt in (1, 2, 3))
         assert second == third, (method, path, replies)
         assert first == second or first[0] in (404, 409)  # its connection is gone: nobody hears it
@@ -80,21 +80,21 @@ KEPT = {"character_saves": 3, "loadout_saves": 2, "slayer_invites": 1, "attempts
 
 def test_the_engine_decides_for_what_is_on_the_board(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url(), GATEWAY_SECRET=SECRET) as both:
-        ann, bob = (register(both.one, name) for name in ("Ann_1", "Bob_1"))
+        ann, bob = (register(both.first, name) for name in ("Ann_1", "Bob_1"))
         for number in range(0, ROUNDS * 10, 10):
-            leader = both.one.ask("POST", "/party", {}, bearer(ann))
+            leader = both.first.ask("POST", "/party", {}, bearer(ann))
             assert leader[0] == 200
             request = {"recipientPlayerId": bob["id"]}
-            assert both.one.ask("PUT", "/party/invite", request, bearer(ann))[0] == 200
+            assert both.first.ask("PUT", "/party/invite", request, bearer(ann))[0] == 200
             accept = f"/party/invite/accept/{ann['id']}"
             replies = [
                 game.ask("PUT", accept, {}, bearer(bob) | marks(number, attempt))
-                for attempt, game in ((1, both.one), (2, both.other), (3, both.one))
+                for attempt, game in ((1, both.first), (2, both.second), (3, both.first))
             ]
             assert {status for status, _ in replies} == {200}
             assert len({body for _, body in replies}) == 1
             kick = f"/party/member/{bob['id']}"
-            for attempt, game in ((1, both.one), (2, both.other)):
+            for attempt, game in ((1, both.first), (2, both.second)):
                 marked = bearer(ann) | marks(number + 1, attempt)
                 assert game.ask("DELETE", kick, None, marked)[0] == 200
-            assert both.one.ask("DELETE", kick, None, bearer(ann))[0] == 404
+            assert both.first.ask("DELETE", kick, None, bearer(ann))[0] == 404

@@ -69,7 +69,7 @@ def test_without_a_host_or_a_url_there_is_one_line(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert ran.stderr == (
         "svcctl: the session failed at the host: unknown; "
-        "give --config DIR, or --url of a metagame\n"
+        "give --config DIR, or the metagame's --url\n"
     )
 
 

@@ -169,14 +169,14 @@ def test_without_parking_the_same_traffic_is_refused(tmp_path: Path) -> None:
 # slow: two metagames, killed and started again under traffic
 def test_the_kill_of_a_worker_costs_no_player_a_request(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url(), GATEWAY_SECRET=SECRET) as both:
-        ports = [both.one.port, both.other.port]
+        ports = [both.first.port, both.second.port]
         with gateway(tmp_path, ports, GATEWAY_PARK_MS="0") as port:  # the other serves at once
-            players = [register(both.one, f"Player{number}") for number in range(PLAYERS)]
+            players = [register(both.first, f"Player{number}") for number in range(PLAYERS)]
             with Traffic(port, players) as traffic:
                 traffic.goes_on()
-                killed(both.other)
+                killed(both.second)
                 traffic.goes_on()
-                restarted(both.one)
+                restarted(both.first)
                 traffic.goes_on()
     assert traffic.failed() == {}, traffic.answers
     assert traffic.answers["GET 200"] > 20

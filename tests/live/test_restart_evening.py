@@ -35,10 +35,10 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
     report = evening(folder, PLAYERS, 25.0, harm, 9.0, "--strict")
     assert report["failed"] == {}, report
     assert report["once"] > PLAYERS, report
-    assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
+    assert (report["doubled"], report["missing"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] >= 1
     assert report["came_back"] >= PLAYERS, report
-    assert report["told"] > PLAYERS, report
+    assert report["echoed"] > PLAYERS, report
 
 
 # slow: an evening of 30 seconds on a host of seven processes
@@ -55,7 +55,7 @@ def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
 
     report = evening(folder, PLAYERS, 30.0, harm, 10.0)
     assert report["failed"] == {}, report
-    assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
+    assert (report["doubled"], report["missing"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] == 2
     assert report["came_back"] >= PLAYERS // 2, report
 

@@ -87,7 +87,7 @@ def both_lost(service: Service) -> bool:
 
 def both_back(service: Service) -> bool:
     """Return whether both connections work again."""
-    return service.log.count("is back after") >= 2
+    return service.log.count("is connected again after") >= 2
 
 
 def until_the_last(talker: Talker) -> list[str]:

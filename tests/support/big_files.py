@@ -72,7 +72,8 @@ class Served:
             {"path": name, "size": size, "sha256": self.hashes[name]}
             for name, size in sorted(self.sizes.items())
         ]
-        return {"build": "1", "totalBytes": self.total, "files": files}
+        program = files[0]["path"]
+        return {"build": "1", "totalBytes": self.total, "files": files, "program": program}
 
     def answer(self, path: str) -> Any:
         """Answer a request for anything other than a file."""

@@ -24,59 +24,59 @@ STAMP = b"x" * 12
 def test_a_session_written_into_the_engine_opens_nothing(tmp_path: Path) -> None:
     url = fresh_url()
     with workers(tmp_path, url) as both, engine(url) as stranger:
-        owner = owner_of(both.one)
+        owner = owner_of(both.first)
         ticket = Ticket("1" * 64, "2" * 32)
         record = {"account_id": owner, "not_before": 4_000_000_000, "ways": ""}
         for key in (ticket.key, f"{ticket.secret} {ticket.word}"):
             name = f"svc:dashboard_sessions:{key}"
             stranger.command("SET", name, STAMP + orjson.dumps(record))
         sent = {"Cookie": f"{ticket.cookie}={ticket.secret}", PAGE_HEADER.decode(): ticket.word}
-        for service in (both.one, both.other):
+        for service in (both.first, both.second):
             assert service.ask("GET", "/svc/api/GetAllUsers", headers=sent)[0] == 401
 
 
 def test_an_old_registration_mode_put_back_lets_nobody_in(tmp_path: Path) -> None:
     url = fresh_url()
     with workers(tmp_path, url, REGISTRATION_MODE="INVITECODE") as both, engine(url) as stranger:
-        head = {"x-svc-user-api-key": owner_of(both.one, "key")}
+        head = {"x-svc-user-api-key": owner_of(both.first, "key")}
         for mode in ("OPEN", "INVITECODE"):
             sent = {"RegistrationStatus": mode}
-            assert both.one.ask("POST", "/svc/api/RegistrationStatus", sent, head)[0] == 200
+            assert both.first.ask("POST", "/svc/api/RegistrationStatus", sent, head)[0] == 200
             if mode == "OPEN":
-                register(both.other, "Ann_1")
+                register(both.second, "Ann_1")
                 old = entries(stranger)
         for name, value in old.items():
             stranger.command("SET", name, value)
         for name, value in old.items():  # and as one of each other key
             stranger.command("SET", f"svc:registration_mode:{name.decode()}", value)
         stranger.command("SET", "svc:registration_mode:", STAMP + b'"OPEN"')
-        for service in (both.one, both.other):
+        for service in (both.first, both.second):
             assert service.ask("POST", "/svc/api/Register", {"Username": "Eve_1"})[0] >= 400
 
 
 def test_who_is_written_into_a_party_is_not_in_it(tmp_path: Path) -> None:
     url = fresh_url()
     with workers(tmp_path, url) as both, engine(url) as stranger:
-        ann, eve = register(both.one, "Ann_1"), register(both.one, "Eve_1")
-        party = asked(both.one, "POST", "/party", ann, {})[1]["partyId"]
+        ann, eve = register(both.first, "Ann_1"), register(both.first, "Eve_1")
+        party = asked(both.first, "POST", "/party", ann, {})[1]["partyId"]
         for name, value in entries(stranger).items():
             copied = name.replace(ann["id"].encode(), eve["id"].encode())
             stranger.command("SET", copied, value.replace(ann["id"].encode(), eve["id"].encode()))
-        for service in (both.one, both.other):
+        for service in (both.first, both.second):
             assert asked(service, "POST", "/party", eve, {})[1]["partyId"] != party
 
 
 def test_damage_to_every_entry_stops_no_player(tmp_path: Path) -> None:
     url = fresh_url()
     with workers(tmp_path, url) as both, engine(url) as stranger:
-        ann = register(both.one, "Ann_1")
-        asked(both.one, "POST", "/party", ann, {})
-        asked(both.one, "POST", "/heartbeat", ann, {})
+        ann = register(both.first, "Ann_1")
+        asked(both.first, "POST", "/party", ann, {})
+        asked(both.first, "POST", "/heartbeat", ann, {})
         for spoil in (("SET", b"x" * 40), ("HSET", b"a", b"b"), ("SET", b"")):
             for name in stranger.command("KEYS", "*"):
                 stranger.command("DEL", name)
                 stranger.command(spoil[0], name, *spoil[1:])
-            for service in (both.one, both.other):
+            for service in (both.first, both.second):
                 assert asked(service, "POST", "/party", ann, {})[0] == 200, spoil
                 assert asked(service, "POST", "/heartbeat", ann, {})[0] == 200, spoil
                 online = service.ask("GET", "/svc/api/PublicOnlineStats", None, owner_head(ann))

@@ -56,14 +56,14 @@ def test_the_only_metagame_returns_to_its_setting(
 
 def test_workers_agree_until_all_of_them_have_stopped(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url()) as both:
-        close_registration(both.one, env_file(tmp_path, both.one.environ))
-        for service in (both.one, both.other, both.one):
+        close_registration(both.first, env_file(tmp_path, both.first.environ))
+        for service in (both.first, both.second, both.first):
             service.stop()
             service.start()
-            assert [mode(both.one), mode(both.other)] == ["NONE", "NONE"]
-        for service in (both.one, both.other):
+            assert [mode(both.first), mode(both.second)] == ["NONE", "NONE"]
+        for service in (both.first, both.second):
             service.stop(signal.SIGKILL)
-        both.other.start()
-        assert mode(both.other) == "OPEN"
-        both.one.start()
-        assert [mode(both.one), mode(both.other)] == ["OPEN", "OPEN"]
+        both.second.start()
+        assert mode(both.second) == "OPEN"
+        both.first.start()
+        assert [mode(both.first), mode(both.second)] == ["OPEN", "OPEN"]
