@@ -446,11 +446,15 @@ class Watched:
         self.closed()
 
     def close(self) -> None:
-        """Stop watching, and close the descriptor."""
+        """Stop watching, and close the descriptor before the reactor's next poll.
+
+        The reactor may still have an event for this number. If the number were free now, a
+        connection accepted meanwhile would get it, and with it the event: a lost connection.
+        """
         if self.descriptor >= 0:
             self.reactor.removeReader(self)
             handle, self.descriptor = self.descriptor, -1
-            os.close(handle)
+            self.reactor.callLater(0, os.close, handle)
 
 
 @define(eq=False)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from twisted.internet.task import Clock
-from twisted.internet.testing import MemoryReactor, MemoryReactorClock
+from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -64,9 +64,9 @@ class OursTests(SynchronousTestCase):
             self.calls.append("looked at")
             return ours
 
-        reactor: Any = MemoryReactor()
-        adopt(reactor, GameProcess(None, lambda how: None), 4242, is_ours)
-        self.assertEqual(len(reactor.getReaders()), 1)
+        self.reactor: Any = MemoryReactorClock()
+        adopt(self.reactor, GameProcess(None, lambda how: None), 4242, is_ours)
+        self.assertEqual(len(self.reactor.getReaders()), 1)
         self.addCleanup(os.close, self.opened)
 
     def test_process_is_checked_after_its_pidfd_is_open(self) -> None:
@@ -75,6 +75,7 @@ class OursTests(SynchronousTestCase):
 
     def test_process_of_another_is_not_adopted(self) -> None:
         self.assertRaises(ProcessLookupError, self.adopt, ours=False)
+        self.reactor.advance(0)
         self.assertRaises(OSError, os.fstat, self.opened)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import define, field
 from twisted.internet.error import ProcessDone, ProcessExitedAlready
+from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
@@ -125,13 +126,17 @@ class LastWordsTests(SynchronousTestCase):
         os.write(its, b"x" * 50_000 + b"crashed here\n")
         process = GameProcess(Output(path), lambda how: None)
         transport = Transport()
-        process.read_from(Reactor(), ours)
+        reactor = Reactor()
+        process.read_from(reactor, ours)
         process.makeConnection(transport)
         process.processExited(Failure(ProcessDone(0)))  # its end is open: a grandchild has it
         os.close(its)
         process.processEnded(Failure(ProcessDone(0)))
         self.assertTrue(path.read_bytes().endswith(b"xcrashed here\n"))
         self.assertEqual(path.stat().st_size, 50_013)
+        os.fstat(ours)  # a connection that got its number now would get its last event
+        reactor.advance(0)
+        self.assertRaises(OSError, os.fstat, ours)
 
 
 class ProcessTests(SynchronousTestCase):
@@ -188,10 +193,11 @@ class ProcessTests(SynchronousTestCase):
         raise OSError(errno.EMFILE, "Too many open files")
 
 
-class Reactor:
+class Reactor(Clock):
     """A reactor that records what it spawns."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.started: list[tuple[str, list[str], dict[str, Any]]] = []
         self.transport = Transport()
         self.readers: list[Any] = []
