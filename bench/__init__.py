@@ -1,1 +1,1 @@
-"""Measurements: ratios against yardsticks built and measured in the same run."""
+"""Benchmarks: each reports ratios to baselines that are built and measured in the same run."""

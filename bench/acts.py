@@ -1,12 +1,13 @@
 """Heartbeats and party polls of a hundred thousand accounts on one board.
 
-``bench.scale`` starts this module as several processes, the workers, so that the engine is driven
-by more than one core can send:
+``bench.scale`` starts this module as several worker processes, because one core cannot send enough
+to load the engine:
 
     python -m bench.acts URL NUMBER COUNT
 
-It brings the accounts of worker NUMBER of COUNT onto the engine, prints ``there``, and for each
-line on its input acts for so many seconds and prints a JSON object; it ends with its input.
+Worker NUMBER of COUNT first registers its accounts on the engine and prints ``there``. For each
+line on its standard input, the worker sends requests for that many seconds and prints a JSON
+object. The worker ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ LOOK = 64  # acts between two looks at the clock
 
 @frozen
 class Stretch:
-    """The acts of one worker, and the seconds of clock and CPU that they took."""
+    """The requests of one worker, and the wall-clock and CPU seconds that they took."""
 
     acts: int
     seconds: float
@@ -49,17 +50,17 @@ class Stretch:
 
     @property
     def per_second(self) -> float:
-        """Acts a second of the clock."""
+        """Return the requests per wall-clock second."""
         return self.acts / self.seconds
 
     @property
     def us(self) -> float:
-        """Microseconds of CPU for an act."""
+        """Return the microseconds of CPU per request."""
         return self.cpu_s / self.acts * 1e6
 
 
 class Crowd:
-    """The accounts of one worker of ``count``."""
+    """The accounts of one of ``count`` workers."""
 
     def __init__(self, board: Board, number: int = 0, count: int = 1) -> None:
         mine = range(number, ACCOUNTS, count)
@@ -68,7 +69,7 @@ class Crowd:
         self.dice = random.Random(number)
 
     async def come(self) -> None:
-        """Send a heartbeat and a poll of each account."""
+        """Send a heartbeat and a poll for each account."""
 
         async def some(first: int) -> None:
             for who in self.people[first::AT_ONCE]:
@@ -78,7 +79,7 @@ class Crowd:
         await _side_by_side(some)
 
     async def act(self, seconds: float) -> Stretch:
-        """Act for any account for so long, ``AT_ONCE`` acts under way at any time."""
+        """Send requests for random accounts for ``seconds``, ``AT_ONCE`` of them in flight."""
         done, cpu, began = 0, time.process_time(), time.perf_counter()
 
         async def some(_: int) -> None:
@@ -104,7 +105,7 @@ async def _side_by_side(some: Callable[[int], Any]) -> None:
 
 
 def on_the_reactor(work: Callable[[], Awaitable[None]]) -> None:
-    """Run ``work`` to its end; a process can run the reactor only once."""
+    """Run ``work`` until it finishes; a process can run the reactor only once."""
     failed: list[bool] = []
 
     def over(result: Any) -> None:
@@ -127,12 +128,12 @@ def on_the_reactor(work: Callable[[], Awaitable[None]]) -> None:
 
 @define
 class Worker:
-    """A process that acts when it is told to."""
+    """A worker process that sends requests on command."""
 
     process: subprocess.Popen[bytes]
 
     def line(self) -> bytes:
-        """Wait for its next line of output."""
+        """Wait for the next line of the worker's output."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -140,7 +141,7 @@ class Worker:
         return line
 
     def begin(self, seconds: float) -> None:
-        """Let it act for so many seconds."""
+        """Make the worker send requests for ``seconds``."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"%f\n" % seconds)
         self.process.stdin.flush()
@@ -165,14 +166,14 @@ def workers(url: str, count: int) -> Iterator[list[Worker]]:
 
 
 def together(some: Sequence[Worker], seconds: float) -> list[Stretch]:
-    """Let all workers act at once."""
+    """Make all workers send requests concurrently."""
     for worker in some:
         worker.begin(seconds)
     return [Stretch(**orjson.loads(entry.line())) for entry in some]
 
 
 def main() -> None:
-    """Run one of the workers."""
+    """Run one worker."""
     url, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
     def say(line: str) -> None:

@@ -1,9 +1,9 @@
-"""The yardstick of writes: twisted.web before the bare group-commit writer, log on.
+"""The baseline of writes: twisted.web and the bare group-commit writer, with a request log.
 
     python -m bench.bare_store PORT FOLDER
 
-``POST /character`` and ``POST /inventory`` parse the body, store the bytes that the metagame
-stores for it, and answer after the fsync; no token, no check, no rule.
+``POST /character`` and ``POST /inventory`` parse the body, store the same bytes that the metagame
+would store, and reply after the fsync. The baseline checks no token and no game rule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BODY = b'{"stored":true}'
 
 @define(eq=False)
 class Store(Resource):
-    """Parses, hands over, and answers what is on disk."""
+    """A resource that parses a body, passes it to the writer, and replies once it is on disk."""
 
     isLeaf = True
     requests: SimpleQueue[Any] = field(factory=SimpleQueue)
@@ -37,7 +37,7 @@ class Store(Resource):
         Resource.__init__(self)
 
     def render_POST(self, request: Any) -> int:
-        """Hand a write to the writer; it answers later."""
+        """Pass a write to the writer, which replies later."""
         how = save if request.path == b"/character" else loot
         player = str(request.transport.getPeer().port)
         self.requests.put((how, player, orjson.loads(request.content.read()), request))
@@ -45,7 +45,7 @@ class Store(Resource):
 
 
 def answer(stored: list[Any]) -> None:
-    """A batch is on disk."""
+    """Send the replies of a batch that is on disk."""
     for request in stored:
         request.setHeader(b"content-type", b"application/json")
         request.setHeader(b"content-length", b"%d" % len(BODY))
@@ -54,7 +54,7 @@ def answer(stored: list[Any]) -> None:
 
 
 def main() -> None:
-    """Serve on the port of the first argument, with database and log in the second's folder."""
+    """Serve on the port in the first argument; the second names the folder of database and log."""
     reactor: Any = installed
     folder, store = Path(sys.argv[2]), Store()
 

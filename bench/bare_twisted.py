@@ -1,4 +1,4 @@
-"""The yardstick of reads: twisted.web with one resource and a small JSON answer, log on."""
+"""The baseline of reads: twisted.web with one resource, a small JSON reply and a request log."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ BODY = b'{"show-status":true,"text":"' + b"x" * 360 + b'"}'
 
 
 class Small(Resource):
-    """Answers every path with the same bytes."""
+    """A resource that replies to every path with the same bytes."""
 
     isLeaf = True
 
     def render(self, request: Any) -> bytes:
-        """The whole work of the yardstick."""
+        """Return the constant reply."""
         request.setHeader(b"content-type", b"application/json")
         return BODY
 
 
 class BufferedSite(Site):
-    """A site with its request log in a plain file: the stock one flushes each line and rotates."""
+    """A site that buffers its request log; Twisted's own site flushes and rotates it."""
 
     def _openLogFile(self, path: Any) -> Any:
         return open(path, "a", encoding="ascii")
 
 
 def main() -> None:
-    """Serve on the port of the first argument, with the request log in the second's file."""
+    """Serve on the port in the first argument; the second names the request log's file."""
     reactor: Any = installed
     site = BufferedSite(Small(), logPath=sys.argv[2].encode())
     reactor.listenTCP(int(sys.argv[1]), site, backlog=511, interface="127.0.0.1")

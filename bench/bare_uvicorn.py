@@ -1,4 +1,4 @@
-"""The second yardstick of reads: uvicorn and starlette with one JSON route, access log on."""
+"""The second baseline of reads: uvicorn and Starlette with one JSON route and an access log."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BODY = {"show-status": True, "text": "x" * 360}
 
 
 async def status(request: Request) -> JSONResponse:
-    """The whole work of the yardstick."""
+    """Return the constant reply."""
     return JSONResponse(BODY)
 
 
 def main() -> None:
-    """Serve on the port of the first argument, with llhttp and uvloop: its fastest."""
+    """Serve on the port in the first argument with uvicorn's fastest options, llhttp and uvloop."""
     app = Starlette(routes=[Route("/svc-status", status)])
     fastest = {"http": "httptools", "loop": "uvloop"}
     # a starved generator must not find its connections closed

@@ -1,11 +1,11 @@
-"""The yardsticks of work that HTTP does not explain, each alone on one core.
+"""The baselines of work other than HTTP, each alone on one core.
 
     python -m bench.bare_writer save|inventory|login FOLDER SECONDS
 
-``save`` and ``inventory`` parse the bodies that players send and store the bytes that the
-metagame stores for fifty players, each waiting for its commit before it sends the next;
-whatever waits shares one transaction and its fsync. ``login`` signs tokens. Prints how many
-a second. ``bench.bare_store`` is the same writer where players reach it by HTTP.
+``save`` and ``inventory`` parse bodies like those that players send, and store the bytes that the
+metagame would store. Each of fifty simulated players waits for a commit before the next write;
+all waiting writes share one transaction and its fsync. ``login`` signs tokens. The output is the
+number of operations per second. ``bench.bare_store`` offers the same writer over HTTP.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Job = tuple[Store, str, dict[str, Any], Any]  # how, whose, what, who waits for 
 
 
 def main() -> None:
-    """Measure one."""
+    """Measure one baseline."""
     name, folder, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
     measure = signing if name == "login" else writing
     print(measure(name, folder, seconds))
 
 
 def signing(name: str, folder: Path, seconds: float) -> float:
-    """RS256 signatures of a token as ours."""
+    """Measure RS256 signatures of tokens like the metagame's."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     claims = {"userId": "UID_" + "0" * 32, "iat": 0, "exp": 1, "iss": "svc", "aud": "svc"}
     count, began = 0, time.perf_counter()
@@ -54,7 +54,7 @@ def signing(name: str, folder: Path, seconds: float) -> float:
 
 
 def writing(name: str, folder: Path, seconds: float) -> float:
-    """Bodies parsed in one thread and stored by another, as players wait for their commits."""
+    """Parse bodies in one thread and store them in another, while players await their commits."""
     rng = random.Random(1)
     bodies = [(save_body if name == "save" else loot_body)(rng) for _ in range(VARIANTS)]
     requests: SimpleQueue[Job | None] = SimpleQueue()
@@ -77,7 +77,7 @@ def writing(name: str, folder: Path, seconds: float) -> float:
 
 
 def write(folder: Path, requests: SimpleQueue[Any], done: Callable[[list[Any]], None]) -> None:
-    """Group commit: whatever waits in one transaction, a savepoint each, then all are answered."""
+    """Commit all waiting writes in one transaction with a savepoint each, then reply to all."""
     connection = connected(folder)
     running = True
     while running:
@@ -97,7 +97,7 @@ def write(folder: Path, requests: SimpleQueue[Any], done: Callable[[list[Any]], 
 
 
 def connected(folder: Path) -> sqlite3.Connection:
-    """A fresh database, set as ours is."""
+    """Return a connection to a new database with the metagame's SQLite settings."""
     connection = sqlite3.connect(folder / "yardstick.db", isolation_level=None)
     for pragma in (
         "page_size=16384",
@@ -121,20 +121,20 @@ SCHEMA = (
 
 
 def save_body(rng: random.Random) -> bytes:
-    """A save as a player sends it."""
+    """Return the body of a save as a player sends it."""
     body = {"characterId": str(uuid.uuid4()), "data": document(rng), "updateVersion": 7}
     return json.dumps(body, separators=(",", ":")).encode()
 
 
 def loot_body(rng: random.Random) -> bytes:
-    """An inventory transaction as a player sends it."""
+    """Return the body of an inventory transaction as a player sends it."""
     loot = [{"catalogId": f"ITEM_BENCH_{n:03d}", "quantity": 1} for n in rng.sample(range(120), 3)]
     body = {"characterId": str(uuid.uuid4()), "addStackedItems": loot, "source": "bench"}
     return json.dumps(body, separators=(",", ":")).encode()
 
 
 def save(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
-    """The document once, in the form in which it is sent, and who it belongs to."""
+    """Store the document as it was sent, and its owner."""
     stored = orjson.dumps(body["data"])
     at = connection.execute(
         "INSERT INTO saves (owner, data) VALUES (?, ?)", (player, stored)
@@ -147,7 +147,7 @@ def save(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> N
 
 
 def loot(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
-    """Three stacks, and the transaction so that it counts once."""
+    """Store three stacks, and the transaction's id so that it is applied only once."""
     connection.executemany(
         "INSERT INTO stacks VALUES (?, ?, 1) "
         "ON CONFLICT (owner, item) DO UPDATE SET quantity = quantity + 1",

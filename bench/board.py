@@ -1,9 +1,10 @@
-"""The cost of an act on live state: a party poll in memory and on a real engine, by one process.
+"""The cost of a live-state transaction: a party poll in memory and on a real engine.
 
     python -m bench.board
 
-CPU of our process for each poll, by its own clock; that of the engine by /proc. Also the cost of
-one script call through our wire and through txredisapi, where that is installed.
+The CPU time per poll of this process is measured with its own clock, and that of the engine with
+/proc. The cost of one script call is also measured, over the project's own client and, where it is
+installed, over txredisapi.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PLAYERS, POLLS, WIDTH = 400, 8_000, 16
 
 
 async def parties_of_four(parties: LiveParties) -> list[str]:
-    """Players, each with three others in a party."""
+    """Return players, each in a party with three others."""
     players = [f"UID-{number:08d}-1111-2222-3333-444444444444" for number in range(PLAYERS)]
     for first in range(0, PLAYERS, 4):
         leader, *members = players[first : first + 4]
@@ -41,7 +42,7 @@ async def parties_of_four(parties: LiveParties) -> list[str]:
 
 
 async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
-    """Microseconds of CPU for each of ``POLLS`` acts, ``WIDTH`` at once; and how long they took."""
+    """Return CPU microseconds per poll, ``WIDTH`` of ``POLLS`` in flight, and the duration."""
     waits: list[float] = []
 
     async def every_sixteenth(start: int) -> None:
@@ -61,7 +62,7 @@ async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
 
 
 async def measure(instance: Instance) -> None:
-    """Print a line for each figure."""
+    """Print a line per figure."""
     assert instance.process is not None
     pid = instance.process.pid
     engine = Engine(reactor, Address.parse(instance.url))
@@ -85,7 +86,7 @@ async def measure(instance: Instance) -> None:
 
 
 async def other_client(instance: Instance, keys: list[bytes], pid: int) -> None:
-    """Measure the same call through Twisted's own client."""
+    """Measure the same call through txredisapi, a Redis client for Twisted."""
     try:
         import txredisapi
     except ImportError:

@@ -1,7 +1,7 @@
-"""Heartbeats and the bare twisted.web under wrk, a client in C.
+"""Heartbeats and bare twisted.web under wrk, a load generator in C.
 
-Both servers answer faster than a generator in Python asks. With the generator at its end a server
-idles, wakes for every single request, and pays for that: the ratio then says more about waking.
+Both servers reply faster than a load generator in Python can send. With a saturated generator, a
+server idles and wakes up for every single request, so the ratio would mostly measure wake-ups.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def has_wrk() -> bool:
 
 
 def yardstick(server: tuple[int, int], connections: int, seconds: float) -> Run:
-    """Measure one small answer; ``server`` is its port and pid."""
+    """Measure one small reply of the baseline; ``server`` is its port and pid."""
     port, pid = server
     return _run(wrk(pid, f"http://127.0.0.1:{port}/svc-status", connections, seconds))
 
 
 async def heartbeat_script(port: int, players: int, folder: Path) -> Path:
-    """Write a script by which wrk sends the heartbeats of new players in turn."""
+    """Write a script with which wrk sends the heartbeats of new players in turn."""
     cast = [Player(port, random.Random(n)) for n in range(players)]
     for player in cast:
         await player.arrive()
@@ -53,7 +53,7 @@ async def heartbeat_script(port: int, players: int, folder: Path) -> Path:
 
 
 def heartbeats(server: tuple[int, int], connections: int, seconds: float, script: Path) -> Run:
-    """Send the heartbeats of ``heartbeat_script``, over as many connections."""
+    """Send the heartbeats of ``heartbeat_script`` over the given number of connections."""
     port, pid = server
     return _run(wrk(pid, f"http://127.0.0.1:{port}/heartbeat", connections, seconds, script=script))
 

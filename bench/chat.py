@@ -1,9 +1,10 @@
-"""``make bench-chat``: the chat against Prosody and ejabberd, on one core each.
+"""``make bench-chat``: the chat compared with Prosody and ejabberd, on one core each.
 
     python -m bench.chat [--seconds 4] [--rounds 3] [--logins 300] [--only ours]
 
-Rounds alternate between contestants; figures are medians. Ours checks an RS256 token at each
-login, the others compare a password. Memory, the stalled reader and the flood come last.
+The rounds alternate between the servers, and each figure is a median. Our chat checks an RS256
+token at each login; the others compare a password. Memory, the stalled reader and the flood are
+measured last.
 """
 
 from __future__ import annotations
@@ -33,20 +34,20 @@ BUSY = 0.9  # of the generator's core: it measured itself
 
 @define
 class Table(FloorTable):
-    """A table with ratios that have a least or a most."""
+    """A table of ratios with lower or upper limits."""
 
     def least(self, name: str, figure: str, ratio: float, to: str, floor: float) -> None:
-        """Ours is at least ``floor`` times the other's."""
+        """Add a ratio of our figure to another server's that must be at least ``floor``."""
         self.add(name, figure, f"{ratio:.2f} x {to}", f"at least {floor:g}", ratio >= floor)
 
     def most(self, name: str, figure: str, ratio: float, to: str, floor: float) -> None:
-        """Ours is at most ``floor`` times the other's."""
+        """Add a ratio of our figure to another server's that must be at most ``floor``."""
         self.add(name, figure, f"{ratio:.2f} x {to}", f"at most {floor:g}", ratio <= floor)
 
 
 @define
 class Results:
-    """The figures of one server, one of each round."""
+    """The figures of one server, one per round."""
 
     logins: list[float] = field(factory=list)
     full: list[Fan] = field(factory=list)
@@ -75,7 +76,7 @@ async def race(servers: list[Server], arguments: argparse.Namespace) -> dict[str
 def measure(
     names: list[str], folder: Path, arguments: argparse.Namespace
 ) -> tuple[dict[str, Results], tuple[bool, float], Flood]:
-    """Measure everything; memory is measured of a fresh server."""
+    """Measure everything; memory is measured on a freshly started server."""
     with ExitStack() as stack:
         up = [stack.enter_context(contestant(name, folder)) for name in names]
         results = uvloop.run(race(up, arguments))
@@ -108,7 +109,7 @@ MOST = (
 
 
 def compare(table: Table, results: dict[str, Results]) -> None:
-    """Add the rows of ours against each of the others that is installed."""
+    """Add the rows that compare our chat with each other server that is installed."""
     for rows, add in ((LEAST, table.least), (MOST, table.most)):
         for name, rival, floor in rows:
             shape, figure = FIGURES[name]
@@ -128,7 +129,7 @@ def compare(table: Table, results: dict[str, Results]) -> None:
 
 
 def abuse(table: Table, cut: tuple[bool, float], noticed: Flood) -> None:
-    """Add the rows of what one client can do to the server."""
+    """Add the rows about the harm that one client can do to the server."""
     table.add("a reader that stalls", "cut" if cut[0] else "not cut", good=cut[0])
     table.below("a reader that stalls: growth", cut[1], "MiB", STALL_MIB)
     table.below("flood: others' slowest ping", max(noticed.pings) / 1e6, "ms", PING_MS)
@@ -147,7 +148,7 @@ def everyone(results: dict[str, Results]) -> None:
 
 
 def main() -> None:
-    """Measure and print the tables; exit 1 when a floor is missed."""
+    """Measure and print the tables; exit with status 1 if a limit is missed."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seconds", type=float, default=4.0)
     options.add_argument("--rounds", type=int, default=3)

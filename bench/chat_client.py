@@ -1,4 +1,4 @@
-"""A chat client for the load generator: the players' client over asyncio, for all three servers."""
+"""A chat client for the load generator: the players' client over asyncio, for all servers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Place:
 
 @frozen
 class Login:
-    """An account that may come in."""
+    """An account with its credentials."""
 
     account: str
     password: str
@@ -37,7 +37,7 @@ class Login:
 
 
 class _Timer:
-    """An asyncio timer as Twisted knows one."""
+    """An asyncio timer with the interface of a Twisted delayed call."""
 
     def __init__(self, delay: float, call: Callable[..., None], *args: object) -> None:
         self._handle = asyncio.get_running_loop().call_later(delay, self._run, call, *args)
@@ -60,7 +60,7 @@ class _Clock:
 
 
 class Chatter(asyncio.Protocol):
-    """One connection. ``sink``, once set, gets the raw bytes that the server sends."""
+    """One connection. If ``sink`` is set, it receives the raw bytes that the server sends."""
 
     def __init__(self, place: Place, login: Login, number: int) -> None:
         self.place, self.login = place, login
@@ -97,7 +97,7 @@ class Chatter(asyncio.Protocol):
         self.transport.write(masked(text.encode()))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.transport is not None:
             self.transport.close()
 
@@ -116,11 +116,11 @@ class Chatter(asyncio.Protocol):
         await _run(self.chat.bind(self.login.password))
 
     async def join(self, room: str) -> None:
-        """Sit down in a room of the server's."""
+        """Join a room of the server."""
         assert await _run(self.chat.enter(room)), room
 
     async def answered(self, number: str) -> None:
-        """Wait for the answer to the iq with this id; returns early when the server hangs up."""
+        """Wait for the reply to the iq with this id, or until the server closes the connection."""
         sign, over, rest = f'id="{number}"'.encode(), asyncio.Event(), b""
 
         def look(data: bytes) -> None:
@@ -138,18 +138,18 @@ class Chatter(asyncio.Protocol):
         assert over.is_set() or self.gone, number
 
     def say(self, room: str, body: str) -> None:
-        """A line to the room."""
+        """Send a line to the room."""
         self.send(self.line(room, body))
 
     def line(self, room: str, body: str) -> str:
-        """A line to the room, as a stanza."""
+        """Return the stanza of a line to the room."""
         return (
             f'<message xmlns="jabber:client" type="groupchat" '
             f'to="{room}@muc.{self.place.domain}" id="m1"><body>{body}</body></message>'
         )
 
     def leave(self) -> None:
-        """Say goodbye and hang up."""
+        """Log off and close the connection."""
         if self.transport is not None and not self.gone:
             self.send(stanza.serialize(stanza.CLOSE))
             self.transport.write(masked(b"", CLOSE))

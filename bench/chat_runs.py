@@ -1,4 +1,4 @@
-"""The loads on a chat server, and the figures that they give."""
+"""The loads on a chat server, and the measured figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARK = b"B|"
 
 @frozen
 class Fan:
-    """A room of a hundred, talked to for a while."""
+    """The figures of a room of a hundred in which clients talk for a while."""
 
     per_second: float  # deliveries
     cpu_s: float  # of the server for 100,000 deliveries
@@ -45,13 +45,13 @@ class Fan:
 
 @define
 class Deliveries:
-    """The lines that arrive in a room, over all of its connections."""
+    """The lines that arrive in a room, over all connections."""
 
     count: int = 0
     taken: list[int] = field(factory=list)  # ns from sending a line to its delivery
 
     def counter(self, timed: bool, after: Callable[[], None]) -> Callable[[bytes], None]:
-        """Return the function that counts in the bytes of one connection."""
+        """Return the function that counts the deliveries in the bytes of one connection."""
         rest = b""
 
         def hear(data: bytes) -> None:
@@ -72,7 +72,7 @@ class Deliveries:
 async def arrivals(
     server: Server, first: int, count: int, room: Callable[[int], str] | None = None
 ) -> list[Chatter]:
-    """``count`` clients logged in, some at once, each in the room meant for it."""
+    """Log in ``count`` clients, some concurrently, and let each join its room."""
     turn = asyncio.Semaphore(TOGETHER)
     clients = [Chatter(server.place, server.logins[first + n], n) for n in range(count)]
 
@@ -87,7 +87,7 @@ async def arrivals(
 
 
 async def departure(clients: list[Chatter]) -> None:
-    """Let all clients leave, and wait until the server has noticed."""
+    """Disconnect all clients, and wait until the server has noticed."""
     for client in clients:
         client.leave()
     await _within(5.0, asyncio.gather(*(client.left.wait() for client in clients)))
@@ -100,9 +100,9 @@ async def _within(seconds: float, awaited: Awaitable[object]) -> None:
 
 
 async def logins(server: Server, first: int, count: int) -> float:
-    """Logins a second: connection, token, session and a seat in a room of ten.
+    """Measure logins per second: connection, token, session, and joining a room of ten.
 
-    Of accounts from ``first`` on: a token that was seen before costs ours next to nothing.
+    The accounts are numbered from ``first``: our chat caches tokens, so each token must be new.
     """
     gc.collect()
     began = time.perf_counter()
@@ -114,7 +114,7 @@ async def logins(server: Server, first: int, count: int) -> float:
 
 @define
 class Talk:
-    """A room that talks until ``end`` (perf_counter): in a closed loop, or paced from outside."""
+    """A room that talks until ``end`` (perf_counter), in a closed loop or at a given rate."""
 
     clients: list[Chatter]
     paced: bool
@@ -125,7 +125,7 @@ class Talk:
 
     @property
     def awaited(self) -> int:
-        """Deliveries still on their way."""
+        """Return the number of deliveries that have not yet arrived."""
         return self.lines * len(self.clients) - self.deliveries.count
 
     def speak(self) -> None:
@@ -135,7 +135,7 @@ class Talk:
         self.lines += 1
 
     def more(self) -> None:
-        """Go on, after a delivery."""
+        """Continue after a delivery."""
         if time.perf_counter() >= self.end:
             if self.awaited <= 0:
                 self.over.set()
@@ -144,7 +144,7 @@ class Talk:
                 self.speak()
 
     async def run(self, rate: float) -> None:
-        """Talk, then wait for the deliveries that are on their way."""
+        """Talk, then wait for the deliveries that have not yet arrived."""
         began = time.perf_counter()
         self.more()
         while self.paced and time.perf_counter() < self.end:
@@ -178,13 +178,13 @@ async def fan(server: Server, seconds: float, rate: float = 0.0) -> Fan:
 
 
 def percentile(values: list[int], part: float) -> float:
-    """Return the value below which a part of the values lies; 0 without values."""
+    """Return the value below which the given fraction of the values lies; 0 without values."""
     ordered = sorted(values)
     return float(ordered[min(len(ordered) - 1, int(len(ordered) * part))]) if ordered else 0.0
 
 
 async def idle(server: Server) -> float:
-    """KiB the server grows by for each connection that is logged in and does nothing."""
+    """Return the KiB by which each idle, logged-in connection enlarges the server."""
     await departure(await arrivals(server, PLAYERS - WARM - 20, WARM))
     await asyncio.sleep(1.5)
     before = memory(server.pid)
@@ -197,7 +197,7 @@ async def idle(server: Server) -> float:
 
 
 async def stalled(server: Server) -> tuple[bool, float]:
-    """Return whether a client that stops reading is cut, and the MiB that the server grew by."""
+    """Return whether a client that stops reading is cut off, and the server's growth in MiB."""
     talkers = await arrivals(server, 0, TALKERS, lambda _: ROOM)
     cut = asyncio.Event()
     reader = Chatter(server.place, server.logins[TALKERS], TALKERS)
@@ -239,7 +239,7 @@ async def _shout(
 
 @define
 class Flood:
-    """The times that other clients waited, before a flood and during it."""
+    """The latencies of other clients before a flood and during it."""
 
     idle: list[int] = field(factory=list)  # ns for GET /svc-status, before
     status: list[int] = field(factory=list)  # and during
@@ -247,7 +247,7 @@ class Flood:
 
 
 async def flood(server: Server, rounds: int) -> Flood:
-    """Let a client send 20,000 lines at once while others ping and ask for the status."""
+    """Let a client send 20,000 lines in one go while others ping and request the status."""
     noticed = Flood()
     room = await arrivals(server, 0, LISTENERS, lambda _: ROOM)
     for listener in room:
@@ -268,7 +268,7 @@ async def flood(server: Server, rounds: int) -> Flood:
 
 
 async def _pour(bad: Chatter) -> None:
-    """Send all lines at once; done when they are answered or the server has hung up."""
+    """Send all lines in one go; wait for the replies or until the server disconnects."""
     assert bad.transport is not None
     words = bad.line(ROOM, MARK.decode() + PAD)
     bad.transport.write(masked(words.encode()) * FLOOD)

@@ -1,4 +1,4 @@
-"""The chat's contestants, each at its best on one core: ours, Prosody and ejabberd."""
+"""The compared chat servers, each configured for speed on one core: ours, Prosody, ejabberd."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ modules:
 
 @frozen
 class Server:
-    """A contestant that is up, and who may log in to it."""
+    """A running chat server, and the accounts that can log in."""
 
     name: str
     pid: int
@@ -119,7 +119,7 @@ class Server:
 
 @contextmanager
 def ours(folder: Path, rate: str = FAST, count: int = PLAYERS) -> Iterator[Server]:
-    """The metagame with its chat; logins are players with tokens it signed."""
+    """Run the metagame with its chat; players log in with tokens that the metagame signed."""
     chat = free_port()
     with metagame(folder, CHAT="1", CHAT_PORT=str(chat), CHAT_MESSAGE_RATE=rate) as (port, pid):
         logins = register_players(port, count)
@@ -127,7 +127,7 @@ def ours(folder: Path, rate: str = FAST, count: int = PLAYERS) -> Iterator[Serve
 
 
 def register_players(port: int, count: int) -> list[Login]:
-    """Register players of a metagame, some at once."""
+    """Register players of a metagame, some concurrently."""
 
     async def register() -> list[Login]:
         cast = [Player(port, random.Random(n)) for n in range(count)]
@@ -141,13 +141,13 @@ def register_players(port: int, count: int) -> list[Login]:
 
 
 def strangers() -> list[Login]:
-    """Return the accounts of the other servers."""
+    """Return the accounts for the other servers."""
     return [Login(f"u{n}", f"pw-u{n}", f"Player{n}") for n in range(PLAYERS)]
 
 
 @contextmanager
 def prosody(folder: Path) -> Iterator[Server]:
-    """Prosody, its accounts in files."""
+    """Run Prosody with its accounts in files."""
     port, logins = free_port(), strangers()
     accounts = folder / "prosody" / "data" / "localhost" / "accounts"
     accounts.mkdir(parents=True)
@@ -164,7 +164,7 @@ def prosody(folder: Path) -> Iterator[Server]:
 
 @contextmanager
 def ejabberd(folder: Path) -> Iterator[Server]:
-    """ejabberd, without its distribution port and busy waiting, so that CPU time is honest."""
+    """Run ejabberd without a distribution port or busy waiting, which would distort CPU time."""
     port, logins, home = free_port(), strangers(), folder / "ejabberd"
     home.mkdir()
     (home / "ejabberd.yml").write_text(EJABBERD.format(port=port))
@@ -194,7 +194,7 @@ async def _register(port: int, logins: list[Login]) -> None:
 
 
 def unprivileged(home: Path, command: list[str]) -> list[str]:
-    """``command`` as nobody where we are root; ``home`` and what is in it becomes theirs."""
+    """Return ``command`` to run as nobody if we are root; ``home`` is then owned by nobody."""
     if os.geteuid() != 0:
         return command
     who = pwd.getpwnam(NOBODY)
@@ -209,7 +209,7 @@ CONTESTANTS = {"ours": ours, "prosody": prosody, "ejabberd": ejabberd}
 
 
 def contestant(name: str, folder: Path) -> AbstractContextManager[Server]:
-    """Run a contestant while the context lasts, with a folder of its own in ``folder``."""
+    """Run a chat server while the context lasts, with its own subfolder of ``folder``."""
     home = Path(tempfile.mkdtemp(dir=folder))
     home.chmod(0o711)  # not everyone runs as we do
     return CONTESTANTS[name](home)

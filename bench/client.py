@@ -12,7 +12,7 @@ REQUEST_TIMEOUT_S = 15.0
 
 
 class Connection(asyncio.Protocol):
-    """Reads answers with a Content-Length; that is what every contestant sends."""
+    """A connection that reads replies with a Content-Length, which every compared server sends."""
 
     def __init__(self) -> None:
         self._reader = ReplyReader()
@@ -28,7 +28,7 @@ class Connection(asyncio.Protocol):
             self._waiter.set_exception(ConnectionError("the server closed the connection"))
 
     def send(self, request: bytes) -> asyncio.Future[tuple[int, bytes]]:
-        """Status and body of the answer."""
+        """Send a request and return the status and body of the reply."""
         if self._transport is None:
             raise ConnectionError("not connected")
         self._waiter = asyncio.get_running_loop().create_future()
@@ -36,7 +36,7 @@ class Connection(asyncio.Protocol):
         return self._waiter
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._transport is not None:
             self._transport.close()
 
@@ -50,14 +50,14 @@ class Connection(asyncio.Protocol):
 
 
 async def connect(port: int) -> Connection:
-    """A connection to a loopback port."""
+    """Return a connection to a loopback port."""
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
     return connection
 
 
 def request(method: str, path: str, sent: Any = None, *, token: str = "") -> bytes:
-    """The bytes of a request as the game's gateway would forward it."""
+    """Return the bytes of a request as the game's gateway would forward it."""
     headers = {"Host": "127.0.0.1"}
     if token:
         headers["Authorization"] = f"Bearer {token}"

@@ -2,8 +2,8 @@
 
     python -m bench.edge [--parts gateway,relay,content] [--seconds 3] [--rounds 3] [--idle 300]
 
-The server under test has one core, wrk and what stands behind it another. Rounds alternate
-between contestants; figures are medians, and throughput is per second the server computed.
+The server under test has one core; wrk and the upstream server share another. The rounds alternate
+between the servers, and each figure is a median. Throughput is per CPU second of the server.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ P99_MS, IDLE_KIB, UNREAD_MIB, STREAM_MIB = 5.0, 50.0, 16.0, 1.0
 
 @frozen
 class Case:
-    """One kind of load; ``floors`` are the least ratios to the named contestants."""
+    """One kind of load; ``floors`` are the lowest allowed ratios to the named servers."""
 
     name: str
     path: str
@@ -47,7 +47,7 @@ class Case:
     varied: bool = False  # tokens, paths and ids differ, as players' do
 
     def figure(self, run: WrkRun) -> float:
-        """Return the figure that is compared."""
+        """Return the compared figure."""
         return run.megabytes_per_cpu if self.bulk else run.per_cpu
 
     @property
@@ -80,12 +80,12 @@ CONTENT = (
 
 @define
 class Table(FloorTable):
-    """A table with ratios to other contestants."""
+    """A table with ratios to other servers."""
 
     def against(
         self, name: str, figure: float, unit: str, rival: str, theirs: float, floor: float
     ) -> None:
-        """Add a ratio to another contestant; a floor of 0 is for information."""
+        """Add a ratio to another server; a floor of 0 sets no limit."""
         ratio = figure / theirs if theirs else 0.0
         row = (name, f"{figure:,.0f} {unit}", f"{ratio:.2f} x {rival}")
         self.add(*row, f"{floor:.2f}" if floor else "-", ratio >= floor)
@@ -101,7 +101,7 @@ def drive(
     folder: Path,
     arguments: argparse.Namespace,
 ) -> Runs:
-    """Every case against every server, round after round."""
+    """Run every case against every server, round after round."""
     runs: Runs = {}
     for _ in range(arguments.rounds):
         for case in cases:
@@ -123,7 +123,7 @@ def drive(
 def compare(
     table: Table, part: str, cases: tuple[Case, ...], runs: Runs, ours: str, others: list[str]
 ) -> None:
-    """Rows of ``ours`` against each of the others."""
+    """Add the rows that compare ``ours`` with each other server."""
     for case in cases:
         mine = runs[case.name, ours]
         figure = median(case.figure, mine)
@@ -142,7 +142,7 @@ def median(figure: Callable[[WrkRun], float], runs: list[WrkRun]) -> float:
 
 
 def gateways(table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace) -> float:
-    """The gateway's rows; requests per CPU second of its small requests."""
+    """Add the gateway's rows; return its small requests per CPU second."""
     others = [name for name in ("nginx", "haproxy", "caddy") if shutil.which(name)]
     with ExitStack() as stack:
         names = ["ours", *others]
@@ -175,7 +175,7 @@ def gateways(table: Table, folder: Path, behind: Behind, arguments: argparse.Nam
 def relays(
     table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace, ours: float
 ) -> None:
-    """The relay's row: plain from the game, TLS towards the server."""
+    """Add the relay's row: plain HTTP from the game, TLS to the server."""
     with relay(folder, behind) as server:
         runs = drive((ONE_HEAD,), [server], "http", folder, arguments)
     figure = median(ONE_HEAD.figure, runs[ONE_HEAD.name, "relay"])
@@ -183,7 +183,7 @@ def relays(
 
 
 def contents(table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace) -> None:
-    """The content server's rows."""
+    """Add the content server's rows."""
     with content("ours", folder, behind) as ours, content("nginx", folder, behind) as nginx:
         runs = drive(CONTENT, [ours, nginx], "http", folder, arguments)
         compare(table, "content", CONTENT, runs, ours.name, ["nginx"])
@@ -194,7 +194,7 @@ def contents(table: Table, folder: Path, behind: Behind, arguments: argparse.Nam
 
 
 def say_missing() -> None:
-    """Print the programs that are not installed; end where nothing can be measured."""
+    """Print the programs that are not installed; exit if nothing can be measured."""
     gone = [name for name in PACKAGES if shutil.which(name) is None]
     if gone:
         packages = " ".join(PACKAGES[name] for name in gone)
@@ -204,7 +204,7 @@ def say_missing() -> None:
 
 
 def main() -> None:
-    """Measure and print the table; exit 1 when a floor is missed."""
+    """Measure and print the table; exit with status 1 if a limit is missed."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--parts", default="gateway,relay,content")
     options.add_argument("--seconds", type=float, default=3.0)

@@ -1,4 +1,4 @@
-"""The edge's contestants, with the same duties each: ours, nginx, HAProxy and Caddy."""
+"""The compared edge servers, each with the same duties: ours, nginx, HAProxy and Caddy."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ https://127.0.0.1:{port} {{
 
 @frozen
 class Server:
-    """A contestant that is up."""
+    """A running server."""
 
     name: str
     port: int
@@ -126,7 +126,7 @@ class Server:
 
 @frozen
 class Behind:
-    """The server behind the gateways: its port, and its TLS port for the relay."""
+    """The upstream server of the gateways: its port, and its TLS port for the relay."""
 
     port: int
     tls_port: int
@@ -134,7 +134,7 @@ class Behind:
 
 
 def prepare(folder: Path) -> str:
-    """Certificate, game folder and manifest; the certificate's fingerprint."""
+    """Create certificate, game folder and manifest; return the certificate's fingerprint."""
     certificate, key = write_pair(pair := make_pair(["127.0.0.1", "localhost"]), folder)
     certificate.rename(folder / "cert.pem")
     key.rename(folder / "key.pem")
@@ -173,7 +173,7 @@ def _up(
 
 @contextmanager
 def upstream(folder: Path, fingerprint: str) -> Iterator[Behind]:
-    """An nginx on the generator's core: small answers, large files, and who a key belongs to."""
+    """Run an nginx on the generator's core: small replies, large files, and key look-ups."""
     behind = Behind(free_port(), free_port(), fingerprint)
     body = {"status": "OK", "name": "bench", "version": "1", "pad": "x" * 400}
     who = {"UserId": "UID-1", "Username": "bench", "IsAdmin": 0}
@@ -190,7 +190,7 @@ def upstream(folder: Path, fingerprint: str) -> Iterator[Behind]:
 
 
 def gateway(name: str, folder: Path, behind: Behind) -> AbstractContextManager[Server]:
-    """Run ours, nginx, haproxy or caddy as the gateway."""
+    """Run our gateway, nginx, haproxy or caddy as the gateway."""
     port = free_port()
     words = {
         "folder": str(folder),
@@ -233,7 +233,7 @@ def _gateway_environ(words: dict[str, str]) -> dict[str, str]:
 
 
 def relay(folder: Path, behind: Behind) -> AbstractContextManager[Server]:
-    """The launcher's relay, pinned to the certificate of what stands behind."""
+    """Run the launcher's relay, pinned to the certificate of the upstream server."""
     port = free_port()
     environ = {
         "SVC_RELAY_PORT": str(port),
@@ -245,7 +245,7 @@ def relay(folder: Path, behind: Behind) -> AbstractContextManager[Server]:
 
 
 def content(name: str, folder: Path, behind: Behind) -> AbstractContextManager[Server]:
-    """Run ours or nginx as the content server, without TLS."""
+    """Run our content server or nginx, without TLS."""
     port = free_port()
     if name == "nginx":
         servers = CONTENT_NGINX.format(folder=folder, port=port)
@@ -265,5 +265,5 @@ def content(name: str, folder: Path, behind: Behind) -> AbstractContextManager[S
 
 
 def twistd(service: str) -> list[str]:
-    """The command an owner's unit runs."""
+    """Return the command that an owner's systemd unit runs."""
     return [str(Path(sys.executable).parent / "twistd"), "--nodaemon", "--pidfile=", service]

@@ -1,11 +1,11 @@
-"""An evening of many: a fresh host with every limit on, and `svcctl play` on it.
+"""Many simultaneous players: a fresh host with every limit on, and `svcctl play` on it.
 
     python -m bench.evening [--players 200] [--hunts 20] [--hunt-seconds 20]
 
-Everything goes through each player's own relay, the gateway, the chat and the deploy server at
-once; the host and the players share this machine. The host is a demo host on other ports with a
-port range wide enough for every party, and the settings below. Prints what `svcctl play --times`
-prints and ends with its exit status.
+All requests pass through each player's own relay and the gateway. The chat and the deploy server
+are loaded at the same time. The host and the players share this machine. The host is a demo host
+on other ports, with the settings below and a port range that is wide enough for every party. This
+program prints the output of `svcctl play --times` and exits with its status.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MOST = 1_000  # players
 
 
 def set_all(folder: Path, settings: dict[str, dict[str, str]]) -> None:
-    """Add to each component's env file; a later line wins over an earlier one."""
+    """Append settings to each component's env file; a later line overrides an earlier one."""
     for component, values in settings.items():
         with (folder / f"{component}.env").open("a", encoding="utf-8") as file:
             file.writelines(f"{name}={value}\n" for name, value in values.items())
 
 
 def settings(players: int) -> dict[str, dict[str, str]]:
-    """Return the settings for so many players who do in minutes what takes hours."""
+    """Return the settings for so many players, who do in minutes what usually takes hours."""
     parties = -(-players // 4)
     return {
         "deploy": {"PORT_RANGE_BEGIN": str(UDP), "PORT_RANGE_END": str(UDP + 2 * parties + 20)},
@@ -43,7 +43,7 @@ def settings(players: int) -> dict[str, dict[str, str]]:
 
 
 def main() -> None:
-    """Make the host, live the evening, and print its figures."""
+    """Create the host, let the players play, and print the figures."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--players", type=int, default=200)
     options.add_argument("--hunts", type=int, default=20)
