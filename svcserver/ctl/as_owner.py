@@ -29,7 +29,7 @@ MAX_ANSWER = 16 * 1024 * 1024
 
 
 class NobodyListens(Failed):
-    """The connection was refused, so the caller can safely repeat the request."""
+    """The error for a refused connection, after which the request can safely be repeated."""
 
 
 def get_json(

@@ -102,7 +102,7 @@ def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage
 
 
 def cost_of(before: dict[int, Usage], after: dict[int, Usage], seconds: float) -> Cost | None:
-    """Return the mean cost of the game servers that are in both samples; None without one."""
+    """Return the mean cost of the game servers that are in both samples; None if none are."""
     groups = [group for group in after if group in before]
     if not groups:
         return None

@@ -120,9 +120,10 @@ def check(host: Host, out: Out) -> None:
 
 
 def sqlite_faults(file: Path | None) -> list[str]:
-    """Return the damage that SQLite's integrity checks find; empty for PostgreSQL (None).
+    """Return the damage that SQLite's integrity checks find in ``file``.
 
-    Raises Failed if the file cannot be checked.
+    For PostgreSQL, ``file`` is None and the list is empty. Raises Failed if the file cannot be
+    checked.
     """
     if file is None:
         return []

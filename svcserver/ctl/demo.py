@@ -1,4 +1,4 @@
-"""The command ``svcctl demo``, used by ``make run``: starts a new host with a session."""
+"""The command ``svcctl demo``, used by ``make run``: starts a new host with simulated players."""
 
 from __future__ import annotations
 

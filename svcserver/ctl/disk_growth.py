@@ -39,7 +39,11 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 @frozen
 class Filling:
-    """One kind of data, in bytes; it grows by at most ``soon`` at the rate ``soon_a_day``."""
+    """The size in bytes of one kind of data, and its growth.
+
+    The data grow by ``a_day`` bytes a day. In addition, they grow by ``soon_a_day`` bytes a day
+    until that has added ``soon`` bytes.
+    """
 
     name: str
     has: float

@@ -32,7 +32,7 @@ NO_HOST = "name the folder with the host's settings, or make a host with svcctl 
 
 @frozen
 class Host:
-    """A host, and where its settings are."""
+    """A host, and the source of its settings."""
 
     folder: Path | None = None
     env_file: Path | None = None
@@ -81,7 +81,10 @@ class Host:
 
     @property
     def home(self) -> Path | None:
-        """Return the folder whose owner root switches to; None if no file holds the settings."""
+        """Return the folder that contains the settings; None if they are not in a file.
+
+        A command that root starts continues as the user who owns this folder.
+        """
         return self.folder or (self.env_file.parent if self.env_file is not None else None)
 
     def dashboard(self) -> str:

@@ -157,7 +157,7 @@ def place_of(public_host: str | None, private_host: str | None) -> PublicAddress
 
 
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
-    """Return the options for workers, database and live state, checked; raises Failed."""
+    """Check and return the options for workers, database and live state; raises Failed."""
     if workers > 1 and private:
         fail("--workers needs a gateway. Give --public-host, too.")
     try:

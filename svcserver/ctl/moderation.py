@@ -58,7 +58,7 @@ def by_staff(
 
 
 def recorded(host: Host, entry: AuditEntry, act: Act[T]) -> T:
-    """Make a change and add its audit row; a refused attempt is recorded, and raises Failed."""
+    """Make a change and add its audit row; if refused, record the attempt and raise Failed."""
     try:
         return transact(host, audited(entry, time.time, act))
     except RefusedWrite as error:

@@ -21,14 +21,17 @@ from svcserver.kernel.foreign_text import cell, shown
 
 
 class Failed(click.ClickException):
-    """A command failed. The message is one line that includes the fix; the exit status is 1."""
+    """The error when a command fails; its message is one line that includes the fix.
+
+    The exit status is 1.
+    """
 
     def show(self, file: Any = None) -> None:
         warn(" ".join(self.message.split()))
 
 
 class HalfDone(Failed):
-    """A command failed after it had made, or may have made, part of a change.
+    """The error when a command fails after it made, or may have made, part of a change.
 
     ``outcome`` describes that part in the audit log: "upgrade failed: the backup's data is in
     place".

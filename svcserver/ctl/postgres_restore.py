@@ -96,7 +96,7 @@ $drop$;
 
 
 class _Deadlock(Failed):
-    """PostgreSQL aborted our transaction because of a deadlock; nothing was changed."""
+    """The error when PostgreSQL aborts our transaction for a deadlock; nothing was changed."""
 
 
 def restore_into(url: URL, source: Path) -> None:

@@ -64,7 +64,10 @@ class DatabaseUser:
 
 @contextmanager
 def stopped(host: Host, url: URL, out: Out, *, stop_it: bool) -> Iterator[None]:
-    """Stop the host, or raise Failed if it runs; no metagame can start during the block."""
+    """Keep the host stopped during the block; raises Failed if it runs and ``stop_it`` is False.
+
+    A lock prevents a metagame from starting during the block.
+    """
     if stop_it:
         for user in stop(host, url):
             out.text(f"stopped {user}")

@@ -14,7 +14,7 @@ SIGNALS = [
 
 
 class EndedBySignal(SystemExit):
-    """The command was asked to end, for example by svc-stack or systemd."""
+    """The error when a command is asked to end, for example by svc-stack or systemd."""
 
 
 STOPPED = (

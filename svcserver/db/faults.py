@@ -68,7 +68,7 @@ def cure_of(why: BaseException | None) -> str | None:
 
 
 def is_full(why: BaseException | None) -> bool:
-    """Return whether the error means that the SQLite disk, or all but its reserve, is full."""
+    """Return whether the error means that SQLite's disk is full, except for the reserve."""
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     return isinstance(why, NoRoom) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
 

@@ -1,4 +1,4 @@
-"""A table with one row or none, which holds a state of the whole server."""
+"""Tables with at most one row, each of which holds one state of the whole server."""
 
 from __future__ import annotations
 

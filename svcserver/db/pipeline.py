@@ -40,7 +40,7 @@ class Unsure(Gone):
 
 
 class Failed(Exception):
-    """The error when the command at index ``at`` failed, and with it the transaction."""
+    """The error when the command at index ``at`` failed and so aborted the transaction."""
 
     def __init__(self, at: int, error: Exception) -> None:
         super().__init__(str(error))
@@ -114,7 +114,7 @@ class Pipeline:
             raise
 
     def commit(self) -> None:
-        """Commit the transaction; returns when it is on disk."""
+        """Commit the transaction; return when it is on disk."""
         if self._first:
             self._first = []  # nothing was done
             return

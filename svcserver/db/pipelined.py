@@ -32,7 +32,7 @@ class Spoilt(Exception):
 
 
 class PipelinedConnection:
-    """A SQLAlchemy connection whose statements are sent together with other jobs'."""
+    """A SQLAlchemy connection whose statements are sent together with those of other jobs."""
 
     def __init__(self, pipeline: Pipeline, plans: Plans) -> None:
         self._pipeline, self._plans = pipeline, plans
@@ -128,7 +128,7 @@ class _Together:
 
 
 def together(pipeline: Pipeline, plans: Plans, works: Sequence[Work[Any]]) -> list[Any]:
-    """Return each job's result or Failure; raises Spoilt or Gone."""
+    """Run the jobs together; return each job's result or Failure. Raises Spoilt or Gone."""
     pieces = _Together(pipeline, plans)
     try:
         pieces.begin(works)

@@ -117,7 +117,7 @@ class PostgresLedger(Service):
         self._close_when_idle()
 
     def _ended(self, job: Job, result: Any) -> None:
-        """Free the job's place now; even a cancelled job holds its place until its work is done."""
+        """Free the job's place in the queue; a cancelled job keeps it until its work is done."""
         self._under_way -= 1
         self._next(_turn(job))
         if isinstance(result, Failure):

@@ -1,6 +1,6 @@
-"""The ways in which PostgreSQL runs jobs: shared snapshots, shared transactions and single ones.
+"""The ways to run jobs on PostgreSQL: in shared snapshots, in shared transactions, or alone.
 
-A thread of a pool calls a run with the thread's own connection.
+A thread of the pool calls one of these objects and passes its own connection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Results = Sequence[Any]
 
 @frozen
 class ReadRuns:
-    """The run of reads: all jobs share one snapshot and their round trips."""
+    """The way to run reads: all jobs share one snapshot and its round trips."""
 
     most: ClassVar[int] = 128
 
@@ -64,7 +64,7 @@ class AccountLock:
         object.__setattr__(self, "single", _sql(single))
 
     def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
-        """Lock the jobs' accounts that are free, and return the ids of those locked."""
+        """Lock those of the jobs' accounts that are free, and return their ids."""
         ids = [_account(job) for job in jobs]
         return self._held(
             pipeline,
@@ -73,7 +73,7 @@ class AccountLock:
         )
 
     def wait_for(self, pipeline: Pipeline, job: Job) -> bool:
-        """Wait until the account is free and lock it; returns whether the account exists."""
+        """Wait until the account is free and lock it; return whether the account exists."""
         account = _account(job)
         return "\0" not in account and bool(self._held(pipeline, self.single, account))
 
@@ -84,14 +84,14 @@ class AccountLock:
 
 @frozen
 class AccountRuns:
-    """The run of single-account writes: one transaction that locks the row of each account."""
+    """The way to run single-account writes: one transaction locks each account's row."""
 
     most: ClassVar[int] = 64
     again: Callable[[], None]
     lock: AccountLock | None
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """Return the jobs' outcomes: LATER if another transaction has the account locked."""
+        """Run the jobs; the outcome is LATER if another transaction has locked the account."""
         lock = self.lock
         if lock is None:
             return [(job, LATER) for job in batch]
@@ -115,7 +115,7 @@ class AccountRuns:
 
 @frozen
 class SingleRuns:
-    """The run of one job alone, repeated after a conflict with another transaction.
+    """The way to run one job alone, and again after a conflict with another transaction.
 
     The job runs SERIALIZABLE if it depends on several accounts, or if its account does not exist.
     """

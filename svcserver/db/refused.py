@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class RefusedWrite(Exception):
-    """The error with which work asks to be rolled back.
+    """The error that work raises to be rolled back.
 
     ``write_or_record`` then inserts ``row`` with the statement ``add`` and raises ``why``.
     """

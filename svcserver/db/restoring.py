@@ -69,7 +69,7 @@ def _lock_file(url: URL) -> Path | None:
 
 
 def _is_locked_by_us(handle: int) -> bool:
-    """Lock an open file until it is closed; returns False if another process has locked it."""
+    """Lock an open file until it is closed; return False if another process has locked it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

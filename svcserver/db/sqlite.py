@@ -45,11 +45,12 @@ _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 @define
 class Schedule:
-    """The times at which the next checkpoint piece is due, and when the log can be restarted.
+    """The schedule of checkpoints: when the next part is due, and when the log can be restarted.
 
-    How many pages a commit adds is known only after a checkpoint. So the last piece's pages per job
-    determine after how many jobs the next piece is due. The writer's thread calls ``committed`` and
-    ``ended``, the checkpoint thread the other methods; no value is set by both.
+    A checkpoint copies the write-ahead log into the database file, in parts. How many pages a
+    commit adds is known only after a part is copied. So the pages per job in the last part
+    determine after how many jobs the next part is due. The writer's thread calls ``committed`` and
+    ``ended``, the checkpoint thread calls the other methods; no field is set by both threads.
     """
 
     piece: int = PIECE
@@ -67,24 +68,24 @@ class Schedule:
         return (self._committed - self._moved) * self._pages_a_job >= self.piece
 
     def begin(self) -> None:
-        """Note that a checkpoint piece begins, and restart the count of jobs."""
+        """Record that the next part of the checkpoint begins, and reset the count of jobs."""
         jobs, self._moved = self._committed - self._moved, self._committed
         self._jobs = max(1, jobs)
 
     def moved(self, pages: int, done: int) -> None:
-        """Note that ``done`` of the log's ``pages`` are now in the database file."""
+        """Record that ``done`` of the log's ``pages`` are now in the database file."""
         grown = pages - self._pages if pages >= self._pages else pages  # fewer: restarted
         self._pages_a_job = max(1.0, grown / self._jobs)
         self._pages = pages
         self.can_end = pages >= self.end and done == pages  # otherwise a long read blocks it
 
     def ended(self) -> None:
-        """Note that the writer has tried to move the rest; the next piece shows the result."""
+        """Record that the writer has tried to copy the rest; the next part shows the result."""
         self.can_end = False
 
 
 class Checkpoints:
-    """The thread that copies the write-ahead log piece by piece, with its own connection."""
+    """The thread that checkpoints the write-ahead log in parts, on its own connection."""
 
     def __init__(self, connection: Connection, file: Path, reactor: Any) -> None:
         self._connection, self._reactor = connection, reactor
@@ -103,13 +104,13 @@ class Checkpoints:
         self._thread.start()
 
     def stop(self) -> Deferred[None]:
-        """End after the current piece; call this after the writer has ended."""
+        """End after the current part; call this after the writer has ended."""
         self._stopping = True
         self._due.set()
         return self._stopped
 
     def after_commit(self, jobs: int, writer: Any) -> None:
-        """Checkpoint what is due; the writer's thread calls this after answering its jobs."""
+        """Start or finish a due checkpoint; the writer's thread calls this after each batch."""
         if self._schedule.committed(jobs):
             self._due.set()
         if self._schedule.can_end:
@@ -143,7 +144,7 @@ class Checkpoints:
         self._schedule.moved(*progress)
 
     def _move(self, connection: Any) -> tuple[int, int] | None:
-        """Return how many pages the log has and how many are moved; None after a failure."""
+        """Checkpoint; return the log's pages and the copied pages, or None after a failure."""
         try:
             busy, pages, done = connection.execute(MOVE).fetchone()
         except sqlite3.Error as why:
@@ -210,7 +211,7 @@ class Worker:
         return done
 
     def stop(self) -> Deferred[None]:
-        """Finish the accepted work, then close; fires when the thread has ended."""
+        """Finish the accepted work and close; the Deferred fires when the thread has ended."""
         if self._stopped is None:
             self._stopped = Deferred()
             self._hand_over()
@@ -278,7 +279,7 @@ class Worker:
         return outcomes
 
     def _emptied(self) -> bool:
-        """Truncate the write-ahead log to free disk space; returns whether that succeeded.
+        """Truncate the write-ahead log to free disk space; return whether that succeeded.
 
         The log may have grown to a hundred megabytes.
         """
@@ -311,7 +312,7 @@ class Worker:
             self._reactor.callFromThread(log.failure, text, Failure())
 
     def _together(self, batch: list[Job]) -> list[Outcome] | None:
-        """Run the jobs without savepoints; returns None if a job failed after it had written.
+        """Run the jobs without savepoints; return None if a job failed after it had written.
 
         Most jobs that fail do so before their first write, so there is nothing to undo. A savepoint
         for each job would add a third to the cost of a small job.

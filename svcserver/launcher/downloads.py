@@ -69,7 +69,7 @@ class Rate:
 
     @property
     def piece(self) -> int:
-        """The bytes to collect per chunk; fewer under a speed limit, to keep the pauses short."""
+        """The number of bytes to collect per chunk; smaller under a speed limit."""
         return min(PIECE, max(SMALLEST_PIECE, self.limit // 8)) if self.limit else PIECE
 
     def per_second(self, now: float) -> float:
@@ -86,7 +86,7 @@ class Rate:
 
 @define(eq=False, slots=False)
 class _FileDownload:
-    """The reply with one file: collects a chunk, writes it in a thread, and reads on."""
+    """The receiver of one file: collects a chunk, writes it in a thread, and reads on."""
 
     fetch: Download
     growing: PartialFile
@@ -112,7 +112,7 @@ class _FileDownload:
 
     @property
     def fits(self) -> bool:
-        """True if the reply has the wanted version of the file and starts where the part ends."""
+        """True if the reply has the wanted file version and starts where the saved bytes end."""
         start = self.growing.file.size - self._expected
         if self.headers.get("etag", "") not in ("", f'"{self.growing.file.sha256}"'):
             return False

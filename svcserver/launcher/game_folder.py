@@ -1,8 +1,8 @@
-"""The game's folder on disk: which files are present or missing, and the placing of downloads.
+"""The game's folder on disk: finds present and missing files, and moves downloads into place.
 
 A download is written to ``<hash>.part`` and renamed to ``<hash>.whole`` once it is verified. So the
 name alone shows which downloads are complete. When all files are complete, they are moved to their
-places. All of this blocks, so it runs in a thread.
+places. The functions that access files block, so they run in a thread.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class GameFolder:
     def compare(
         self, files: Sequence[GameFile], progress: Progress, *, thorough: bool = False
     ) -> Comparison:
-        """Return what is missing; unchanged files are hashed again only if ``thorough``."""
+        """Compare the folder with the list; unchanged files are hashed only if ``thorough``."""
         progress.bytes_total = sum(file.size for file in files)
         progress.files_total = len(files)
         known: FileMarks = {} if thorough else self._remembered()

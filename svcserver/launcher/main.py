@@ -157,7 +157,7 @@ def _end_with_the_terminal(reactor: Any) -> None:
 
 
 def relay_port(text: str, say: Callable[[str], None]) -> int:
-    """Return the relay's port for the game; print an invalid setting and use the default.
+    """Return the relay's port for the game; report an invalid setting and use the default.
 
     This repeats the relay's own parsing, because the relay's settings module is not packaged with
     the launcher.

@@ -61,7 +61,7 @@ class LauncherServices(Protocol):
         """Save a host's changed record."""
 
     def open_way(self, record: HostRecord) -> tuple[str, str]:
-        """Open the connection for the game; return server and chat, or raise CannotPlay."""
+        """Connect the game to the host; return server and chat address, or raise CannotPlay."""
 
     def close_way(self, record: HostRecord) -> Any:
         """Stop the relay if ``open_way`` started it for this host."""
@@ -494,5 +494,5 @@ class Membership:
     # -- what is shown ---------------------------------------------------------
 
     def standing(self) -> str:
-        """Return a text about the host's fault if the host cannot be reached; else empty."""
+        """Return why the host cannot be reached, as a text; empty if it can be reached."""
         return self.news.why if self.news.reachable is False else ""

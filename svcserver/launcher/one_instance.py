@@ -41,10 +41,10 @@ class RunningLauncher:
         return self.own_link(reply) if status == 200 else None
 
     def _is_ours(self, connection: http.client.HTTPConnection) -> bool:
-        """Return whether the program at the port knows the secret; nothing else is sent before.
+        """Return whether the program at the port can prove that it knows the secret.
 
-        A killed launcher leaves its file behind. Then another program may use the port, and must
-        not get the invite.
+        A killed launcher leaves its file behind. Then another program may use the port. It must not
+        get the invite, so this check is made before the invite is sent.
         """
         nonce = hex_token(64)
         status, reply = _ask(connection, "/api/running", {"nonce": nonce})

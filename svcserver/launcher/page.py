@@ -1,4 +1,4 @@
-"""The page's requests: its static files for every local caller, all else only with a session.
+"""The requests of the page: all except those for static files need a session.
 
 The page never has a key. The launcher itself writes the key file for another PC. A chosen key file
 is only passed on: its bytes are in the request, and no reply repeats them.

@@ -1,10 +1,10 @@
-"""The access control of the page: only this user's browser, with a session secret. No I/O.
+"""The access control of the page: only this user's browser has access, with a session secret.
 
-Any web page can send requests to loopback, any name may resolve to 127.0.0.1, and other users of
-this PC can connect, too. So a request must have the page's exact address as Host and come from the
-page's own origin. Except for static files, it must also carry the session secret. Only the browser
-that opened the link has this secret. The secret is no cookie, because browsers send cookies to all
-ports.
+This module does no I/O. Any web page can send requests to loopback, any name may resolve to
+127.0.0.1, and other users of this PC can connect, too. So a request must have the page's exact
+address as Host and come from the page's own origin. Except for static files, it must also carry the
+session secret. Only the browser that opened the link has this secret. The secret is not a cookie,
+because browsers send the cookies of a host to all its ports.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def foreign(
     sites: Sequence[bytes],
     modes: Sequence[bytes],
 ) -> str:
-    """Return why a request is not the page's own, or an empty string. ``own`` is host:port."""
+    """Return why a request is not from the page, or an empty string; ``own`` is host:port."""
     if not is_loopback(peer):
         return "peer"
     if list(hosts) != [own]:

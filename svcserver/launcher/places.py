@@ -1,4 +1,4 @@
-"""The launcher's folders on each system; no I/O, platform and environment are arguments."""
+"""The launcher's folders on each system. No I/O: platform and environment are arguments."""
 
 from __future__ import annotations
 

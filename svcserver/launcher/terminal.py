@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def quoted(text: str, width: int) -> list[str]:
-    """Return text from the host as lines that are marked and short enough not to wrap."""
+    """Split a text from the host into marked lines that are short enough not to wrap."""
     lines = []
     for line in text.split("\n"):
         safe = visible(line)

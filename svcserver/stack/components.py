@@ -69,7 +69,7 @@ class Component:
 
 
 def components(folder: Path, *, with_relay: bool = False) -> list[Component]:
-    """Return the components with a ``NAME.env`` in ``folder``; raise BadHost if no metagame."""
+    """Return the components with a ``NAME.env`` file; raise BadHost if none is a metagame."""
     if not (folder / "metagame.env").is_file():
         raise BadHost(f"{folder} has no metagame.env. Create a host with svcctl init {folder}.")
     names = [name for name in ORDER if with_relay or name != RELAY]

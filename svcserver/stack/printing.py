@@ -76,7 +76,7 @@ def _for_people(name: str, line: str) -> str:
 
 
 def _is_in_message(value: Any, message: str) -> bool:
-    """Return whether the message contains the value as a word or number, maybe rounded."""
+    """Return whether the message contains the value, perhaps rounded, as a word or number."""
     forms = [visible(value)] if isinstance(value, str) else [_shown(value)]
     if isinstance(value, float):
         forms += [f"{value:.{digits}f}" for digits in range(3)]

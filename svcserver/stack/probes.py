@@ -36,7 +36,7 @@ ANY = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 - compared 
 
 
 def probe_address(kind: str, variables: Mapping[str, str]) -> tuple[str, int]:
-    """Return where to probe: METRICS_PORT if set, as strangers cannot fill its connections."""
+    """Return the address to probe: METRICS_PORT if set, because strangers cannot reach it."""
     port, default, bind = ADDRESSES[kind]
     if variables.get("METRICS_PORT", "").isdigit():
         return LOOPBACK, int(variables["METRICS_PORT"])

@@ -54,7 +54,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 class Ready(Service):
-    """A service that logs one line when the start is complete and the checks run."""
+    """A service that logs one line when the start is complete and the checks are running."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names

@@ -45,12 +45,12 @@ _RECORD = re.compile(rb"([1-9][0-9]{0,4}) (path|size)=")
 
 
 class DamagedBackup(Exception):
-    """The file is not a valid backup; ``str()`` is the reason."""
+    """The error for a file that is not a valid backup; ``str()`` is the reason."""
 
 
 @frozen
 class DatabaseCounts:
-    """The contents of a database: the number of rows in each table, a digest of all characters."""
+    """The number of rows in each table of a database, and a digest of all characters."""
 
     tables: Mapping[str, int]
     characters: str

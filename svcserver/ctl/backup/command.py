@@ -40,7 +40,7 @@ TRIES, PAUSE_S = 20, 0.05  # readers hold the lock only briefly
 
 
 class BackupRunning(Exception):
-    """Another process is making a backup of this host."""
+    """The error when another process is already making a backup of this host."""
 
 
 def known(data: Path) -> Backups:
@@ -58,7 +58,10 @@ def put(data: Path, state: Backups) -> None:
 
 @contextmanager
 def run(data: Path, moment: float) -> Iterator[None]:
-    """Record that a backup is in progress, until it ends normally; raises BackupRunning."""
+    """Mark a backup as running during the block; raises BackupRunning.
+
+    The mark remains after a crash or an unexpected error.
+    """
     with ExitStack() as held:
         _take(data, held)
         held.enter_context(stoppable())

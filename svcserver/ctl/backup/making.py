@@ -220,7 +220,7 @@ def _count(tx: Connection) -> DatabaseCounts:
 
 
 def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | bytes | None]]:
-    """Yield the name and content of each small file of the host; None if it is left out."""
+    """Yield each small file's name and content; the content is None if the file is left out."""
     folder = wanted.folder
     known = [] if with_secrets else [secret.encode() for secret in secrets_of(wanted.host, folder)]
     count = 0

@@ -80,7 +80,7 @@ def set_apart(folder: Path, plain: Path) -> None:
 
 
 def _rules(values: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the settings except paths outside the backup, and ports and addresses."""
+    """Return the settings without ports, addresses and paths outside the backup."""
     return {
         name: text
         for name, text in values.items()

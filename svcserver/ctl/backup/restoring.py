@@ -356,7 +356,7 @@ def _settle(contents: Contents, path: Path, values: Mapping[str, str], folder: P
 
 
 def _missing(files: Path, at: Path) -> tuple[str, ...]:
-    """Return the settings left empty by a backup without secrets that nothing else sets."""
+    """Return the settings that are still empty because the backup contains no secrets."""
     return tuple(
         f"{name} in {stored.name}"
         for stored in sorted(files.glob("*.env"))
@@ -367,7 +367,7 @@ def _missing(files: Path, at: Path) -> tuple[str, ...]:
 
 
 def _left_out(contents: Contents, at: Path) -> tuple[str, ...]:
-    """Return the files missing in the backup that the new host did not create either."""
+    """Return the files that are neither in the backup nor created with the new host."""
     made = {str(path.relative_to(at)) for path in at.rglob("*")}
     return tuple(name for name in contents.left_out if name not in {*made, OWNER_KEY})
 

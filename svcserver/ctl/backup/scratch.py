@@ -96,7 +96,7 @@ def _server(url: URL) -> str:
 
 
 def on_server(url: URL, statement: str) -> None:
-    """Run a statement outside of a transaction, as it requires; raises DamagedBackup."""
+    """Run a statement that a transaction must not contain; raises DamagedBackup."""
     engine = make_engine(url)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:

@@ -25,7 +25,7 @@ MOST = 2 << 30  # bytes that a passphrase may encrypt
 
 
 class CannotSeal(Exception):
-    """Encryption or decryption failed; ``str()`` is the error message."""
+    """The error for a failed encryption or decryption; ``str()`` is the message."""
 
 
 @frozen
@@ -74,7 +74,7 @@ class Lock:
             raise CannotSeal(f"it cannot be encrypted: {why}") from None
 
     def open(self, source: Path, target: Path) -> None:
-        """Decrypt ``source`` into ``target``; raises CannotSeal if damaged or not ours."""
+        """Decrypt ``source`` into ``target``; raises CannotSeal if that is impossible."""
         age = _age()
         with source.open("rb") as file:
             head = file.read(MOST_HEAD)

@@ -14,7 +14,7 @@ WIDE = 256  # maximum number of concurrent coroutines
 
 
 async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> list[Any]:
-    """Run at most ``wide`` at a time; return the results in order, or raise the first failure."""
+    """Run at most ``wide`` coroutines at a time; return all results or raise the first error."""
     results: list[Any] = [None] * len(work)
     left = iter(enumerate(work))
 

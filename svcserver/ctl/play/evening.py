@@ -35,7 +35,7 @@ DOWNLOADS = 8  # done concurrently
 
 @frozen
 class Wishes:
-    """The parameters of a session; with ``url``, relay and gateway are bypassed."""
+    """The parameters of a session; if ``url`` is set, relay and gateway are bypassed."""
 
     players: int = 4
     hunts: int = 1

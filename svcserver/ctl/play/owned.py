@@ -21,7 +21,7 @@ _TRACKS = text("SELECT progression_id, progress FROM progression_tracks WHERE ac
 
 
 async def compare(fresh: Player, player: Player, features: frozenset[str]) -> None:
-    """Compare what ``fresh``, a new login of ``player``, reads; raises PlayFailed."""
+    """Compare a player's belongings as read by ``fresh``, a new login; raises PlayFailed."""
     await _inventory(fresh, player)
     if "balance" in features and player.earned.stacks[CURRENCY]:
         await _balance(fresh, player)

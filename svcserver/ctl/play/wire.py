@@ -80,7 +80,7 @@ class Wire:
         want: tuple[int, ...] = (200,),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> WireReply:
-        """Send a request; raises PlayFailed if ``want`` is not empty and lacks the status."""
+        """Send a request; raises PlayFailed for a status not in ``want``, unless that is empty."""
         body, kind = body_of(sent)
         fields: Any = {**self.headers, **headers, **kind}
         began = self.reactor.seconds()

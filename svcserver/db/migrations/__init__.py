@@ -32,7 +32,7 @@ _LOCK = 0x53564344  # any constant: two services must not migrate concurrently
 
 
 def upgrade(engine: Engine, revision: str = "head") -> bool:
-    """Migrate the database to ``revision``; returns True if the database was new and empty.
+    """Migrate the database to ``revision``; return True if the database was new and empty.
 
     Raises BadDatabase if the database cannot be used.
     """
@@ -128,7 +128,7 @@ def _is_file(database: str) -> bool:
 
 
 def _make_private(file: str) -> None:
-    """Create a missing database file with access for its owner only; SQLite would let all read it.
+    """Create a missing database file with mode 0600; by default, SQLite lets all users read it.
 
     An existing file that others can read is made private, together with its write-ahead log and
     shared memory.
@@ -153,7 +153,7 @@ def _make_private(file: str) -> None:
 
 
 def _look_through(tx: Connection) -> None:
-    """Raise BadDatabase for a damaged file at start, before a save meets the damage."""
+    """Raise BadDatabase if the file is damaged: the start must fail, not a later save."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return

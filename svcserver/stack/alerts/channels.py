@@ -33,7 +33,7 @@ _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5
 
 
 def quiet_hours(text: str) -> QuietHours:
-    """Parse ``23:00-07:00``; raise ValueError, which says how to fix it."""
+    """Parse ``23:00-07:00``; raise ValueError, whose text says how to fix the value."""
     match = _QUIET.match(text.strip())
     if match is None:
         raise ValueError("must be a range of times of day, such as 23:00-07:00")

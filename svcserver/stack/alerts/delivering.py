@@ -148,7 +148,7 @@ LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class NotDelivered(Exception):
-    """The error for an undelivered alert; ``again``: a retry may succeed.
+    """The error for an undelivered alert; ``again`` is True if a retry may succeed.
 
     ``str()`` is the reason, without the receiver's address.
     """
@@ -168,7 +168,7 @@ async def addresses_of(reactor: Any, name: str, port: int) -> list[str]:
 
 @frozen
 class AlertClient:
-    """The client that sends alerts of the host ``host``; ``look_up`` resolves names."""
+    """The client that sends alerts about the host ``host``; ``look_up`` resolves names."""
 
     reactor: Any
     host: str

@@ -62,7 +62,7 @@ def low_disks(
 
 
 def written_folders(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (owner, folder) for each folder that the host writes to, by its env files."""
+    """Yield (owner, folder) for each folder that the host writes to, as its env files say."""
     metagame, content, allowlist, stack = (
         read_or_empty(config / f"{name}.env")
         for name in ("metagame", "content", "allowlist", "stack")

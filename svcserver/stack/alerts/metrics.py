@@ -37,7 +37,7 @@ _REFUSED = re.compile(
 
 
 def errors_in(health: Any) -> str | None:
-    """Return a fault if too many requests failed in the last minute, by the health reply."""
+    """Return a fault if, by the health reply, too many requests failed in the last minute."""
     match health:
         case {"requests": {"completed": int(total), "serverErrors": int(failed)}}:
             if total >= FEWEST and failed >= FAILED_SHARE * total:
