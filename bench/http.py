@@ -1,12 +1,12 @@
-"""``make bench``: the metagame's requests a second on one core, and ratios to the yardsticks.
+"""``make bench``: the metagame's requests per second on one core, and ratios to the baselines.
 
     python -m bench.http [--scenarios status,login,...] [--players 50] [--seconds 3] [--rounds 5]
                          [--accounts 50000] [--crowd 1500] [--database postgresql]
 
-Rounds alternate between contestants; a ratio is the median of the rounds' own ratios, so that
-what else the machine does hits both sides. The generator runs on another core; where it uses
-more than 0.9 of that core the row says so, for then it measured itself. Ends with 1 when a
-floor is missed, a request fails, or anything acknowledged is not there afterwards.
+The rounds alternate between the servers, and a ratio is the median of the ratios per round, so that
+other load on the machine affects both sides. The load generator runs on another core. A row says so
+if the generator used more than 0.9 of that core and therefore limited the figure. The exit status
+is 1 if a limit is missed, a request fails, or acknowledged data is missing afterwards.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Server = tuple[int, int]  # port and pid
 
 
 async def yardstick(server: Server, players: int, seconds: float) -> Run:
-    """Measure one small answer, under the same load."""
+    """Measure one small reply of a baseline under the same load."""
     wires = [await connect(server[0]) for _ in range(players)]
     ask = request("GET", "/svc-status")
 
@@ -85,7 +85,7 @@ async def bare_writes(name: str, server: Server, players: int, seconds: float) -
 
 
 async def scenario(name: str, server: Server, players: int, seconds: float) -> Run:
-    """Run one scenario against the metagame, and read back everything acknowledged."""
+    """Run one scenario against the metagame, then read back all acknowledged data."""
     cast = [Player(server[0], random.Random(n)) for n in range(players)]
     for player in cast:
         await player.arrive()
@@ -102,7 +102,7 @@ async def scenario(name: str, server: Server, players: int, seconds: float) -> R
 
 
 def by_itself(name: str, folder: Path, seconds: float) -> Run:
-    """Measure a yardstick without HTTP, in operations a second."""
+    """Measure a baseline without HTTP, in operations per second."""
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         command = [sys.executable, "-m", "bench.bare_writer", name, fresh, str(seconds)]
         done = subprocess.run(
@@ -183,7 +183,7 @@ def _add_by_wrk(
 
 
 def _change(names: list[str], folder: Path, arguments: argparse.Namespace) -> int:
-    """Compare the scenarios on a fresh database and on one that has been in use."""
+    """Compare the scenarios on a new database and on one that has long been in use."""
     populate(folder / "used.db", arguments.accounts)
     fresh, used = Runs(), Runs()
     with ExitStack() as stack:

@@ -1,15 +1,16 @@
-"""The cost of a request in processor instructions, which other load on the machine does not move.
+"""The cost of a request in CPU instructions, which other load on the machine does not affect.
 
     python -m bench.instructions [--rows heartbeat,save,...] [--checkout DIR] [--requests 200]
                                  [--players 8] [--database URL] [--bare]
 
-Runs the metagame of ``DIR`` (default: this checkout; another needs its own ``.venv``) under
-valgrind's callgrind (``apt-get install valgrind``), which counts every instruction of every
-thread outside the kernel. After a warm-up each row sends N requests ``PARTS`` times; the median
-part by N is the cost of one. What the process does by the clock is counted before, while nobody
-asks, and taken off. How many writes share a transaction depends on what else runs: with one
-player it is one. ``--bare`` measures ``twisted.web`` with a small answer instead.
-Prints a line of JSON for each row. A row takes five to twenty seconds of CPU.
+The metagame of ``DIR`` (default: this checkout; another needs its own ``.venv``) runs under
+valgrind's callgrind (``apt-get install valgrind``), which counts every instruction of every thread
+outside the kernel. After a warm-up, each row sends N requests ``PARTS`` times; the median count
+divided by N is the cost of one request. The instructions of the process's periodic work are
+measured beforehand, without requests, and subtracted. The number of writes per transaction
+depends on the load; with one player, each transaction has one write. ``--bare`` measures
+``twisted.web`` with a small reply instead. The output is a line of JSON per row. A row takes 5 to
+20 seconds of CPU.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ IDLE_S = 3.0
 
 @frozen
 class Counter:
-    """The instructions that a process under callgrind has executed since it was last asked."""
+    """A counter of the instructions that a process under callgrind executed since the last call."""
 
     pid: int
     folder: Path
 
     def switch_on(self) -> None:
-        """Begin to count; nothing was counted before, so that the start is quick."""
+        """Start to count; counting is off until then, so that the process starts quickly."""
         self._say("instrumentation", "on")
 
     def take(self) -> int:
@@ -89,7 +90,7 @@ def counted(
 
 @contextmanager
 def metagame(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Counter]]:
-    """The port of that checkout's metagame, and its counter."""
+    """Run that checkout's metagame; yield its port and its counter."""
     port, keys = free_port(), new_signing_keys()
     environ = {
         "PORT": str(port),
@@ -108,7 +109,7 @@ def metagame(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Coun
 
 
 async def send(cast: list[Player], row: str, count: int) -> None:
-    """Play so many operations in all, each player's one after the other."""
+    """Send the given total number of operations; each player's run one after the other."""
     left = iter(range(count))
 
     async def play(player: Player) -> None:
@@ -120,7 +121,7 @@ async def send(cast: list[Player], row: str, count: int) -> None:
 
 
 async def count(port: int, counter: Counter, rows: list[str], players: int, requests: int) -> None:
-    """Print what each row costs."""
+    """Print the cost of each row."""
     cast = [Player(port, random.Random(n)) for n in range(players)]
     for player in cast:
         await player.arrive()
@@ -132,7 +133,7 @@ async def count(port: int, counter: Counter, rows: list[str], players: int, requ
 
 
 async def bare(port: int, counter: Counter, players: int, requests: int) -> None:
-    """Print what a small answer of twisted.web costs."""
+    """Print the cost of a small reply of twisted.web."""
     wires = [await connect(port) for _ in range(players)]
     ask = request("GET", "/svc-status")
 
@@ -154,7 +155,7 @@ async def bare(port: int, counter: Counter, players: int, requests: int) -> None
 async def parts(
     row: str, counter: Counter, requests: int, play: Callable[[int], Awaitable[None]]
 ) -> None:
-    """Print the median of some parts, and each of them."""
+    """Print the median of the parts, and each part."""
     counter.take()
     await asyncio.sleep(IDLE_S)
     by_the_clock = counter.take() / IDLE_S

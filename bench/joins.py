@@ -1,10 +1,10 @@
-"""Joins a second through metagame and deploy server, with a game server that does nothing.
+"""Joins per second through metagame and deploy server, with a game server that does nothing.
 
     python -m bench.joins [--seconds 5] [--groups 8]
 
-Groups of four players join a hunt each, poll until they are told the address, and join
-again. Prints joins a second, hunts started a second, and the time from the group's last
-join to the address.
+Each group of four players joins a hunt, polls until it gets the address, and joins the next one.
+The output is joins per second, started hunts per second, and the time from the group's last join
+until the address is known.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOTHING = "#!/bin/sh\nexec sleep 600\n"
 
 @contextmanager
 def deploy(folder: Path) -> Iterator[int]:
-    """The port of a deploy server whose game servers do nothing."""
+    """Run a deploy server whose game servers do nothing; yield its port."""
     port, program = free_port(), folder / "nothing"
     program.write_text(NOTHING)
     program.chmod(0o700)
@@ -65,7 +65,7 @@ def deploy(folder: Path) -> Iterator[int]:
 
 @define
 class Group:
-    """Four players who hunt together, again and again."""
+    """Four players who hunt together repeatedly."""
 
     hunt: str
     players: list[Player]
@@ -74,7 +74,7 @@ class Group:
     joins: int = 0
 
     async def hunt_once(self) -> None:
-        """Join, poll until everyone has the address."""
+        """Join, and poll until every player has the address."""
         for player, wire in zip(self.players, self.wires, strict=True):
             reply = request(*requests.join("ISLAND", self.hunt), token=player.token)
             status, answer = await wire.send(reply)
@@ -96,7 +96,7 @@ class Group:
 
 
 async def measure(port: int, groups: int, seconds: float) -> list[Group]:
-    """Let the groups hunt for a while; one group a hunt, so that nobody else joins it."""
+    """Let the groups hunt for a while; each hunt belongs to one group."""
     cast = []
     for number in range(min(groups, len(HUNTS))):
         players = [Player(port, random.Random(number * GROUP + n)) for n in range(GROUP)]

@@ -1,4 +1,4 @@
-"""CPU and memory of a server's process, and the figures of wrk."""
+"""CPU and memory of a server process, and the figures that wrk prints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ function delay() return math.random(0, {most}) end
 
 @frozen
 class WrkRun:
-    """One stretch of wrk against one server."""
+    """The figures of one run of wrk against one server."""
 
     requests: int
     seconds: float
@@ -38,28 +38,28 @@ class WrkRun:
 
     @property
     def per_second(self) -> float:
-        """Requests a second of the clock."""
+        """Return the requests per wall-clock second."""
         return self.requests / self.seconds
 
     @property
     def per_cpu(self) -> float:
-        """Requests for each second the server computed."""
+        """Return the requests per CPU second of the server."""
         return self.requests / max(self.cpu_s, 0.01)
 
     @property
     def megabytes_per_cpu(self) -> float:
-        """Megabytes for each second the server computed."""
+        """Return the megabytes per CPU second of the server."""
         return self.megabytes / max(self.cpu_s, 0.01)
 
 
 def cpu_s(pid: int) -> float:
-    """Return the CPU seconds of the process, with its threads."""
+    """Return the CPU seconds of a process and its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> int:
-    """Return the resident bytes of the process, without shared files."""
+    """Return the resident bytes of the process, without file-backed memory."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * KIB
@@ -69,7 +69,7 @@ def memory(pid: int) -> int:
 def wrk(
     pid: int, url: str, connections: int, seconds: float, *headers: str, script: Path | None = None
 ) -> WrkRun:
-    """Drive ``url`` in a closed loop and charge the CPU time to ``pid``."""
+    """Load ``url`` in a closed loop, and return the figures with the CPU time of ``pid``."""
     whole = max(1, round(seconds))
     command = ["wrk", "-t1", f"-c{connections}", f"-d{whole}s", "--timeout", "30s", "--latency"]
     for header in headers:
@@ -109,7 +109,7 @@ def _parsed(output: str, cpu: float) -> WrkRun:
 
 
 def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> WrkRun:
-    """Send the request about half of ``full`` times a second, at random moments."""
+    """Send requests at random moments, about half as often as ``full`` (requests per second)."""
     connections = 20  # their own handshakes, at the start, are load too
     script = folder / "pause.lua"
     script.write_text(PAUSE.format(most=max(1, round(2000 * connections / (full / 2)))))
@@ -117,7 +117,7 @@ def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> 
 
 
 def connect(port: int, tls: bool) -> socket.socket:
-    """A client's connection, any certificate welcome."""
+    """Return a client connection that accepts any certificate."""
     raw = socket.create_connection(("127.0.0.1", port), LONGEST_S)
     if not tls:
         return raw
@@ -137,9 +137,10 @@ def _ask(port: int, path: str, tls: bool, headers: str) -> socket.socket:
 def growth(
     pid: int, port: int, path: str, warm: str, clients: int, headers: str = "", tls: bool = False
 ) -> float:
-    """Return the bytes the server grew by for each client that read one piece and stopped.
+    """Return how many bytes each client that reads one piece and stops adds to the server.
 
-    Only a fresh server shows it: one that was under load has room left from then.
+    The server must be freshly started: a server keeps the memory of an earlier load, which hides
+    the growth.
     """
     held = [_ask(port, warm, tls, headers)]  # the first one loads what is loaded once
     before = memory(pid)

@@ -1,9 +1,9 @@
-"""Plants known bugs, one at a time, and measures how soon the simulation finds each.
+"""Plants known bugs, one at a time, and measures how soon the simulation finds each bug.
 
     python -m bench.planted                    # all; prints a table
     python -m bench.planted "a port leaks"     # one of them
 
-A bug is an exchange of text in one module, made when it is imported, in a process of its own.
+A bug is a text replacement in one module. It is made when a separate process imports the module.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLAIN = "no failure of ours"  # by a traceback or a 500: told only where no othe
 
 
 class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
-    """Imports one module with the exchange made."""
+    """An import hook that plants the bug in one module."""
 
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
@@ -38,7 +38,7 @@ class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> Any:
-        """Return a spec for the module with the plant, or none."""
+        """Return the spec of the changed module; None for any other module."""
         if name != self.plant.module:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
@@ -60,7 +60,7 @@ class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
 
 
 def child(plant: Plant | None, seeds: Sequence[int]) -> None:
-    """Look for it with these seeds; prints one JSON object. None: today's code as it is."""
+    """Search for the bug with these seeds and print one JSON object; None plants no bug."""
     if plant is not None:
         sys.meta_path.insert(0, Planting(plant))
     from twisted.logger import globalLogBeginner
@@ -85,12 +85,12 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
 
 @cache
 def sound(seed: int) -> bool:
-    """Return whether the seed finds nothing in the code as it is."""
+    """Return whether the seed finds no violation in the unchanged code."""
     return bool(look(None, seed)["seed"] is None)
 
 
 def look(plant: Plant | None, *seeds: int) -> dict[str, Any]:
-    """Run the seeds, or all of them, in a process of its own."""
+    """Run the given seeds, or all seeds if none is given, in a separate process."""
     words = [plant.name if plant is not None else "", *map(str, seeds)]
     done = subprocess.run(
         [sys.executable, "-m", "bench.planted", "--child", *words],
@@ -105,7 +105,7 @@ def look(plant: Plant | None, *seeds: int) -> dict[str, Any]:
 
 
 def row(plant: Plant, result: dict[str, Any]) -> str:
-    """A line of the table."""
+    """Return a row of the table."""
     if result["seed"] is None:
         why = " ".join(result.get("why", []))
         return f"| {plant.name} | {plant.kind} | not found in {SEEDS} {why} | | |"
@@ -116,7 +116,7 @@ def row(plant: Plant, result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Try each plant and print the table."""
+    """Try each planted bug and print the table."""
     words = sys.argv[1:]
     if words[:1] == ["--child"]:
         plant = next((plant for plant in PLANTS if plant.name == words[1]), None)

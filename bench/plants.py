@@ -1,4 +1,4 @@
-"""The bugs that ``bench.planted`` plants, each an exchange of text in one module."""
+"""The bugs that ``bench.planted`` plants, each a text replacement in one module."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from attrs import frozen
 
 @frozen
 class Plant:
-    """``old`` becomes ``new`` in ``module``."""
+    """A planted bug: ``old`` is replaced by ``new`` in ``module``."""
 
     name: str
     kind: str

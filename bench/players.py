@@ -1,4 +1,4 @@
-"""Simulated players: each knows what was acknowledged, and reads it back at the end."""
+"""Simulated players, which remember acknowledged data and read it back at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCUMENT_BYTES = (20_000, 60_000)
 
 
 def document(rng: random.Random) -> str:
-    """A character document as the client keeps it: JSON text in JSON text."""
+    """Return a character document in the client's format: JSON text within JSON text."""
     series, size = {}, 0
     wanted = rng.randint(*DOCUMENT_BYTES)
     while size < wanted:
@@ -65,7 +65,7 @@ SESSION_S = 300
 
 
 def timeline(rng: random.Random) -> list[tuple[float, str]]:
-    """Return five minutes of play: seconds from the log-in, and the request's name."""
+    """Return five minutes of play as (seconds from the login, request name) pairs."""
     later = [
         (rng.random() * period + turn * period, name)
         for name, period in PERIODS_S.items()
@@ -75,7 +75,7 @@ def timeline(rng: random.Random) -> list[tuple[float, str]]:
 
 
 def session(rng: random.Random) -> list[str]:
-    """Return the names of ``timeline`` alone, to be played as fast as they are answered."""
+    """Return only the request names of ``timeline``, to be sent without pauses."""
     return [name for _, name in timeline(rng)]
 
 
@@ -120,13 +120,13 @@ class Player:
         self._prepare_session()
 
     async def sit_down(self) -> None:
-        """Only connect, to a yardstick that knows no players; what is sent is of the same size."""
+        """Connect without an account, for a baseline; the requests have the same size."""
         self._wire = await connect(self.port)
         self.token, self.character = secrets.token_hex(300), str(uuid.uuid4())
         self._document = document(self.rng)
 
     def _prepare_session(self) -> None:
-        """The reads and polls of a play session, as the client makes them."""
+        """Prepare the reads and polls of a play session as the client makes them."""
         own, character = self.account, self.character
         for name, path in {
             "inventory-read": f"/inventory/{own}/{character}",
@@ -152,13 +152,13 @@ class Player:
         return json.loads(reply)
 
     def operation(self, scenario: str) -> Callable[[], Awaitable[bool]]:
-        """The scenario's request, sent once per call; True when it was answered well."""
+        """Return a function that sends the scenario's request and returns whether it succeeded."""
         return {"save": self.save, "inventory": self.earn, "mix": self.live}.get(
             scenario, lambda: self._send(scenario)
         )
 
     async def live(self) -> bool:
-        """The next step of a play session."""
+        """Send the next request of a play session."""
         self._step = (self._step + 1) % len(self._script)
         return await self.operation(self._script[self._step])()
 
@@ -168,7 +168,7 @@ class Player:
         return status == 200
 
     async def save(self) -> bool:
-        """Save the whole document; every save differs from the last."""
+        """Save the whole document; every save differs from the previous one."""
         assert self._wire is not None
         version = self.version + 1
         text = self._document[:-1] + f',"SaveCounter":"{version:012d}"}}'
@@ -179,7 +179,7 @@ class Player:
         return status == 200
 
     async def earn(self) -> bool:
-        """Three stacks of loot in one transaction."""
+        """Add three stacks of loot in one transaction."""
         assert self._wire is not None
         names = [f"ITEM_BENCH_{self.rng.randrange(120):03d}" for _ in range(3)]
         loot = [requests.stack(name, 1) for name in names]
@@ -189,7 +189,7 @@ class Player:
         return status == 200
 
     async def missing(self) -> int:
-        """Return the number of acknowledged things the server does not have; above 0 is a bug."""
+        """Return how many acknowledged changes the server does not have; above 0 is a bug."""
         count = 0
         if self._saved:
             [character] = await self._ask("GET", "/character")
@@ -202,6 +202,6 @@ class Player:
         return count
 
     def leave(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._wire is not None:
             self._wire.close()

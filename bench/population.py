@@ -1,4 +1,4 @@
-"""A database that has been in use: many accounts, each with a character, saves and items."""
+"""A database as after long use: many accounts, each with a character, saves and items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BORN = 1_700_000_000
 
 
 def populate(file: Path, accounts: int) -> None:
-    """Make the database with that many accounts."""
+    """Create the database with the given number of accounts."""
     engine = make_engine(database_url(f"sqlite:///{file}"))
     migrations.upgrade(engine)
     for first in range(0, accounts, PART):

@@ -1,8 +1,8 @@
-"""``python -m bench.http --database postgresql``: what a request costs there, beside SQLite.
+"""``python -m bench.http --database postgresql``: a request's cost on PostgreSQL and on SQLite.
 
-Two metagames on one core, one on each database, take turns under the same players. What counts
-is the CPU of the metagame for one request; PostgreSQL's own CPU and the transactions that it
-made the metagame run again are shown beside it.
+Two metagames on one core, one per database, take turns with the same players. The compared figure
+is the metagame's CPU time per request. The table also shows PostgreSQL's own CPU time and the
+number of transactions that the metagame had to retry.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RERUN = "svc_metagame_rerun_transactions_total"
 
 @define
 class Engine:
-    """The work of PostgreSQL beside the metagame, for each scenario and round."""
+    """The work of PostgreSQL for each scenario and round."""
 
     instance: Instance
     metrics_port: int
@@ -41,7 +41,7 @@ class Engine:
     rerun: dict[str, list[float]] = field(factory=dict)  # transactions run again for one request
 
     def watch(self, name: str, seconds: float, measured: Callable[[], Run]) -> Run:
-        """Return what ``measured`` gives, and note what PostgreSQL did meanwhile."""
+        """Return the result of ``measured``, and record PostgreSQL's work during the call."""
         cpu, rerun = self._cpu(), self._rerun()
         run = measured()
         requests = max(1.0, run.per_second * (seconds + 0.5))  # about: the warm-up counts, too
@@ -70,7 +70,7 @@ class Engine:
 
 @contextmanager
 def engine() -> Iterator[Engine]:
-    """Start a PostgreSQL with its packages' settings: every commit is on disk."""
+    """Start a PostgreSQL with Debian's default settings: every commit is on disk."""
     instance = Instance.make()
     instance.start()
     try:
@@ -112,7 +112,7 @@ def compare(
 
 
 def report(few: Runs, many: Runs, beside: Engine) -> int:
-    """Print the table; 1 when a bound is missed or something acknowledged was lost."""
+    """Print the table; return 1 if a limit is missed or acknowledged data was lost."""
     failed = False
     print("| scenario | req/s | p99 ms | us CPU | on PostgreSQL: req/s | p99 ms | us CPU", end="")
     print(" | times | at most | PostgreSQL's us CPU | run again |")

@@ -1,4 +1,4 @@
-"""Measured stretches: everybody in a closed loop, or a crowd at its own pace."""
+"""Measured runs: all players in a closed loop, or many players at a client's own pace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Operation = Callable[[], Awaitable[bool]]
 
 @define
 class Run:
-    """One measured stretch."""
+    """One measured run."""
 
     per_second: float
     p50_ms: float = 0.0
@@ -31,7 +31,7 @@ class Run:
 
 @define
 class Runs:
-    """Every round of every contestant."""
+    """Every round of every server."""
 
     of: dict[str, list[Run]] = field(factory=dict)
 
@@ -40,16 +40,16 @@ class Runs:
         self.of.setdefault(name, []).append(run)
 
     def rate(self, name: str) -> float:
-        """The median of requests a second."""
+        """Return the median of the requests per second."""
         return statistics.median(run.per_second for run in self.of[name])
 
     def ratio(self, name: str, yardstick: str) -> float:
-        """The median of the rounds' ratios."""
+        """Return the median of the ratios per round."""
         pairs = zip(self.of[name], self.of[yardstick], strict=True)
         return statistics.median(run.per_second / theirs.per_second for run, theirs in pairs)
 
     def ratio_by_cpu(self, name: str, yardstick: str) -> float | None:
-        """The ratio by the CPU of a request; None where the yardstick is no server."""
+        """Return the ratio by CPU per request; None if the baseline is not a server."""
         pairs = list(zip(self.of[name], self.of[yardstick], strict=True))
         if any(not theirs.server_us for _, theirs in pairs):
             return None
@@ -58,7 +58,7 @@ class Runs:
 
 @define
 class _Watch:
-    """The requests between two moments."""
+    """A recorder of the requests between two moments."""
 
     pids: tuple[int, ...]
     taken: list[float] = field(factory=list)
@@ -90,7 +90,7 @@ class _Watch:
 
 
 async def measure(operations: Sequence[Operation], pids: tuple[int, ...], seconds: float) -> Run:
-    """Run every player in a closed loop for ``seconds``; ``pids`` are the server's."""
+    """Run every player in a closed loop for ``seconds``; ``pids`` are the server's processes."""
     watch = _Watch(pids)
 
     async def play(operation: Operation) -> None:
@@ -106,7 +106,7 @@ async def measure(operations: Sequence[Operation], pids: tuple[int, ...], second
 
 
 async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
-    """Run every player at a client's pace, somewhere in its session; late counts as slow."""
+    """Run each player at a client's pace from a random moment of a session; late counts as slow."""
     watch = _Watch((pid,))
 
     async def play(player: Player) -> None:

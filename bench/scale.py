@@ -1,11 +1,11 @@
-"""Several processes against one, in one run: live state, requests, chat, and what a crowd needs.
+"""Several processes compared with one: live state, requests, chat, and capacity for a crowd.
 
     python -m bench.scale [--seconds 3] [--rounds 2] [--parts polls,accounts,workers] [--page FILE]
 
-What counts is CPU: all processes of a round share a core, and the generator has another. Only
-the workers that drive the engine with a hundred thousand accounts have all cores. Rounds
-alternate; figures are medians. Ends with 1 when a floor is missed. ``--page`` puts the tables
-into a page between two marks.
+The compared figure is CPU time: all processes of a round share a core, and the load generator has
+another. Only the workers that load the engine with a hundred thousand accounts use all cores. The
+rounds alternate, and each figure is a median. The exit status is 1 if a limit is missed. ``--page``
+writes the tables into a page between two marks.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MARKS = "<!-- bench.scale --page begins -->\n", "<!-- bench.scale --page ends --
 
 @define
 class Table:
-    """Rows as they come, whether a floor was missed, and costs in microseconds by name."""
+    """The rows so far, whether a limit was missed, and named costs in microseconds."""
 
     missed: int = 0
     costs: dict[str, float] = field(factory=dict)
@@ -78,7 +78,7 @@ class Table:
 
 
 async def live_state(table: Table) -> None:
-    """Polls, in memory and on an engine."""
+    """Measure polls in memory and on an engine."""
     instance = Instance.make()
     instance.start()
     assert instance.process is not None
@@ -98,7 +98,7 @@ async def live_state(table: Table) -> None:
 
 
 async def polls(table: Table, boards: list[tuple[str, Board, int | None]]) -> None:
-    """A party poll, with a party of four."""
+    """Measure a party poll in a party of four."""
     costs = []
     for name, board, pid in boards:
         parties = LiveParties(board)
@@ -122,7 +122,7 @@ async def polls(table: Table, boards: list[tuple[str, Board, int | None]]) -> No
 
 
 def in_memory(table: Table, seconds: float) -> None:
-    """Their acts on the board of a process that is alone."""
+    """Measure the heartbeats and polls of all accounts on the board of a single process."""
     crowd = Crowd(MemoryBoard(time.time))
     at_once(Deferred.fromCoroutine(crowd.come()))
     run = at_once(Deferred.fromCoroutine(crowd.act(seconds)))
@@ -132,7 +132,7 @@ def in_memory(table: Table, seconds: float) -> None:
 
 
 def accounts(table: Table, _: Path, arguments: argparse.Namespace) -> None:
-    """Their heartbeats and polls, sent to one engine by several workers on all cores at once."""
+    """Measure the same requests sent to one engine by concurrent workers on all cores."""
     in_memory(table, arguments.seconds)
     cores = len(CORES)
     count = max(2, cores - 1)  # the engine has one of its own, where there are enough
@@ -159,7 +159,7 @@ def accounts(table: Table, _: Path, arguments: argparse.Namespace) -> None:
 def driven(
     table: Table, driving: int, rounds: list[tuple[list[Stretch], float]], cores: int
 ) -> None:
-    """Add the rows of the acts that so many workers sent to the engine."""
+    """Add the rows of the requests that this number of workers sent to the engine."""
     rate = statistics.median(sum(run.per_second for run in runs) for runs, _ in rounds)
     us = statistics.median(run.us for runs, _ in rounds for run in runs)
     engine_us = statistics.median(
@@ -212,7 +212,7 @@ def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def by_the_clock(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare the rates, and no CPU, where each process has a core."""
+    """Compare wall-clock rates instead of CPU, if each process has its own core."""
     spare = sorted(CORES - {LOAD_CORE})
     with ExitStack() as stack:
         with all_cores():  # PostgreSQL and the engine, too
@@ -254,7 +254,7 @@ def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def hall(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare in a room of a thousand, which only processes on an engine have."""
+    """Compare in a room of a thousand, which only processes that share an engine allow."""
     full = dict[str, list[Any]]()
     with workers(folder, 4) as some:
         known, pid = register_players(some.ports[0], HALL), some.engine_pid
@@ -267,7 +267,7 @@ def hall(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def compared(table: Table, full: dict[str, list[Any]], room: int, least: float) -> None:
-    """Add the rows of one process and four in a room of so many."""
+    """Add the rows that compare four processes with one in a room of ``room`` clients."""
     for name, runs in full.items():
         figure = f"{median(runs, 'per_cpu'):,.0f} deliveries a CPU second"
         if name != "one process in memory":
@@ -286,7 +286,7 @@ def compared(table: Table, full: dict[str, list[Any]], room: int, least: float) 
 
 
 def crowd(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Cores for a hundred thousand players, from the costs of this run."""
+    """Compute the cores for a hundred thousand players from the costs of this run."""
     costs = table.costs
     costs["request in the gateway"] = gateway_us(folder, arguments.seconds)
     rate = sum(1 / every for every in PERIODS_S.values()) + len(START_OF_SESSION) / SESSION_S
@@ -327,7 +327,7 @@ PARTS: dict[str, Callable[[Table, Path, argparse.Namespace], None]] = {
 
 
 def into(page: Path, lines: list[str]) -> None:
-    """Put the tables where the page has them, between its two marks."""
+    """Write the tables into the page, between its two marks."""
     begins, ends = MARKS
     head, _, rest = page.read_text().partition(begins)
     _, mark, tail = rest.partition(ends)

@@ -35,7 +35,7 @@ CONNECTIONS = 50
 
 @frozen
 class Workers:
-    """Metagames on one PostgreSQL and one engine of live state."""
+    """Several metagames that share one PostgreSQL and one live-state engine."""
 
     ports: list[int]
     pids: list[int]
@@ -45,14 +45,14 @@ class Workers:
 
     @property
     def engine_pid(self) -> int:
-        """The process of the engine."""
+        """Return the process id of the engine."""
         assert self.engine.process is not None
         return self.engine.process.pid
 
 
 @contextmanager
 def workers(folder: Path, count: int, cores: Sequence[int] = (SERVER_CORE,)) -> Iterator[Workers]:
-    """Start ``count`` workers, with a chat each, in turn on these cores."""
+    """Start ``count`` workers, each with a chat, alternating between these cores."""
     keys, engine = new_signing_keys(), Instance.make()
     engine.start()
     with ExitStack() as stack:
@@ -83,7 +83,7 @@ def workers(folder: Path, count: int, cores: Sequence[int] = (SERVER_CORE,)) -> 
 
 @frozen
 class Mixed:
-    """A mix of players' requests; microseconds of CPU for one."""
+    """The figures of a mix of players' requests, in microseconds of CPU per request."""
 
     per_second: float
     workers_us: float
@@ -93,12 +93,12 @@ class Mixed:
 
     @property
     def per_cpu(self) -> float:
-        """Requests for each second that the workers computed."""
+        """Return the requests per CPU second of the workers."""
         return 1e6 / self.workers_us
 
 
 def mixed(some: Workers, count: int, seconds: float) -> Mixed:
-    """Run players of the first ``count`` workers, in a closed loop."""
+    """Run players on the first ``count`` workers in a closed loop."""
     ports, pids = some.ports[:count], tuple(some.pids[:count])
     engine = cpu_s(some.engine_pid)
     name = f"{count} workers"
@@ -124,7 +124,7 @@ async def _mix(ports: Sequence[int], pids: tuple[int, ...], seconds: float) -> R
 
 @frozen
 class RoomRun:
-    """A room that talks for a while."""
+    """The figures of a room that talks for a while."""
 
     per_cpu: float  # deliveries for each second that the processes of the chat computed
     engine_us: float  # of the engine for one line
@@ -134,7 +134,7 @@ class RoomRun:
 
 
 def of(some: Workers, known: list[Login], count: int) -> list[Server]:
-    """The first ``count`` chats."""
+    """Return the first ``count`` chats."""
     return [
         Server("ours", some.pids[n], Place(some.chats[n], "//", "svc.local"), known, some.ports[n])
         for n in range(count)
@@ -172,7 +172,7 @@ async def talk_in_a_room(
 
 
 def gateway_us(folder: Path, seconds: float) -> float:
-    """CPU of the gateway for a request of players whose heads differ."""
+    """Return the gateway's CPU microseconds per request of players with different header fields."""
     with ExitStack() as stack:
         behind = stack.enter_context(edge_servers.upstream(folder, edge_servers.prepare(folder)))
         server = stack.enter_context(edge_servers.gateway("ours", folder, behind))

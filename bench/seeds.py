@@ -1,13 +1,13 @@
-"""Runs many seeds of twenty players and one simulated hour, two thirds of them with faults.
+"""Runs many seeds, each with twenty players for a simulated hour; two thirds have faults.
 
-    python -m bench.seeds 1000 build/seeds.txt    # seeds 1 to 1000; goes on where the file ends
-    python -m bench.seeds 1000 build/seeds.txt 2/3    # the second third of them, beside others
+    python -m bench.seeds 1000 build/seeds.txt    # seeds 1 to 1000; resumes where the file ends
+    python -m bench.seeds 1000 build/seeds.txt 2/3    # the second third, while others do the rest
 
-One process, one core. Each seed is a line of the file, its cells apart by tabs: the seed, how many
-things were wrong, the seconds it took (of the processor, and real ones), the hour's seconds to a
-real one, the hash, the commit, and the first thing that was wrong. The quarter of an hour in which
-nobody is there any more takes its time and counts as none. What is wrong is told with the command
-that replays it.
+One process uses one core. Each seed adds a line of tab-separated fields to the file: the seed, the
+number of violations, the CPU seconds and real seconds of the run, the simulated seconds per real
+second, the hash, the commit, and the first violation. The last quarter of an hour, when all players
+have left, adds to the run time but not to the simulated time. Each violation is printed with the
+command that replays it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ PLAYERS, SECONDS = 20, 3600.0
 
 
 def scenario_of(seed: int) -> Scenario:
-    """An hour of this seed; every third is without faults."""
+    """Return an hour's scenario for this seed; every third seed is without faults."""
     return Scenario(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)
 
 
 def commit() -> str:
-    """The commit that runs, with ``-dirty`` where files have been changed since."""
+    """Return the current commit, with ``-dirty`` if files have been changed since."""
     folder = Path(__file__).parents[1]
     words = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -40,7 +40,7 @@ def commit() -> str:
 
 
 def line(result: Result, real_s: float, running: str) -> str:
-    """Return the line that is stored of a run."""
+    """Return the stored line of a run."""
     seed, wrong = result.scenario.seed, result.violations
     cells = [f"{seed}", f"{len(wrong)}", f"{result.cpu_s:.2f}", f"{real_s:.2f}"]
     cells += [f"{result.scenario.seconds / real_s:.0f}", result.hash[:16], running]
@@ -48,7 +48,7 @@ def line(result: Result, real_s: float, running: str) -> str:
 
 
 def summary(lines: list[str]) -> str:
-    """All runs of the file in a few sentences."""
+    """Return a summary of all runs in the file, in a few sentences."""
     rows = [result.split("\t") for result in lines]
     wrong = [row[0] for row in rows if row[1] != "0"]
     cpu_s, real_s = (sum(float(row[at]) for row in rows) for at in (2, 3))
@@ -64,7 +64,7 @@ def summary(lines: list[str]) -> str:
 
 
 def main() -> None:
-    """Run the seeds that the file does not have yet."""
+    """Run the seeds that the file does not contain yet."""
     count, file = int(sys.argv[1]), Path(sys.argv[2])
     part, parts = map(int, (sys.argv[3] if sys.argv[3:] else "1/1").split("/"))
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)

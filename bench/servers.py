@@ -1,4 +1,4 @@
-"""The contestants: the metagame as an owner runs it, and the yardsticks beside it."""
+"""The compared servers: the metagame as an owner runs it, and the baselines."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ CORES = os.sched_getaffinity(0)  # as we were started, before the generator pins
 
 
 def pinned(core: int, command: list[str]) -> list[str]:
-    """``command`` on that core, where there is more than one."""
+    """Return ``command`` pinned to that core, if the machine has more than one core."""
     return ["taskset", "-c", str(core), *command] if {SERVER_CORE, LOAD_CORE} <= CORES else command
 
 
 def on_the_generators_core() -> None:
-    """Pin this process, and what it starts from now on."""
+    """Pin this process and its future child processes to the load generator's core."""
     os.sched_setaffinity(0, {LOAD_CORE} & CORES or CORES)
 
 
 @contextmanager
 def all_cores() -> Iterator[None]:
-    """Let the programs that are started meanwhile run on any core."""
+    """Let the programs that are started within this context run on any core."""
     os.sched_setaffinity(0, CORES)
     try:
         yield
@@ -87,7 +87,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path, start_s: f
 def metagame(
     folder: Path, name: str = "bench", core: int = SERVER_CORE, **more: str
 ) -> Iterator[tuple[int, int]]:
-    """Port and pid of a metagame, with its request log on; its database is fresh unless made."""
+    """Run a metagame with its request log on; yield its port and pid."""
     port = free_port()
     keys = new_signing_keys()
     environ = {
@@ -108,7 +108,7 @@ def metagame(
 
 @contextmanager
 def bare_twisted(folder: Path) -> Iterator[tuple[int, int]]:
-    """Port and pid of one twisted.web resource: the yardstick of reads."""
+    """Run one twisted.web resource, the baseline of reads; yield its port and pid."""
     port = free_port()
     log = folder / "bare-requests.log"
     command = [sys.executable, "-m", "bench.bare_twisted", str(port), str(log)]
@@ -127,7 +127,7 @@ def bare_uvicorn(folder: Path) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def bare_store(folder: Path) -> Iterator[tuple[int, int]]:
-    """Run twisted.web before the bare writer, the baseline of writes; yield port and pid."""
+    """Run twisted.web with the bare writer, the baseline of writes; yield port and pid."""
     port = free_port()
     (folder / "store").mkdir()
     command = [sys.executable, "-m", "bench.bare_store", str(port), str(folder / "store")]

@@ -1,20 +1,21 @@
-"""The cost of a start: `svcctl --version`, a metagame until it listens, a demo evening; and memory.
+"""Startup costs: `svcctl --version`, a metagame until it listens, a demo run; and memory.
 
     python -m bench.start [--rounds 3] [--parts version,metagame,evening,memory]
 
-Each is measured in turn with a yardstick of the same round, and the least of all rounds counts:
+Each part and its baseline are measured in every round. The lowest figure of all rounds is used:
 
-* ``svcctl --version``, in seconds of processor time; a bare interpreter beside it;
-* ``twistd svc-metagame`` on a host that `svcctl init` made, until it listens, in seconds of
-  processor time; an interpreter that imports Twisted's reactor beside it;
-* ``svcctl demo --once`` in an empty folder, which is what ``make run ONCE=1`` does in a clone whose
-  environment is there: makes a host, starts it, lives an evening, stops it; by the clock; the same
-  yardstick beside it, by the clock, too. It wants the demo host's ports;
-* the resident memory of that metagame after twenty requests, idle for two seconds, in megabytes;
-  an interpreter that has imported the libraries of a metagame, and nothing of ours, beside it.
+* ``svcctl --version``, in CPU seconds. The baseline is a bare Python interpreter.
+* ``twistd svc-metagame`` on a host that `svcctl init` created, until it listens, in CPU seconds.
+  The baseline is an interpreter that imports Twisted's reactor.
+* ``svcctl demo --once`` in an empty folder, in wall-clock seconds. It creates a host, starts it,
+  lets players play, and stops it, like ``make run ONCE=1`` in a clone that already has its
+  environment. The baseline is the same interpreter, in wall-clock seconds. The ports of the demo
+  host must be free.
+* The resident memory of that metagame after twenty requests and two idle seconds, in megabytes.
+  The baseline is an interpreter that has imported only a metagame's third-party libraries.
 
-Prints a table, and ends with 1 when a part missed its floor: both the figure, which a slow machine
-misses, and as many times the yardstick, which a fast one might.
+Prints a table, and exits with status 1 if a part misses both limits: the figure itself, which is
+too high on a slow machine, and the ratio to the baseline, which may be too high on a fast one.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmRSS:
 
 @frozen
 class Cost:
-    """Seconds of the clock, and of processors with all children, that a program took."""
+    """The wall-clock seconds of a program, and its CPU seconds including all child processes."""
 
     wall_s: float
     cpu_s: float
@@ -69,7 +70,7 @@ class Cost:
 
 @frozen
 class Part:
-    """One figure, its yardstick, and what it may be."""
+    """One figure, its baseline, and its limits."""
 
     name: str
     measure: Callable[[Path], float]
@@ -81,7 +82,7 @@ class Part:
 
 
 def ran(*command: str | Path) -> Cost:
-    """Run a command that must go well."""
+    """Run a command; exit with its output if it fails."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(
         [str(word) for word in command],
@@ -99,13 +100,13 @@ def ran(*command: str | Path) -> Cost:
 
 
 def version(folder: Path) -> float:
-    """Processor seconds of ``svcctl --version``."""
+    """Return the CPU seconds of ``svcctl --version``."""
     return ran(PROGRAMS / "svcctl", "--version").cpu_s
 
 
 @contextmanager
 def metagame(folder: Path) -> Iterator[tuple[int, int]]:
-    """Port and pid of a new host's metagame that listens, chat and figures on."""
+    """Run a new host's metagame with chat and metrics; yield its port and pid."""
     create_host(folder / "host", "127.0.0.1", "owner")
     environ = with_env_file(str(folder / "host" / "metagame.env"), {})
     port = free_port()
@@ -117,13 +118,13 @@ def metagame(folder: Path) -> Iterator[tuple[int, int]]:
 
 
 def start(folder: Path) -> float:
-    """Processor seconds of a metagame until it listens, its database made."""
+    """Return the CPU seconds of a metagame until it listens, with its database created."""
     with metagame(folder) as (_, pid):
         return cpu_s(pid)
 
 
 def idle(folder: Path) -> float:
-    """Megabytes that a metagame holds when it has answered a few requests."""
+    """Return the resident megabytes of a metagame after a few requests."""
     with metagame(folder) as (port, pid):
         for _ in range(REQUESTS):
             with urlopen(f"http://127.0.0.1:{port}/svc/api/serverstatus", timeout=10) as page:
@@ -133,12 +134,12 @@ def idle(folder: Path) -> float:
 
 
 def evening(folder: Path) -> float:
-    """Seconds by the clock of a demo host's first evening."""
+    """Return the wall-clock seconds of a demo host's first run."""
     return ran(PROGRAMS / "svcctl", "demo", "--once", "--config", folder / "demo-host").wall_s
 
 
 def resident(output: str) -> float:
-    """The megabytes of a line ``VmRSS:``, pages of files included."""
+    """Return the megabytes of a line ``VmRSS:``, which includes file-backed memory."""
     match = re.search(r"^VmRSS:\s*(\d+) kB", output, re.MULTILINE)
     if match is None:
         raise SystemExit("the system does not say what a process holds in memory")
@@ -146,17 +147,17 @@ def resident(output: str) -> float:
 
 
 def bare() -> float:
-    """Processor seconds of an interpreter that does nothing."""
+    """Return the CPU seconds of an interpreter that does nothing."""
     return ran(sys.executable, "-c", "").cpu_s
 
 
 def reactor() -> Cost:
-    """An interpreter that imports Twisted's reactor."""
+    """Return the cost of an interpreter that imports Twisted's reactor."""
     return ran(sys.executable, "-c", "import twisted.internet.reactor")
 
 
 def libraries() -> float:
-    """Megabytes of an interpreter that has imported a metagame's libraries."""
+    """Return the megabytes of an interpreter that has imported a metagame's libraries."""
     return resident(ran(sys.executable, "-c", LIBRARIES).printed)
 
 
@@ -178,7 +179,7 @@ PARTS = {
 
 
 def measured(part: Part, rounds: int) -> tuple[float, float]:
-    """The least of the figure, and the least of its yardstick."""
+    """Return the lowest figure of the part, and the lowest one of its baseline."""
     figures, beside = [], []
     for _ in range(rounds):
         beside.append(part.yardstick())
@@ -188,7 +189,7 @@ def measured(part: Part, rounds: int) -> tuple[float, float]:
 
 
 def report(parts: Iterable[Part], rounds: int) -> int:
-    """Measure and print the table; 1 when a floor is missed."""
+    """Measure and print the table; return 1 if a limit is missed."""
     failed = False
     print("| start | figure | of | at most | yardstick | times | at most |")
     print("|---|---:|---|---:|---|---:|---:|")
@@ -207,7 +208,7 @@ def report(parts: Iterable[Part], rounds: int) -> int:
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Measure the requested parts."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--parts", default=",".join(PARTS))

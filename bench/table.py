@@ -1,4 +1,4 @@
-"""The floors, and the tables that say whether they hold."""
+"""The limits of the figures, and the tables that show whether they are met."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_CHANGE = 0.15
 
 
 def report(runs: Runs) -> int:
-    """Print the table; 1 when a floor is missed or something acknowledged was lost."""
+    """Print the table; return 1 if a limit is missed or acknowledged data was lost."""
     failed = False
     print("| scenario | req/s | yardstick | ratio | by CPU | floor | p50 ms | p99 ms | us CPU |")
     print("|---|---:|---|---:|---:|---:|---:|---:|---:|")
@@ -75,7 +75,7 @@ def report(runs: Runs) -> int:
 
 
 def report_change(few: Runs, many: Runs, accounts: int) -> int:
-    """Print what so many accounts change; 1 when it is too much."""
+    """Print how so many accounts change the figures; return 1 if the change is too large."""
     failed = False
     print(f"| scenario | fresh, req/s | with {accounts:,} accounts | change |")
     print("|---|---:|---:|---:|")
@@ -88,7 +88,7 @@ def report_change(few: Runs, many: Runs, accounts: int) -> int:
 
 
 def _harm(name: str, runs: Runs) -> bool:
-    """Say what failed or was lost; whether anything was."""
+    """Print the failures and losses of a scenario; return whether there were any."""
     errors = sum(run.errors for run in runs.of[name])
     missing = sum(run.missing for run in runs.of[name])
     if errors or missing:
@@ -98,7 +98,7 @@ def _harm(name: str, runs: Runs) -> bool:
 
 @define
 class FloorTable:
-    """Rows as they come, and how many missed their floor."""
+    """The rows so far, and how many of them missed their limit."""
 
     rows: list[tuple[str, str, str, str, str]] = field(factory=list)
     missed: int = 0
@@ -106,7 +106,7 @@ class FloorTable:
     def add(
         self, name: str, figure: str, ratio: str = "-", floor: str = "-", good: bool = True
     ) -> None:
-        """Add a row; a bad one spoils the run."""
+        """Add a row; a row that missed its limit fails the run."""
         self.missed += not good
         self.rows.append((name, figure, ratio, floor, "ok" if good else "MISSED"))
 

@@ -1,4 +1,4 @@
-"""Sphinx: ``make docs`` builds these pages without a warning."""
+"""Sphinx configuration: ``make docs`` fails on any warning."""
 
 import sys
 from pathlib import Path
@@ -31,5 +31,5 @@ linkcheck_ignore = [r"http://127\.0\.0\.1", r"https://play\.example\.org"]
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Register the extensions of this project; Sphinx calls this function."""
     app.add_directive("mermaid", drawings.Drawing)

@@ -1,10 +1,10 @@
-"""The pages' drawings: mermaid's text beside them, drawn once, so that readers need no network.
+"""The drawings of the pages, drawn from mermaid blocks once, so that readers need no network.
 
     python docs/drawings.py
 
-draws what is new into ``docs/static/drawings`` and removes what no page has any more. It needs
-chromium and npm, which brings mermaid's own script; ``make docs`` needs neither, and fails where
-a drawing is missing. A drawing's file has the beginning of its text's SHA-256 as its name.
+This program draws new drawings into ``docs/static/drawings`` and removes those that no page uses.
+It needs chromium and npm, which downloads mermaid's script. ``make docs`` needs neither, and fails
+if a drawing is missing. A drawing's file name is the beginning of its text's SHA-256.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ DRAW = """async ([id, text]) => {
 
 
 def name_of(text: str) -> str:
-    """The name of the file that has the drawing of ``text``."""
+    """Return the name of the file with the drawing of ``text``."""
     return f"{hashlib.sha256(text.strip().encode()).hexdigest()[:12]}.svg"
 
 
 class Drawing(SphinxDirective):
-    """A mermaid block of a page: the picture that was made of it, by the words of its accTitle."""
+    """A mermaid block of a page, shown as its drawing with accTitle as the alternative text."""
 
     has_content = True
 
@@ -65,13 +65,13 @@ class Drawing(SphinxDirective):
 
 
 def texts() -> Iterator[str]:
-    """The text of every drawing of the pages."""
+    """Yield the text of every drawing of the pages."""
     for page in sorted(DOCS.rglob("*.md")):
         yield from FENCE.findall(page.read_text(encoding="utf-8"))
 
 
 def script(folder: Path) -> Path:
-    """Mermaid's script, from the package that npm has, if it is the very one we know."""
+    """Return mermaid's script from its npm package; exit if the package's hash is unknown."""
     words = ["npm", "pack", "--silent", MERMAID, "--pack-destination", str(folder)]
     subprocess.run(words, check=True, timeout=PATIENCE_S, stdout=subprocess.DEVNULL)
     [packed] = folder.glob("*.tgz")
@@ -83,7 +83,7 @@ def script(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Draw what is missing, and remove what is left over."""
+    """Draw missing drawings, and remove those that are no longer used."""
     wanted = {name_of(text): text for text in texts()}
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.svg"):
@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def draw(missing: dict[str, str]) -> None:
-    """Draw each text into the file of that name."""
+    """Draw each text into the file with the given name."""
     sys.path.insert(0, str(DOCS.parent))
     from tests.live.real_browser import chromium
 
@@ -110,7 +110,7 @@ def draw(missing: dict[str, str]) -> None:
 
 
 def sized(drawn: str) -> str:
-    """The drawing with the width and height of its box, as a picture on a page needs."""
+    """Return the drawing with an explicit width and height, which a page needs for a picture."""
     box = re.search(r'viewBox="[^ ]+ [^ ]+ ([\d.]+) ([\d.]+)"', drawn)
     if box is None:
         raise SystemExit(f"a drawing without a box: {drawn[:200]}")

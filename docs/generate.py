@@ -1,4 +1,4 @@
-"""The pages of docs/reference, written from the code whenever the documentation is built."""
+"""The pages of docs/reference, generated from the code whenever the documentation is built."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write() -> None:
 
 
 def api() -> Json:
-    """The OpenAPI document of a metagame with everything switched on."""
+    """Return the OpenAPI document of a metagame in which every feature is enabled."""
     nothing: Any = None  # its rows are only listed, never called
     keys = new_signing_keys()
     signing = {"AUTH_SIGNING_PRIVKEY_B64": keys.private, "AUTH_SIGNING_PUBKEY_B64": keys.public}
@@ -61,7 +61,7 @@ def api() -> Json:
 
 
 def metrics(code: Path) -> str:
-    """Return the page of metrics: those of all services, and each one's own."""
+    """Return the page of metrics: the metrics of all services, and the metrics of each service."""
     results: dict[str, tuple[str, str]] = {}
     for file in sorted(code.rglob("*.py")):
         for name, says in _figures(ast.parse(file.read_text(encoding="utf-8")), file):
@@ -148,7 +148,7 @@ def audit() -> str:
 
 
 def _figures(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
-    """Yield Prometheus's name and the meaning of each entry of a table of metrics."""
+    """Yield the Prometheus name and the meaning of each entry of a table of metrics."""
     made, listed = 0, 0
     for node in ast.walk(tree):
         made += isinstance(node, ast.Call) and _is_figure(node)
@@ -168,7 +168,7 @@ def _figures(tree: ast.AST, file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _is_figure(call: ast.Call) -> bool:
-    """Return whether the call makes a metric; ``ctl/play`` has another ``Figure``."""
+    """Return whether the call creates a metric; the ``Figure`` of ``ctl/play`` is no metric."""
     return isinstance(call.func, ast.Name) and call.func.id == "Figure" and len(call.args) < 4
 
 

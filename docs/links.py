@@ -1,6 +1,6 @@
-"""Check the external links of the pages for ``make docs``; Sphinx checks the inner ones.
+"""Checks the external links of the pages for ``make docs``; Sphinx checks the internal links.
 
-Without a network it only refuses links that KNOWN does not list.
+Without a network it only rejects links that KNOWN does not list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINK = re.compile(r"\]\((https?://[^\s)]+)\)|<(https?://[^\s>]+)>")
 
 
 def main() -> int:
-    """Return Sphinx's status; without a network pass the known links and say so."""
+    """Return Sphinx's exit status; without a network, accept the known links and say so."""
     unknown = elsewhere() - set(KNOWN)
     if unknown:
         print(f"Unknown links: {sorted(unknown)}. Add each with its use to docs/links.py.")
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def elsewhere() -> set[str]:
-    """Return the external links of the pages; code examples do not count."""
+    """Return the external links of the pages, except those in code examples."""
     result: set[str] = set()
     for page in DOCS.rglob("*.md"):
         for link in LINK.finditer(page.read_text(encoding="utf-8")):

@@ -1,8 +1,8 @@
-"""``make docs``: every built page on a desktop and on a phone, one dark, one light, in turn.
+"""``make docs``: checks every built page on a desktop and on a phone, alternately dark and light.
 
-Nothing may be cut off at its side, tables need no scrolling, every picture must be there, and no
-page may ask another host for anything: whoever reads them needs no network. Pages of each kind are
-also looked over by axe, in both schemes at both sizes, and the search must find a page.
+Nothing may be cut off at the side, no table may need scrolling, every picture must exist, and no
+page may load anything from another host, so that readers need no network. axe also checks pages of
+each kind, in both schemes and at both sizes. The search must find a page.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def all_looked_at(browser: Browser) -> Iterator[str]:
-    """Yield the faults of the site."""
+    """Yield the faults of the whole site."""
     desktops, phones = [
         [
             browser.new_page(viewport=size, color_scheme=scheme, is_mobile=size is PHONE)
@@ -99,7 +99,7 @@ def all_looked_at(browser: Browser) -> Iterator[str]:
 
 
 def seen_as(page: Page) -> str:
-    """Return size and colour scheme of a page in words."""
+    """Return the size and colour scheme of a page in words."""
     size = page.viewport_size
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     return f"({'?' if size is None else size['width']} px, {'dark' if dark else 'light'})"
@@ -128,7 +128,7 @@ def looked_at(page: Page, path: Path) -> Iterator[str]:
 
 
 def looked_over(page: Page) -> Iterator[str]:
-    """Yield the accessibility faults of a page that axe finds."""
+    """Yield the accessibility faults that axe finds in a page."""
     from axe_playwright_python.sync_playwright import Axe
 
     for fault in Axe().run(page).response["violations"]:
@@ -137,7 +137,7 @@ def looked_over(page: Page) -> Iterator[str]:
 
 
 def searched(page: Page) -> Iterator[str]:
-    """Yield a fault if a search from the first page misses its word."""
+    """Yield a fault if a search from the first page does not find its word."""
     page.goto((BUILT / "index.html").as_uri())
     box = page.get_by_role("textbox", name="Search")
     box.fill(SOUGHT)

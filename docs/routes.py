@@ -1,4 +1,4 @@
-"""The pages on the routes of the game: one for each group of them, from the OpenAPI document."""
+"""The pages on the game's routes: one page per group, from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 def pages(document: Json) -> dict[str, str]:
-    """Return the text of each file: the first page, one for each tag, and the shapes."""
+    """Return the text of each file: the first page, a page for each tag, and the schemas' page."""
     groups: dict[str, list[str]] = defaultdict(list)
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -78,7 +78,7 @@ def _shapes(document: Json) -> str:
 
 
 def _credentials(schemes: Json) -> Iterator[str]:
-    """Yield a line for each credential: how it is sent, and what it is."""
+    """Yield a line for each kind of credential: how it is sent, and what it is."""
     for name, item in schemes.items():
         place = (
             f"{item['in']} `{item['name']}`" if "in" in item else "header `Authorization: Bearer`"
@@ -114,7 +114,7 @@ def _operation(method: str, path: str, operation: Json) -> str:
 
 
 def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
-    """Yield the arguments of an operation beside its body; plain texts in its path are omitted."""
+    """Yield an operation's arguments except its body and the plain strings in its path."""
     for place in ("path", "query", "header"):
         result = [parameter for parameter in parameters if parameter["in"] == place]
         if place == "path":
@@ -152,7 +152,7 @@ def _answers(responses: Json) -> str:
 
 
 def _refused(responses: Json) -> str:
-    """Return the refusals of an operation as links, with the status of unusual ones."""
+    """Return an operation's error replies as links, with the status of unusual ones."""
     by_name: dict[str, list[str]] = defaultdict(list)
     for status, item in responses.items():
         if status.startswith("4"):
@@ -185,7 +185,7 @@ def _indented(content: Json) -> str:
 
 
 def _links(schema: Json) -> str:
-    """Describe a schema in words, with named shapes as links."""
+    """Describe a schema in words, with named schemas as links."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#shape-{name.lower()})"

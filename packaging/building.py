@@ -1,4 +1,4 @@
-"""Helpers of the builds in this folder; each is a program: ``python packaging/deb.py``."""
+"""Helpers of the builds in this folder; run each build as ``python packaging/deb.py``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OLDEST = 315_532_800  # the first moment of 1980: an archive in the zip format k
 
 
 def version() -> str:
-    """The version of the whole project."""
+    """Return the version of the whole project."""
     match = re.search(r'(?m)^version = "(.*)"$', (ROOT / "pyproject.toml").read_text())
     if match is None:
         raise SystemExit("pyproject.toml has no version")
@@ -24,9 +24,9 @@ def version() -> str:
 
 
 def epoch() -> int:
-    """The time that everything built bears: SOURCE_DATE_EPOCH, else that of the last commit.
+    """Return the timestamp of all built files: SOURCE_DATE_EPOCH, or the last commit's time.
 
-    An unpacked sdist has that time in its files, of which ``PKG-INFO`` is nobody's to change.
+    Without a clone, the timestamp is that of ``PKG-INFO``, which an unpacked sdist contains.
     """
     fixed = os.environ.get("SOURCE_DATE_EPOCH")
     if fixed is not None:
@@ -38,12 +38,12 @@ def epoch() -> int:
 
 
 def cloned() -> bool:
-    """Return whether this is a clone; in a work tree of a clone .git is a file."""
+    """Return whether this is a clone; ``.git`` is a file in an additional work tree."""
     return (ROOT / ".git").exists()
 
 
 def git(*words: str) -> str:
-    """Return the output of git on this clone; fails with one line."""
+    """Return the output of a git command; exit with a one-line error message if it fails."""
     need("git")
     command = ["git", *words]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -58,7 +58,7 @@ def git(*words: str) -> str:
 
 
 def need(*programs: str) -> None:
-    """Fails with one line that names the Debian package of each program that is missing."""
+    """Exit with a one-line message that names the Debian packages of missing programs."""
     packages = {
         "git": "git",
         "dpkg-buildpackage": "dpkg-dev",
@@ -73,9 +73,9 @@ def need(*programs: str) -> None:
 
 
 def run(*words: object, cwd: Path = ROOT, **environ: str) -> str:
-    """A command's output, with a time of building that is always the same.
+    """Run a command with a fixed build time and return its output.
 
-    What it says is shown when it fails.
+    If the command fails, exit with its output.
     """
     command = [str(word) for word in words]
     fixed = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch()), **environ}
@@ -86,12 +86,12 @@ def run(*words: object, cwd: Path = ROOT, **environ: str) -> str:
 
 
 def wheel(folder: Path) -> Path:
-    """The project's wheel, built into ``folder``."""
+    """Build the project's wheel in ``folder`` and return its path."""
     return built("wheel", folder, "svcserver-*.whl")
 
 
 def built(kind: str, folder: Path, pattern: str) -> Path:
-    """The project as a ``wheel`` or an ``sdist`` in ``folder``."""
+    """Build the project as a ``wheel`` or an ``sdist`` in ``folder`` and return its path."""
     with tempfile.TemporaryDirectory() as work:
         source = copied(Path(work, "source"))
         run(sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "-o", folder, source)
@@ -100,10 +100,10 @@ def built(kind: str, folder: Path, pattern: str) -> Path:
 
 
 def copied(folder: Path) -> Path:
-    """The project's files in ``folder``, without what else lies in a work tree.
+    """Copy the project's tracked files into ``folder``, without other files of the work tree.
 
-    setuptools would pack a module that is gone, from the ``build`` of the time before, and pages
-    that were built. In what is no clone, an unpacked sdist, the project is where it is.
+    Otherwise setuptools would pack deleted modules from an old ``build`` folder, and built pages.
+    An unpacked sdist is used in place, without a copy.
     """
     if not cloned():
         return ROOT
@@ -118,9 +118,9 @@ def copied(folder: Path) -> Path:
 
 
 def target() -> Path:
-    """The folder that the command line names, else ``dist``; made where it is missing.
+    """Return the folder named on the command line, or ``dist``; create it if it is missing.
 
-    From here on the modes of files do not depend on who builds.
+    This also sets the umask, so that the modes of files do not depend on the user.
     """
     os.umask(0o022)
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else DIST).absolute()

@@ -1,9 +1,9 @@
-"""Builds the Debian package: the project with its pinned dependencies, for this machine's system.
+"""Builds the Debian package: the project with its pinned dependencies, for this Debian release.
 
     python packaging/deb.py [DIST]
 
 Needs debhelper and Debian's own python3, for which the packed dependencies are chosen. Two
-builds of a commit, or with the same SOURCE_DATE_EPOCH, are equal byte for byte.
+builds of a commit, or with the same SOURCE_DATE_EPOCH, are identical byte for byte.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SETTINGS, DATA = Path("/etc/svcserver"), Path("/var/lib/svcserver")
 
 
 def main() -> None:
-    """Build it, and say where it is."""
+    """Build the package, and print its path."""
     need("dpkg-buildpackage", "dh")
     dist = target()
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def install(work: Path, home: Path) -> None:
-    """The program in ``home``, as a virtual environment of Debian's Python."""
+    """Install the program in ``home``, as a virtual environment of Debian's Python."""
     run(PYTHON, "-m", "venv", "--without-pip", "--symlinks", home)
     pip = (sys.executable, "-m", "pip", "--python", home / "bin" / "python")
     quiet = ("install", "-q", "--no-compile", "--disable-pip-version-check")
@@ -63,14 +63,14 @@ def install(work: Path, home: Path) -> None:
 
 
 def write_copyright(path: Path, home: Path) -> None:
-    """Add to the copyright of this project that of each package it brings along."""
+    """Append the copyright of each packed dependency to the project's copyright file."""
     [packages] = home.glob("lib/python3*/site-packages")
     with path.open("a", encoding="utf-8") as out:
         out.write(paragraphs(packages, HOME / packages.relative_to(home)))
 
 
 def settle(home: Path) -> None:
-    """Make right for ``HOME`` what was written for the folder of the build."""
+    """Replace paths of the build folder by ``HOME``, and remove files that are not needed."""
     for path in (home / "bin").iterdir():
         if path.name in PROGRAMS:
             text = path.read_text(encoding="utf-8")
@@ -91,7 +91,7 @@ def settle(home: Path) -> None:
 
 
 def lay_out_shared(home: Path, work: Path) -> None:
-    """The board for Grafana and the pages for owners, where Debian keeps such."""
+    """Move the Grafana dashboard and the owner's pages to their folders under /usr/share."""
     shared = work / "usr" / "share"
     for name in ("svcserver", "doc/svcserver"):
         shutil.copytree(home / "share" / name, shared / name)
@@ -99,16 +99,16 @@ def lay_out_shared(home: Path, work: Path) -> None:
 
 
 def settle_times(work: Path) -> None:
-    """Nothing is older than the build: dpkg would keep the time of a file's checkout."""
+    """Set the time of all files to the build's; dpkg would keep the times of the checkout."""
     moment = epoch()
     for path in work.rglob("*"):
         os.utime(path, (moment, moment), follow_symlinks=False)
 
 
 def write_units(folder: Path) -> None:
-    """The systemd units that ``svcctl init`` writes, for the places of this package.
+    """Write the systemd units of ``svcctl init``, with the paths of this package.
 
-    A service whose settings are not there yet is left out, so that they can be enabled before.
+    systemd skips a service that has no settings yet, so the units can be enabled beforehand.
     """
     folder.mkdir(parents=True)
     place = units.UnitPaths(SETTINGS, HOME / "bin" / "twistd", PYTHON, DATA)
@@ -123,7 +123,7 @@ def write_units(folder: Path) -> None:
 
 
 def write_changelog(path: Path) -> None:
-    """The package's version, and when it was made."""
+    """Write the package's changelog, with its version and build time."""
     path.write_text(
         f"svcserver ({version()}) unstable; urgency=medium\n\n"
         "  * What is new stands in CHANGELOG.md, beside this file.\n\n"
@@ -133,7 +133,7 @@ def write_changelog(path: Path) -> None:
 
 
 def versions() -> dict[str, str]:
-    """The Python that the packed dependencies were chosen for, and the first one that is not."""
+    """Return the Python version of the packed dependencies, and the next version."""
     major, minor = run(PYTHON, "-c", "import sys; print(*sys.version_info[:2])").split()
     return {"PYTHON_VERSION": f"{major}.{minor}", "PYTHON_NEXT": f"{major}.{int(minor) + 1}"}
 

@@ -1,11 +1,11 @@
-"""Builds the container image: Debian's packages, the Debian package of this project, nothing else.
+"""Builds the container image from Debian's packages and the Debian package of this project.
 
     python packaging/image.py [DIST]
 
 Needs Debian 12, mmdebstrap and buildah, as root or as a user with subordinate ids. The image is
-left in the local store as ``localhost/svcserver:VERSION`` and in DIST as an archive for ``podman
-load``, with a list of its Debian packages. Two builds of a commit on the same state of Debian are
-equal byte for byte.
+stored locally as ``localhost/svcserver:VERSION``, and in DIST as an archive for ``podman load``,
+with a list of its Debian packages. Two builds of a commit on the same state of Debian are
+identical byte for byte.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HEALTH = "timeout 9 svcctl status --config /data"
 
 
 def main() -> None:
-    """Build it, and say where it is and what it is called."""
+    """Build the image, and print its path and name."""
     need_suite()
     need("mmdebstrap", "buildah")
     dist = target()
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def install(package: Path, system: Path) -> None:
-    """A tar of a Debian system with the package in it."""
+    """Create a tar of a Debian system in which the package is installed."""
     mode = "root" if os.geteuid() == 0 else "unshare"
     hooks = [
         f'chroot "$1" groupadd --system --gid {SVC_ID} svc',
@@ -81,7 +81,7 @@ def install(package: Path, system: Path) -> None:
 
 
 def commit(system: Path, archive: Path) -> str:
-    """The image of that system, in the local store and in ``archive``; its name."""
+    """Create the image of that system, locally and in ``archive``; return path and name."""
     name = f"localhost/svcserver:{version()}"  # docker and podman would add other domains
     made = run("buildah", "from", "scratch").strip()
     try:
@@ -100,9 +100,10 @@ def commit(system: Path, archive: Path) -> str:
 
 
 def without_container(pushed: Path, archive: Path) -> None:
-    """Copy an archive without the random id of the container that the image was made in.
+    """Copy an archive without the random id of the container from which the image was made.
 
-    buildah notes it in the image's settings, whose hash is their name; nothing reads it.
+    buildah writes the id into the image's settings, whose hash is their file name. Nothing reads
+    the id.
     """
     with tarfile.open(pushed) as source, tarfile.open(archive, "w") as target:
 
@@ -129,7 +130,7 @@ def without_container(pushed: Path, archive: Path) -> None:
 
 
 def settings() -> list[str]:
-    """How it runs: as its own user, writing to /data alone, ended by SIGTERM."""
+    """Return buildah's options: the user, the only writable volume /data, and the stop signal."""
     words = ["--user", "svc", "--workingdir", "/data", "--volume", "/data"]
     start = json.dumps([f"/usr/bin/{INIT}", "-e", AS_ASKED, "--", START])
     words += ["--entrypoint", start, "--stop-signal", "SIGTERM"]

@@ -1,10 +1,11 @@
-"""Builds the launcher: a wheel for ``pipx install``, and one file that runs wherever Python does.
+"""Builds the launcher: a wheel for ``pipx install``, and a single file that runs on any Python.
 
     python packaging/launcher.py [DIST]
 
-Only the packages that the launcher stands on are packed. The one file holds the pinned
-dependencies, and what is compiled of them for this machine and for each of ``PYTHONS`` on Linux
-and Windows: such files have the Python and the system in their names, so they lie side by side.
+Only the packages that the launcher needs are packed. The single file contains the pinned
+dependencies, and their compiled parts for this machine and for each of ``PYTHONS`` on Linux and
+Windows. Compiled files have the Python version and the system in their names, so they can share a
+folder.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SYSTEMS = (
 
 
 def lay_out(source: Path) -> None:
-    """Everything that is packed, below ``source``: of a clone, what git knows of it."""
+    """Copy all files to be packed below ``source``; from a clone, only tracked files."""
     with tempfile.TemporaryDirectory() as folder:
         whole = copied(Path(folder, "whole"))
         package = source / "svcserver"
@@ -56,7 +57,7 @@ def lay_out(source: Path) -> None:
 
 
 def build_wheel(source: Path, dist: Path) -> Path:
-    """The wheel, in ``dist``."""
+    """Build the wheel in ``dist``."""
     for old in dist.glob("svc_launcher-*.whl"):
         old.unlink()
     run("pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", dist, source)
@@ -65,7 +66,7 @@ def build_wheel(source: Path, dist: Path) -> Path:
 
 
 def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
-    """The one file, in ``dist``: the pinned dependencies, then the wheel."""
+    """Build the single file in ``dist`` from the pinned dependencies and the wheel."""
     site = work / "site"
     install = ("pip", "install", "-q", "--no-compile", "--target", site)  # shiv packs no bytecode
     run(*install, "--require-hashes", "-r", LOCK)
@@ -82,7 +83,7 @@ def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
 
 
 def remove_programs(site: Path) -> None:
-    """Without the scripts that packages bring: nobody calls them, and they name this Python."""
+    """Remove the packages' scripts, which nobody calls and which name this Python."""
     shutil.rmtree(site / "bin")
     for record in site.glob("*.dist-info/RECORD"):
         lines = record.read_bytes().splitlines(keepends=True)
@@ -90,7 +91,7 @@ def remove_programs(site: Path) -> None:
 
 
 def add_compiled(site: Path, work: Path) -> None:
-    """Add the compiled parts for other Pythons and systems to those in ``site``."""
+    """Add the compiled parts for other Python versions and systems to ``site``."""
     wanted = work / "compiled.lock"
     texts = re.split(r"(?m)^(?=[a-z0-9-]+==)", LOCK.read_text())
     wanted.write_text("".join(text for text in texts if text.partition("==")[0] in COMPILED))
@@ -105,7 +106,7 @@ def add_compiled(site: Path, work: Path) -> None:
 
 
 def unpack_compiled(wheel: Path, site: Path) -> None:
-    """The libraries in ``wheel``; all else is in ``site`` already, the same for every system."""
+    """Unpack the libraries of ``wheel``; ``site`` already has the portable files."""
     with zipfile.ZipFile(wheel) as packed:
         for name in packed.namelist():
             if name.endswith((".so", ".pyd", ".dll")) and not (site / name).exists():
@@ -113,13 +114,13 @@ def unpack_compiled(wheel: Path, site: Path) -> None:
 
 
 def run(module: str, *words: object) -> None:
-    """A Python program; what it says is shown only when it fails."""
+    """Run a Python module as a program; show its output only if it fails."""
     options = ["--disable-pip-version-check"] if module == "pip" else []
     building.run(sys.executable, "-m", module, *words, *options)
 
 
 def main() -> None:
-    """Build both, and say where they are."""
+    """Build both, and print their hashes and paths."""
     dist = target()
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)

@@ -1,7 +1,7 @@
-"""Paragraphs for ``debian/copyright`` from the metadata of the packed dependencies.
+"""Paragraphs for ``debian/copyright``, from the metadata of the packed dependencies.
 
-The whole texts are in the package already, each beside its program (``*.dist-info``); a
-paragraph names the licence, the holders of the copyright, and where the text is.
+The package already contains the full licence texts (in each ``*.dist-info``). A paragraph names
+the licence, the copyright holders, and the path of the text.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ NO_HOLDER = re.compile(r"\[yyyy\]|Free Software Foundation|(?i:notice|owner|hold
 
 
 def paragraphs(packages: Path, installed: Path) -> str:
-    """A paragraph for each package in a ``site-packages`` that will be ``installed`` elsewhere.
+    """Return a paragraph for each package in a ``site-packages`` that will move to ``installed``.
 
-    The last one that fits a file counts, so who puts a file into another's folder comes last.
+    The last paragraph that matches a file applies, so packages with deeper paths come last: they
+    may put files into the folder of another package.
     """
     files_of = {package: _files(package) for package in packages.glob("*.dist-info")}
     order = sorted(files_of, key=lambda package: (_depth(files_of[package]), package.name.lower()))
@@ -83,7 +84,7 @@ def _depth(files: list[str]) -> int:
 
 
 def _license(metadata: Message, texts: list[Path]) -> str:
-    """Its short name, from the field that says it best."""
+    """Return the licence's short name, from the most precise field of the metadata."""
     if not texts:
         raise SystemExit(
             f"{metadata['Name']} {metadata['Version']} has no licence's text: "
@@ -101,13 +102,13 @@ def _license(metadata: Message, texts: list[Path]) -> str:
 
 
 def _first_line(text: Path) -> str:
-    """Return the name that a licence gives itself."""
+    """Return the name in the first line of a licence's text."""
     line = text.read_text(encoding="utf-8").strip().partition("\n")[0].strip()
     return SPDX.get(line.removeprefix("The "), line)
 
 
 def _holders(metadata: Message, texts: list[Path]) -> list[str]:
-    """Those whom the licence's text names, else those whom the metadata names."""
+    """Return the copyright holders in the licence's text, or else those in the metadata."""
     whole = "\n".join(text.read_text(encoding="utf-8", errors="replace") for text in texts)
     named = [text.strip().rstrip(".,") for text in HOLDER.findall(whole)]
     holders = [

@@ -1,12 +1,13 @@
-"""Builds all that a release consists of: ``make release`` leaves it in dist/.
+"""Builds all files of a release: ``make release`` puts them into dist/.
 
     python packaging/release.py [DIST]
 
-sdist, wheel with its constraints, the launcher's two, the Debian package, the image, compose.yaml,
-lists of what they are made of (SBOM), the changes of this version, and SHA256SUMS of them. Two runs
-on a commit are equal byte for byte where the work tree is as committed, which a tagged commit's
-must be; what a system lacks ends it with one line, and nothing is left out silently. The release
-that DIST held before is replaced when the new one is whole.
+A release has the sdist, the wheel with its constraints, the launcher's two files, the Debian
+package, the image, compose.yaml, lists of components (SBOM), the changes of this version, and
+SHA256SUMS of all of them. Two builds of a commit are identical byte for byte if the work tree has
+no uncommitted changes, which is required for a tagged commit. If the system lacks a program, the
+build exits with a one-line error message; it never omits a file silently. A previous release in
+DIST is replaced when the new one is complete.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ KINDS = (
 
 
 def main() -> None:
-    """Build everything, and say what was built."""
+    """Build everything, and print the checksums."""
     check_clone()
     need_suite()
     need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah")
@@ -52,7 +53,7 @@ def main() -> None:
 
 
 def build(folder: Path) -> None:
-    """All of a release, in ``folder``."""
+    """Build all files of a release in ``folder``."""
     python = sys.executable
     wheel(folder)
     constraints(folder / f"svcserver-{version()}-constraints.txt")
@@ -69,7 +70,7 @@ def build(folder: Path) -> None:
 
 
 def held(dist: Path) -> list[Path]:
-    """The files of a release in ``dist``; fails with one line where it holds anything else."""
+    """Return the files of a release in ``dist``; exit with an error if it has other files."""
     paths = sorted(dist.iterdir())
     for path in paths:
         if not path.is_file() or not any(path.match(kind) for kind in KINDS):
@@ -81,7 +82,7 @@ def held(dist: Path) -> list[Path]:
 
 
 def replace(dist: Path, made: Path) -> None:
-    """Put what was built in the place of the release before."""
+    """Replace the previous release by the new files."""
     for old in held(dist):
         old.unlink()
     for path in sorted(made.iterdir(), key=lambda path: path.name == SUMS):  # the sums are the last
@@ -89,7 +90,7 @@ def replace(dist: Path, made: Path) -> None:
 
 
 def check_clone() -> None:
-    """A release is what was committed, which an unpacked sdist cannot tell."""
+    """Exit with an error if this is not a clone: a release must be built from a commit."""
     if not cloned():
         raise SystemExit(
             f"{ROOT} is no clone, and a release is made of a commit: clone the project; "
@@ -98,16 +99,17 @@ def check_clone() -> None:
 
 
 def constraints(path: Path) -> None:
-    """The versions that this one was tested with, for ``pip install -c``: those of run.lock."""
+    """Write the tested versions of run.lock to a file for ``pip install -c``."""
     lock = (ROOT / "requirements" / "run.lock").read_text()
     pins = re.findall(r"(?m)^[A-Za-z0-9][^ \\\n]*==[^ \\\n]+", lock)
     path.write_text("".join(f"{pin}\n" for pin in pins))
 
 
 def check_tag() -> None:
-    """A commit that is tagged as a version is released as that one, and as it was committed.
+    """Exit with an error if the commit is tagged but not ready for that release.
 
-    Its changes are gathered.
+    The tag must be the project's version, no change may wait in newsfragments/, and the work tree
+    must have no uncommitted changes.
     """
     tags = [tag for tag in git("tag", "--points-at", "HEAD").split() if tag.startswith("v")]
     if not tags:
@@ -131,14 +133,14 @@ def check_tag() -> None:
 
 
 def source(dist: Path) -> None:
-    """The sdist; its tar is written again, since the tool gives its entries the time of now."""
+    """Build the sdist, and rewrite its tar, whose entries would have the current time."""
     with tempfile.TemporaryDirectory() as folder:
         made = built("sdist", Path(folder), "*.tar.gz")
         (dist / made.name).write_bytes(settled(made))
 
 
 def settled(archive: Path) -> bytes:
-    """The same files in the order of their names, of nobody, with the time of the build."""
+    """Return the same files, sorted by name, without an owner, and with the build's time."""
     plain = io.BytesIO()
     with tarfile.open(archive) as old, tarfile.open(fileobj=plain, mode="w") as new:
         for entry in sorted(old.getmembers(), key=lambda member: member.name):
@@ -152,7 +154,7 @@ def settled(archive: Path) -> bytes:
 
 
 def changes(path: Path) -> None:
-    """Return the news of this version, from newsfragments or the changelog."""
+    """Write the changes of this version, from newsfragments or the changelog."""
     if fragments():
         day = datetime.fromtimestamp(epoch(), UTC).date().isoformat()
         draft = ("-m", "towncrier", "build", "--draft", "--version", version(), "--date", day)
@@ -169,7 +171,7 @@ def changes(path: Path) -> None:
 
 
 def fragments() -> list[Path]:
-    """The changes that wait for a version."""
+    """Return the files of changes that are not yet assigned to a version."""
     return list((ROOT / "newsfragments").glob("*.*.md"))
 
 

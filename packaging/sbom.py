@@ -1,9 +1,9 @@
-"""Lists what a host, the launcher and the image are made of (CycloneDX): ``make sbom``.
+"""Lists the components of a host, the launcher and the image (CycloneDX): ``make sbom``.
 
     python packaging/sbom.py [DIST]
 
-writes the first two lists, from the locks; image.py writes the third, from the image's own Debian.
-Two runs on the same locks, or the same image, are equal byte for byte.
+This program writes the first two lists from the locks. image.py writes the third from the Debian
+packages in the image. Two runs on the same locks, or the same image, are identical byte for byte.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ MADE_OF = {
 
 
 def main() -> None:
-    """Write the lists of what is pinned, and say where they are."""
+    """Write the lists of pinned dependencies, and print their paths."""
     need_tool()
     for made in write_pinned(target()):
         print(f"{made} (CycloneDX)")
 
 
 def need_tool() -> None:
-    """Fails with one line where the program that reads the locks is missing.
+    """Exit with a one-line error message if the program that reads the locks is missing.
 
-    ``make`` has tried to install it before, and goes on where that fails.
+    ``make`` tries to install it beforehand, and continues if the installation fails.
     """
     if not TOOL.exists():
         pip = f"{TOOL.with_name('pip')} install --require-hashes -r requirements/audit.lock"
@@ -48,7 +48,7 @@ def need_tool() -> None:
 
 
 def write_pinned(dist: Path) -> Iterator[Path]:
-    """The lists of what ``svcserver`` and ``svc-launcher`` bring along, in ``dist``."""
+    """Write the lists of the dependencies of ``svcserver`` and ``svc-launcher`` to ``dist``."""
     for name, (project, locks) in MADE_OF.items():
         path = dist / f"{name}-{version()}-sbom.json"
         texts = [(ROOT / "requirements" / f"{lock}.lock").read_text() for lock in locks]
@@ -62,7 +62,7 @@ def write_pinned(dist: Path) -> Iterator[Path]:
 
 
 def write_image(system: Path, path: Path) -> None:
-    """The list of the Debian packages in ``system``, the tar of the image's files."""
+    """Write the list of the Debian packages in ``system``, the tar of the image's files."""
     with tarfile.open(system) as packed:
         status = packed.extractfile(STATUS)
         if status is None:
@@ -86,7 +86,7 @@ def write_image(system: Path, path: Path) -> None:
 
 
 def debian_packages(status: str) -> Iterator[dict[str, str]]:
-    """A component for each package that dpkg says is installed."""
+    """Yield a component for each installed package in dpkg's status file."""
     for paragraph in status.strip().split("\n\n"):
         fields = HeaderParser().parsestr(paragraph)
         if fields["Status"] != "install ok installed":

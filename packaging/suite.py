@@ -1,4 +1,4 @@
-"""The Debian that a release is made on and for: ``python packaging/suite.py`` asks this machine."""
+"""The Debian release that builds need: ``python packaging/suite.py`` checks this machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ SUITE, NAME = "bookworm", "Debian 12"
 
 
 def need_suite() -> None:
-    """Fail at once on another system: apt in the image would refuse, minutes later.
+    """Exit with an error on another system; otherwise apt would fail minutes later.
 
-    The Debian package is made for this machine's Python, and the image is made of SUITE's.
+    The Debian package is made for this machine's Python, and the image is made from SUITE's.
     """
     try:
         release = platform.freedesktop_os_release()

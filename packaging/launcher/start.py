@@ -1,4 +1,4 @@
-"""Starts the launcher; PyInstaller needs a file to begin with."""
+"""Starts the launcher; PyInstaller needs a file as its entry point."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""One ``twistd`` command per service, nothing else."""
+"""One ``twistd`` command per service, and nothing else."""
 
 from svcserver.web.options import plugin
 
