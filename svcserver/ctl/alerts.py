@@ -98,7 +98,7 @@ def add(
     The page "Alerts" of the manual lists the settings. Pass secrets (a webhook's URL, a TOKEN)
     with --from FILE, because every user of the machine can see the command line.
     """
-    from svcserver.ctl.noting import noted  # as below
+    from svcserver.ctl.noting import noted  # imports the database
 
     folder = host.need_folder()
     with noted(host, "add alerts", name[:40], reason=reason) as trace:
@@ -218,7 +218,7 @@ def deliver(channel: Channel, alert: Alert, sender: str) -> None:
         except NotDelivered as error:  # raised below, because the reactor would only log it
             refusals.append(error)
 
-    with suppress(SystemExit):  # as ``react`` ends
+    with suppress(SystemExit):  # raised by ``react`` at its end
         react(lambda reactor: Deferred.fromCoroutine(send(reactor)))
     for refusal in refusals:
         raise refusal

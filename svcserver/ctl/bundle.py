@@ -151,14 +151,14 @@ def secrets_of(host: Host, folder: Path) -> set[str]:
     for path in folder.glob("*key*.pem"):
         try:
             secrets |= lines_of(path.read_bytes())
-        except OSError:  # the output of svcctl doctor reports the file
+        except OSError:  # svcctl doctor reports the file
             continue
     for name in (*SHAPES, "stack", *alert_files(folder)):
         if not (folder / f"{name}.env").is_file():
             continue
         try:
             values = host.variables(name)
-        except Failed:  # the same
+        except Failed:  # svcctl doctor reports this file, too
             continue
         for variable, text in values.items():
             if is_secret(name, variable):
@@ -208,7 +208,7 @@ def log_files(host: Host, folder: Path) -> list[Path]:
     """Return the log files of svc-stack, oldest first."""
     try:
         stack = host.variables("stack") if (folder / "stack.env").is_file() else {}
-    except Failed:  # as above
+    except Failed:  # svcctl doctor reports the file
         stack = {}
     log = folder / stack.get("DATA_DIR", "") / RECENT
     return [log.with_name(f"{RECENT}.1"), log] if log.is_file() else [folder / LOG]
@@ -237,7 +237,7 @@ def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
         return
     try:
         port = whole_in(host.variables(name).get("METRICS_PORT", ""), 5)
-    except Failed:  # as above
+    except Failed:  # svcctl doctor reports the file
         return
     if port is not None and 0 < port < 65_536:
         status, body = Machine().answer("127.0.0.1", port, "/metrics", {})

@@ -22,7 +22,7 @@ from svcserver.deploy.settings import Settings, numbers
 from svcserver.kernel.processes import PROCESSES, started_at
 
 SAMPLE_S = 2.0
-OUTPUTS_MB = 2 * MAX_OUTPUT / (1 << 20)  # a game server's output file and the one before
+OUTPUTS_MB = 2 * MAX_OUTPUT / (1 << 20)  # a game server's current and previous output file
 LEAST_CORES = 0.001  # the minimum cost of a hunt
 
 

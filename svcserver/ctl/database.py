@@ -27,7 +27,7 @@ from svcserver.db.transaction import transaction as one_transaction
 
 T = TypeVar("T")
 
-# in the settings of a restored host whose backup had no URL; no service starts with it
+# the placeholder that a restore writes if the backup has no URL; no service accepts it
 UNNAMED = "postgresql://USER:PASSWORD@HOST/NAME"
 WAIT_MS = 30_000  # how long a command waits while the metagame writes
 

@@ -265,7 +265,7 @@ def put_back(source: Path, file: Path) -> Path | None:
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         copy_sqlite(source, file)
-    except STOPPED:  # the copy is atomic; the signal arrives before or after it
+    except STOPPED:  # the copy is atomic, but it may be complete already
         line = f"stopped; {file} may be that of the backup by now: svcctl db upgrade makes it ready"
         raise HalfDone(line + _way_back(previous), "stopped: it may have been done") from None
     return previous
@@ -276,7 +276,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
     began = time.monotonic()
 
     def tried(status: int, _left: int, _pages: int) -> None:
-        # signals arrive only here: SQLite's own wait ignores them and has no limit
+        # Python handles signals only here: SQLite's own wait would ignore them and never end
         if status != sqlite3.SQLITE_DONE and time.monotonic() - began > LOCKED_S:
             raise sqlite3.OperationalError("somebody else holds one of them")
 

@@ -57,7 +57,7 @@ def demo(
     host = find(str(folder.absolute()), None)
     supply(host, out)
     wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)
-    wishes = evolve(wishes, keep=True)  # so that the owner can look at the accounts
+    wishes = evolve(wishes, keep=True)  # the owner can then look at the players' accounts
     timings = Timings()
     why = run(host, out, wishes, timings, once=once)
     if why is None and times:

@@ -33,7 +33,7 @@ RESERVE = 1 << 30  # bytes that stay free; below them an alert is sent
 DAY_S = 86_400.0
 HORIZON_DAYS = 30
 WIDTH = 40  # width of a chart in characters
-FARTHEST_DAYS = 3_650  # longer than a disk is used
+FARTHEST_DAYS = 3_650  # nobody uses a disk for longer
 _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 
 
@@ -114,13 +114,13 @@ def _all(host: Host, data: Path, size: int, days: float) -> Iterator[tuple[Path,
         yield file.parent, Filling("database", has, a_day=has / days)
     else:
         has = size
-        if (url.host or "") in _LOOPBACK:  # the server knows its disk, we do not
+        if (url.host or "") in _LOOPBACK:  # only the database server knows its own disk
             yield data, Filling("database", has, a_day=has / days)
     yield from _logs(host, data, days)
     wanted = wanted_of(host)
     rule, backups = wanted.settings, known(wanted.data).kept
     if rule.at is None and not backups:
-        return  # BACKUP_AT=off, and there are no backups
+        return  # nightly backups are off (BACKUP_AT=off), and no backup exists
     made = backups[0].bytes if backups else has // 4  # an estimate of the compressed size
     most = rule.days + rule.weeks + rule.months
     grows = made / has * (has / days) * most if has else 0.0

@@ -307,7 +307,7 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
     key = (plan.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
     url = database_url(plan.scale.database or sqlite_url(plan.data / DATABASE))
     engine = make_engine(url)
-    with suppress(SQLAlchemyError):  # the transaction below reports it
+    with suppress(SQLAlchemyError):  # the transaction below reports the same error
         refuse_unsuitable(engine)
     with transaction(engine) as tx:
         if not shared and is_anothers(tx, key):  # before any change

@@ -51,7 +51,7 @@ def _lines(rows: list[bytes]) -> Iterator[str]:
         try:
             row: Any = json.parse(raw)
             message, unit = row.get("MESSAGE"), str(row.get("_SYSTEMD_UNIT", ""))
-            if isinstance(message, list):  # a line that is not text arrives as a list of bytes
+            if isinstance(message, list):  # journalctl prints binary lines as lists of bytes
                 message = bytes(message).decode("utf-8", "replace")
         except (ValueError, AttributeError, TypeError):
             continue

@@ -120,7 +120,7 @@ def _imported(module: str) -> ModuleType:
 def main() -> None:
     """Look after a svcserver host."""
     let_nobody_else_write()
-    # a failing command prints one line, and no warnings that libraries log
+    # a failing command must print one line, without the log lines of libraries
     logging.getLogger().addHandler(_QUIET)
     sys.excepthook = show_defect
 

@@ -50,7 +50,7 @@ def by_staff(
     work: Callable[[Staff, str, Callable[[], float]], W],
     choose: Callable[[W], Act[T]],
 ) -> T:
-    """Run the method of ``Staff`` that ``choose`` selects on an account, and record it."""
+    """Apply the ``Staff`` method that ``choose`` selects to an account, and record the action."""
     staff = Staff(actor(), Role.OWNER)
     return recorded(
         host, AuditEntry(staff.name, action, name, reason), choose(work(staff, name, time.time))

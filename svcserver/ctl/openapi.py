@@ -24,7 +24,7 @@ def openapi(host: Host, out: Out) -> None:
     Only routes that the host's settings enable are listed.
     """
     settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
-    nothing: Any = None  # the rows are only listed, never called
+    nothing: Any = None  # routes are only listed here, never called
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
     document = describe(game.front_door().rows, Build.of(settings).version)
     Out(as_json=True).data(document)

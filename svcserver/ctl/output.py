@@ -107,7 +107,7 @@ class Out:
         """Print ``value`` as JSON with ``--json``, else nothing."""
         if self.as_json:
             sys.stdout.write(json.dump_ascii(value) + "\n")
-            sys.stdout.flush()  # a command may continue to run while its reader waits
+            sys.stdout.flush()  # the reader needs the line now, although the command runs on
 
     def table(self, heads: list[str], rows: list[list[str]]) -> None:
         """Print a table with aligned columns; print nothing with ``--json``."""

@@ -69,7 +69,7 @@ class NewFile:
         try:
             _write(part, value)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            self.is_there = True  # from here on, the file is ours
+            self.is_there = True  # from here on, ``drop`` may remove the file
             os.replace(part, self.path)
             sync_folder(self.path.parent)
         except BaseException as why:

@@ -92,7 +92,7 @@ def check_url(base: str) -> None:
     try:
         url = urlsplit(base)
         fits = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-    except ValueError:  # of the port
+    except ValueError:  # the port is not a number
         fits = False
     if not fits:
         fail(f"{base} is not a URL like http://127.0.0.1:61000. Correct --url, or metagame.env.")

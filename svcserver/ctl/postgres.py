@@ -55,7 +55,7 @@ def pg_dump(url: URL, target: Path, *arguments: str) -> None:
 def connection(url: URL) -> tuple[str, dict[str, str]]:
     """Return a client's argument for the database, and an environment with the password."""
     place = url.translate_connect_args(username="username")
-    place.pop("password", None)  # ``set`` would keep it, and a hidden password is rendered as ***
+    place.pop("password", None)  # ``set`` cannot remove the password, and would render it as ***
     plain = URL.create("postgresql", **place, query=url.query).render_as_string()
     environ = {**os.environ, **({"PGPASSWORD": str(url.password)} if url.password else {})}
     return f"--dbname={plain}", environ

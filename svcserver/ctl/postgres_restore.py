@@ -38,7 +38,7 @@ _BUSY = re.compile(r":  (?:40P01|55P03): ")
 _AS_IT_WAS = "the database is as it was"
 _UNSURE = "it may have been restored: look at it with svcctl db check"
 _MAYBE = "failed: it may have been done"
-_BEGIN = "\\o /dev/null\nBEGIN;\n"  # only our own word is needed from its output
+_BEGIN = "\\o /dev/null\nBEGIN;\n"  # of psql's output, only the line of ``_FED`` is needed
 _FED = b"fed\n"
 
 # Drops all objects that our role owns in the schema. pg_restore --clean drops only the objects in

@@ -66,7 +66,7 @@ SERVICES = {
         "starts and watches game servers",
         ("metagame",),
         confined=False,
-        # game servers continue when the service ends, and its next start adopts them
+        # game servers keep running when the service ends; the next start takes them over
         end="KillMode=process\nRestartKillSignal=SIGHUP",
     ),
     "content": Service("hands out verified game files", ("metagame",)),
@@ -261,7 +261,7 @@ def _word(path: Path) -> str:
 
 
 def _argument(path: Path) -> str:
-    """Escape ``$`` as well, because it begins a variable in a command line."""
+    """Return a path as one word of a command line, in which ``$`` must be escaped."""
     return _word(path).replace("$", "$$")
 
 

@@ -14,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError as SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 DEFAULT_URL = "sqlite:///svc.db"
-LONGEST_NAME = 63  # bytes of a name in PostgreSQL
-CONNECTIONS = 8  # of a process to PostgreSQL: DATABASE_CONNECTIONS
+LONGEST_NAME = 63  # maximum bytes of a name in PostgreSQL
+CONNECTIONS = 8  # PostgreSQL connections of one process (DATABASE_CONNECTIONS)
 
 _PRAGMAS = (
     "page_size=16384",  # only for a new file; twice the saves per second of 4 KiB pages
@@ -52,7 +52,7 @@ def database_url(text: str) -> URL:
         url = make_url(text.strip())
     except ArgumentError:
         raise ValueError("must be a database URL such as sqlite:///svc.db") from None
-    except ValueError:  # its text could contain a part of a password
+    except ValueError:  # the error text could contain a part of a password
         raise ValueError(ESCAPES) from None
     if url.get_backend_name() == "postgresql":
         is_escaped = text.count("@") < 2 and "@" not in (url.database or "")

@@ -123,8 +123,8 @@ class FastConnection:
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans
         raw: Any = connection.connection.dbapi_connection
-        self._cursor = raw.cursor()  # one for all: every row is fetched at once
-        self.dialect = connection.dialect  # ``__getattr__`` takes a microsecond
+        self._cursor = raw.cursor()  # one is enough: all rows are fetched immediately
+        self.dialect = connection.dialect  # stored, because ``__getattr__`` takes a microsecond
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -149,7 +149,7 @@ def _plan(
     statement: Any, parameters: Mapping[str, Any], dialect: Any, most_listed: int
 ) -> Plan | None:
     if not (getattr(statement, "is_select", False) or getattr(statement, "is_dml", False)):
-        return None  # of other statements it is unknown whether they return rows
+        return None  # other statements may or may not return rows
     columns = list(parameters) if getattr(statement, "is_insert", False) else None
     lists = {name: value for name, value in parameters.items() if type(value) is list}
     if any(not 0 < len(value) <= most_listed for value in lists.values()):

@@ -55,7 +55,7 @@ class PipelinedConnection:
 
     def exec_driver_sql(self, statement: str, parameters: Any = None) -> Any:
         """Run a statement alone, outside pipeline mode."""
-        self.wrote = True  # it may have written
+        self.wrote = True  # the statement may have written
         return self._pipeline.plainly(lambda tx: tx.exec_driver_sql(statement, parameters))
 
 
@@ -71,7 +71,7 @@ class _Run:
 
 @define
 class _Together:
-    """The jobs of a batch, which run side by side and send their commands together."""
+    """The jobs of a batch, which run concurrently and send their commands together."""
 
     pipeline: Pipeline
     plans: Plans

@@ -27,7 +27,8 @@ from svcserver.kernel.refusals import Unavailable
 T = TypeVar("T")
 
 MAX_WAITING = 10_000
-STATEMENT_S = 30  # ours take milliseconds; a foreign lock must not block all work forever
+# our statements take milliseconds; another program's lock must not block them forever
+STATEMENT_S = 30
 READERS_OF = 4  # of every four connections, one reads and one writes single accounts
 
 
@@ -122,7 +123,7 @@ class PostgresLedger(Service):
         self._next(_turn(job))
         if isinstance(result, Failure):
             result = self._faults.refuse(result)
-        if not job.done.called:  # the caller may have cancelled; its write remains
+        if not job.done.called:  # if the caller has cancelled, the write is committed all the same
             job.done.callback(result)
 
     def _next(self, turn: str | None) -> None:
@@ -156,9 +157,9 @@ def _turn(job: Job) -> str | None:
 
 def _prepare(connection: Any, record: Any) -> None:
     connection.execute(f"SET statement_timeout = {round(STATEMENT_S * 1000)}")
-    # A small table is read whole where an index would do, and SERIALIZABLE then takes everybody
-    # who writes to it for a conflict. Statements are prepared once: planning each run of them
-    # would cost as much as running it. What is read whole all the same must not be compiled.
+    # By default, PostgreSQL scans small tables without their index. With SERIALIZABLE, every
+    # concurrent write to a scanned table is then a conflict. Statements are planned once, because
+    # planning costs as much as execution. Scans that remain must not be compiled (JIT).
     connection.execute("SET enable_seqscan = off")
     connection.execute("SET plan_cache_mode = force_generic_plan")
     connection.execute("SET jit = off")

@@ -20,7 +20,7 @@ from svcserver.db.pipelined import DIALECT, Spoilt, together
 from svcserver.db.thread_pool import Job, Outcomes
 from svcserver.db.transaction import Tries
 
-LATER: Final = object()  # the outcome of a job that must be run by itself
+LATER: Final = object()  # the outcome of a job that must be run alone
 READ = Command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 COMMITTED = Command("BEGIN ISOLATION LEVEL READ COMMITTED")
 SERIALIZABLE = Command("BEGIN ISOLATION LEVEL SERIALIZABLE")

@@ -38,7 +38,7 @@ def restoring(url: URL) -> Iterator[None]:
             tx = stack.enter_context(engine.connect())
             if not tx.exec_driver_sql(f"SELECT pg_try_advisory_lock({_KEY})").scalar_one():
                 raise BadDatabase(BUSY)
-            # the server ends a session, and with it the lock, some time after it was closed
+            # the server releases a session's lock some time after the session was closed
             stack.callback(tx.exec_driver_sql, f"SELECT pg_advisory_unlock({_KEY})")
         yield
 

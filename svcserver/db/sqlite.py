@@ -31,14 +31,14 @@ from svcserver.kernel.throttle import Throttle
 
 log = Logger()
 
-# Checkpoints: the write-ahead log is copied into the database file in small pieces, in a thread
-# beside the writer. SQLite by itself would copy 64 MB within one COMMIT: with 50 players, each save
-# at that moment waits 0.2 s. Only the last piece, once in 4,000 pages, is the writer's, because the
-# log restarts only when nothing is left in it. Durability does not depend on checkpoints: a COMMIT
-# syncs the log.
+# Checkpoints: a separate thread copies the write-ahead log into the database file in small pieces.
+# SQLite by itself would copy 64 MB within one COMMIT: with 50 players, each save at that moment
+# would wait 0.2 s. Once in 4,000 pages, the writer copies the last piece, because the log restarts
+# only when nothing is left in it. Durability does not depend on checkpoints: every COMMIT syncs
+# the log.
 PIECE = 2_048  # pages of 16 KiB per piece; half would make an inventory change 2 us slower
-END = 4_000  # pages in the log when the writer ends it
-MOST = 8_000  # pages; then SQLite moves all of it within a COMMIT
+END = 4_000  # pages in the log at which the writer copies the rest
+MOST = 8_000  # pages in the log at which SQLite itself copies all of them within a COMMIT
 MOVE = "PRAGMA wal_checkpoint(PASSIVE)"  # does not wait; returns busy, pages, pages moved
 _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
@@ -59,7 +59,7 @@ class Schedule:
     _committed: int = field(default=0, init=False)  # jobs in total
     _moved: int = field(default=0, init=False)  # jobs when the last piece began
     _jobs: int = field(default=1, init=False)  # jobs of the current piece
-    _pages: int = field(default=0, init=False)  # in the log when the piece began
+    _pages: int = field(default=0, init=False)  # pages in the log when the piece began
     _pages_a_job: float = field(default=4.0, init=False)
 
     def committed(self, jobs: int) -> bool:
@@ -74,10 +74,11 @@ class Schedule:
 
     def moved(self, pages: int, done: int) -> None:
         """Record that ``done`` of the log's ``pages`` are now in the database file."""
-        grown = pages - self._pages if pages >= self._pages else pages  # fewer: restarted
+        grown = pages - self._pages if pages >= self._pages else pages  # else restarted
         self._pages_a_job = max(1.0, grown / self._jobs)
         self._pages = pages
-        self.can_end = pages >= self.end and done == pages  # otherwise a long read blocks it
+        # if pages are left, a long read prevents the restart
+        self.can_end = pages >= self.end and done == pages
 
     def ended(self) -> None:
         """Record that the writer has tried to copy the rest; the next part shows the result."""
@@ -91,8 +92,8 @@ class Checkpoints:
         self._connection, self._reactor = connection, reactor
         self._raw: Any = connection.connection.dbapi_connection
         connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
-        # On POSIX, closing the file drops every lock that this process has on it. So it stays
-        # open until the ledger's connections are closed.
+        # On POSIX, closing a file drops every lock that the process has on the file. So this
+        # one stays open until the ledger's connections are closed.
         self._file = os.open(file, os.O_RDWR)
         self._schedule = Schedule()
         self._faults = Throttle()
@@ -135,8 +136,8 @@ class Checkpoints:
         if progress is None:
             return
         try:
-            # SQLite syncs the file only if nothing was committed meanwhile. Syncing here saves
-            # the writer that wait when it restarts the log
+            # SQLite syncs the file only if nothing was committed meanwhile. With this sync, the
+            # writer need not wait for one when it restarts the log.
             _sync(self._file)
         except OSError as why:
             self._failed(why)
@@ -353,7 +354,7 @@ class Worker:
         for done, result in outcomes:
             if isinstance(result, Failure):
                 result = self._faults.refuse(result)
-            if not done.called:  # the caller may have cancelled; its write remains
+            if not done.called:  # if the caller has cancelled, the write is committed all the same
                 done.callback(result)
 
     def _ended(self) -> None:

@@ -24,7 +24,7 @@ def refuse_unsuitable(engine: Engine) -> None:
     probe = make_engine(engine.url, 2).execution_options(isolation_level="AUTOCOMMIT")
     try:
         with probe.connect() as older, probe.connect() as newer:
-            # In this order it shows whether the pooler hands out the newest or the oldest session
+            # in this order, both kinds of pooler are noticed: newest or oldest session first
             order = (older, newer, newer, older)
             sessions = [tx.exec_driver_sql(_SESSION).scalar_one() for tx in order]
             encoding = older.exec_driver_sql(_ENCODING).scalar_one()

@@ -74,7 +74,7 @@ class ThreadPool:
     def stop(self) -> None:
         """Tell the idle threads to end, and wait until they have."""
         alive = [thread for thread in self.threads if thread.is_alive()]
-        # a second loop: otherwise a thread that ends fast would take another's sentinel
+        # a second loop, because a thread that ends fast must not take another's sentinel
         for _ in alive:
             self._queue.put(None)
         for thread in alive:

@@ -1,4 +1,4 @@
-"""Single transactions for the start and for ``svcctl``, and the rules for their retries."""
+"""Single transactions for startup and for ``svcctl``, and the rules for retrying them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from svcserver.db.engine import is_sqlite
 T = TypeVar("T")
 
 WAIT_MS = 5_000
-MAX_CONFLICTS = 30  # of one job with other transactions
-MAX_DUPLICATES = 4  # the second run reads the row that won; more are a bug
+MAX_CONFLICTS = 30  # conflicts of one job with other transactions
+MAX_DUPLICATES = 4  # the second run reads the other transaction's row; more runs mean a bug
 _CONFLICTS = {"40001", "40P01"}  # serialization failure, deadlock
 
 
@@ -99,5 +99,5 @@ class Tries:
 
 
 def _wait(attempt: int) -> None:
-    # S311: the random number spreads retries, it is no secret
+    # S311: the random number only spreads retries and is not a secret
     Event().wait(random.random() * min(0.002 * 2**attempt, 0.1))  # noqa: S311

@@ -32,11 +32,11 @@ class HostRecord:
     fingerprint: str = ""  # empty for a private host
     next_fingerprint: str = ""
     username: str = ""  # empty until registered
-    folder: str = ""  # with the host's game files; empty: the launcher's own folder
-    command: str = ""  # that starts the game; empty: the default command
+    folder: str = ""  # the folder of the game files; empty: the launcher's own folder
+    command: str = ""  # the command that starts the game; empty: the default command
     program: str = ""  # a path below the folder, from the owner's list; empty: the default
     runner: str = ""  # a program in front of the game, such as wine
-    speed_limit: int = 0  # bytes per second; 0: none
+    speed_limit: int = 0  # bytes per second; 0: no limit
     content_port: int = 0  # port of a private host's content server
 
     @property

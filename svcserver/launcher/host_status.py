@@ -38,7 +38,7 @@ class HostNews:
     """The latest status, news and branding replies of one host."""
 
     reachable: bool | None = None  # None: not polled yet
-    wrong_certificate: bool = False  # at the last poll, which therefore sent nothing
+    wrong_certificate: bool = False  # true at the last poll, which therefore sent no request
     why: str = ""  # the fault, as the player reads it
     known: bool | None = None  # whether the host knows the player's key
     status: dict[str, Any] = field(factory=dict)

@@ -15,7 +15,7 @@ from svcserver.launcher.host_list import HostRecord, id_at
 from svcserver.launcher.private_files import write_private
 
 MOST = 64 * 1024  # bytes of a key file
-MOST_FILES = 100  # of one host in a folder; the last one is overwritten
+MOST_FILES = 100  # maximum files of one host in a folder; the last one is overwritten
 _HEX = frozenset("0123456789abcdef")
 
 

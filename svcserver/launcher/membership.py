@@ -34,8 +34,8 @@ WRONG_CERTIFICATE_S = 30.0  # between two polls of a host with a wrong certifica
 
 
 LONGEST_PASSPORT = 64 * 1024 * 1024  # bytes
-PASSPORT_S = 300.0  # for making a passport
-CHAT_PORT = 61099  # of a private host, which has no gateway
+PASSPORT_S = 300.0  # how long the host may take to make a passport
+CHAT_PORT = 61099  # the chat port of a private host, which has no gateway
 
 
 class CannotPlay(Exception):

@@ -60,7 +60,7 @@ class Page:
     downloads: Path  # for key files and passports
     link: Callable[[], str] = str  # a new link to this page
     quit: Callable[[], None] = lambda: None  # ends the launcher
-    secret: Secret | None = None  # a second start needs it to hand over its invite
+    secret: Secret | None = None  # a second start needs the secret to hand over its invite
     _files: dict[str, PageReply] = field(factory=read_files)
     _numbers: Iterator[int] = field(factory=count)
 

@@ -20,7 +20,7 @@ from svcserver.kernel.every import Every
 log = Logger()
 
 LOOK_S = 0.5  # between checks of the process
-PATIENCE_S = 10.0  # for the game to end before it is killed
+PATIENCE_S = 10.0  # how long the game may take to end before it is killed
 
 
 class NoProgram(Exception):

@@ -40,8 +40,8 @@ class Actions(Protocol):
     def check(self, thorough: bool) -> None: ...  # ``thorough`` reads every byte again
     def fetch(self) -> None: ...  # download what the check found missing
     def stop_files(self) -> None: ...  # stop checking or downloading
-    def start_game(self) -> None: ...  # starts the relay first
-    def stop_game(self) -> None: ...  # stops the relay, too
+    def start_game(self) -> None: ...  # start the relay, then the game
+    def stop_game(self) -> None: ...  # stop the game and the relay
 
 
 @define

@@ -106,7 +106,7 @@ class Terminal:
     """
 
     launcher: Launcher
-    write: Callable[[str], object]  # prints a line
+    write: Callable[[str], object]  # called with a line to print
     quit: Callable[[], None]
     home: Path
     downloads: Path  # for key files and passports

@@ -103,7 +103,7 @@ VERSION = (
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
 
 
-# place of a friend who is online -> how to join; the game has no other ways
+# from the place of a friend who is online to how to join there; the game has no other ways
 MEET = {
     "city": "You meet them in the city.",
     "dojo": "Go to the dojo: you meet them there.",

@@ -73,8 +73,8 @@ class Nightly(Service):
     """The service that starts the backup when due; it also records a crash of the backup."""
 
     reactor: Any
-    folder: Path  # of the host's settings
-    data: Path  # where the components run and the state of the backups is written
+    folder: Path  # the folder of the host's settings
+    data: Path  # the folder where the components run; holds the state of the backups
     at: time
     environ: Mapping[str, str]
     write: Callable[[str, str], object]

@@ -22,13 +22,13 @@ from pathlib import Path
 from svcserver.kernel.rights import reduce_rights
 
 PR_SET_PDEATHSIG = 1
-NEED_RIGHTS = ("svc-stack", "svc-gateway", "svc-allowlist")  # port 443, the firewall
-PREPARED = "--prepared"  # the first argument, and the line that reports it
+NEED_RIGHTS = ("svc-stack", "svc-gateway", "svc-allowlist")  # for port 443 and for the firewall
+PREPARED = "--prepared"  # the first argument, and the line that the prepared child prints
 
 
 def main() -> None:
     """Replace this process with ``twistd --nodaemon --pidfile= ARGUMENTS``."""
-    os.setsid()  # Ctrl-C is for the stack, which stops its children in order
+    os.setsid()  # only the stack gets Ctrl-C, and stops its children in order
     end_with_parent()
     words = sys.argv[1:]
     if not {*NEED_RIGHTS} & {*words}:

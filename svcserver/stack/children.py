@@ -193,12 +193,14 @@ class Children(ProcessMonitor):
         """Prepare the later components one by one, to leave a CPU core for the starting one."""
         for component in list(self._waiting):
             if self.running and component in self._waiting:
-                await self._prepared.prepare(component)  # a failure is reported at its turn
+                # a failure is reported when the component itself is started
+                await self._prepared.prepare(component)
 
     def stopService(self) -> Any:
         """Stop the children in reverse order of start; fire when all have ended."""
         names = [component.name for component in reversed(self.components)]
-        processes, self._processes = self._processes, {}  # the base class would stop all together
+        # otherwise the base class would stop all children concurrently
+        processes, self._processes = self._processes, {}
         super().stopService()
         self._processes = processes
         self._stop_waiting()

@@ -15,7 +15,7 @@ ORDER = ("metagame", "deploy", "content", "allowlist", "gateway", "relay")
 RELAY = "relay"  # belongs on players' machines
 # the variables that children inherit: an exported PORT must not reach all children
 INHERITED = ("PATH", "HOME", "LANG", "TZ")
-SCRATCH = "TMPDIR"  # a backup drill restores there
+SCRATCH = "TMPDIR"  # restore tests of backups use this folder
 
 
 def metagame_url(variables: Mapping[str, str]) -> str:

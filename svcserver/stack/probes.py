@@ -21,7 +21,7 @@ from svcserver.stack.children import Children
 from svcserver.stack.components import Component
 
 log = Logger()
-PROBE_S = 10.0  # for the connection and the answer
+PROBE_S = 10.0  # time limit for the connection and the reply
 REQUEST = b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n"
 # the variables of a component's port and address, and its default port
 ADDRESSES = {

@@ -30,7 +30,7 @@ class StackState:
     rolled: int
     well: bool  # how the last rolling restart ended
     begun: float = 0.0  # epoch seconds; the stack may restart in the same process
-    rolling: bool = False  # a rolling restart is under way
+    rolling: bool = False  # a rolling restart is in progress
 
 
 def read_state(folder: Path) -> StackState | None:

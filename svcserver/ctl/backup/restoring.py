@@ -110,7 +110,7 @@ def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = F
 class RestoreOutcome:
     """The result of a restore into a folder, for the command's output."""
 
-    kind: str  # of database: sqlite or postgresql
+    kind: str  # the kind of database: sqlite or postgresql
     made_anew: tuple[str, ...]
     missing: tuple[str, ...]  # settings for which the backup has no value
     left_out: tuple[str, ...]  # files that the backup left out and nothing else created
@@ -291,7 +291,7 @@ def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
         path.write_text(_moved(contents, text, folder), "utf-8", "surrogateescape")
     components = [name for name in SERVICES if (at / f"{name}.env").is_file()]
     write_units(at, folder, folder, components)  # the units in the backup refer to the old folder
-    if (at / LAUNCHER / OWNERS_NOTE).is_file():  # and so does this file
+    if (at / LAUNCHER / OWNERS_NOTE).is_file():  # the note refers to the old folder, too
         write_launcher_note(at / LAUNCHER, folder)
     _place_database(contents, parts, at, folder)
 

@@ -51,7 +51,7 @@ def remove_left_over(live: URL) -> None:
     Folders of other users and of running tests are not touched.
     """
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):  # it has just ended, or cannot be removed: the next test retries
+        with suppress(OSError):  # if this fails, the next test retries
             if _is_ours(folder):
                 with backups.running(folder) as left:
                     if left and _dropped(folder, live):

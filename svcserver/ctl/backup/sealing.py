@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from svcserver.kernel.secrets import Secret
 
 HEAD = b"age-encryption.org/v1"
-SCRYPT = b"\n-> scrypt "  # the stanza of a passphrase
+SCRYPT = b"\n-> scrypt "  # begins the header line of a file with a passphrase
 END_OF_HEAD = b"\n--- "
 MOST_HEAD = 64 * 1024  # bytes of the header, which the library reads into memory
 SUFFIX = ".age"
@@ -35,7 +35,8 @@ class Lock:
     recipients: Sequence[str] = ()
     passphrase: Secret | None = None
     identity: Path | None = field(default=None)
-    _once: Any = field(default=None, repr=False, alias="once")  # a private key in memory alone
+    # a private key that exists only in memory
+    _once: Any = field(default=None, repr=False, alias="once")
 
     def __bool__(self) -> bool:
         return bool(self.recipients) or self.passphrase is not None
@@ -153,6 +154,6 @@ def identities(path: Path) -> list[Any]:
 
 
 def _age() -> Any:
-    import pyrage  # only encryption needs it
+    import pyrage  # imported late, because only encryption needs this library
 
     return pyrage

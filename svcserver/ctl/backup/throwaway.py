@@ -42,7 +42,7 @@ class ThrowAway:
     _process: subprocess.Popen[bytes] | None = None
     _out: IO[bytes] | None = None
     _pause: Event = field(factory=Event)
-    _held: ExitStack = field(factory=ExitStack)  # reserves its ports
+    _held: ExitStack = field(factory=ExitStack)  # keeps the host's ports reserved
 
     def __enter__(self) -> ThrowAway:
         with ExitStack() as held:

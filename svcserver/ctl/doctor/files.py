@@ -198,7 +198,7 @@ def launcher(case: Case) -> Iterator[Finding]:
 
 
 def owners(case: Case) -> Iterator[Finding]:
-    """Find files that belong to another user than the host, and so break backups and starts."""
+    """Find files that do not belong to the host's user, which breaks backups and starts."""
     if os.name != "posix":
         return
     owner = case.folder.stat().st_uid

@@ -10,7 +10,7 @@ from svcserver.ctl.doctor.machine import EngineFacts, EngineRefused
 ENGINE = "live state"
 OLDEST = (6, 2)  # the first version with GETEX
 SAFE_EVICTION = ("noeviction", "volatile-ttl")
-NEWS_BUFFER = 8 << 20  # bytes of messages that a worker may be behind
+NEWS_BUFFER = 8 << 20  # bytes of unread messages that the server must buffer for a worker
 SLIP_S = 2.0  # allowed difference between the server's clock and ours
 
 

@@ -26,7 +26,7 @@ from svcserver.kernel.processes import PROCESSES
 from svcserver.relay.checking import presented
 from svcserver.relay.relaying import Target
 
-MOST_BYTES = 1 << 20  # limit for a reply
+MOST_BYTES = 1 << 20  # how long to wait for a reply
 
 
 class EngineRefused(Exception):
@@ -125,7 +125,7 @@ class _Asked:
 
 
 ANSWER_S = 3.0
-_HELD = ("0A", "07")  # listening, and a UDP socket, as the kernel writes them
+_HELD = ("0A", "07")  # the kernel's codes for a listening TCP socket and a UDP socket
 MAX_ANSWER = 1024 * 1024
 
 

@@ -119,7 +119,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         what = f"its revision is {revision}, this version wants {revisions.known()[-1]}"
         yield Finding("database", what, cure)
         return
-    with suppress(BadSetting):  # ``workers`` reports this
+    with suppress(BadSetting):  # the check ``workers`` reports the bad setting
         yield from _engine(case, tx, workers_of(case))
     yield from _accounts(case, SqlAccounts(tx))
     yield from _old_keys(case, tx)
@@ -197,7 +197,7 @@ def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
     try:
         until = expired_at(tx, case.metagame.signing_public_key)
     except BadKey:
-        return  # matching.signing_keys reports this
+        return  # the check matching.signing_keys reports the fault
     if until is None:
         what = "it still signs with the old key of svcctl keys rotate"
         yield Finding.note("metagame", what, "restart it")

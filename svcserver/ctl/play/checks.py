@@ -23,7 +23,7 @@ from svcserver.ctl.play.wire import Wire
 from svcserver.kernel import json
 
 STATUS_S = 8.0  # the status page is cached for 5 s
-GONE_S = 90.0  # a game server whose players did not say goodbye ends when it is idle
+GONE_S = 90.0  # without a farewell from its players, a game server ends only when idle
 _ACCOUNTS = text("SELECT id, username FROM accounts WHERE id IN :ids").bindparams(
     bindparam("ids", expanding=True)
 )

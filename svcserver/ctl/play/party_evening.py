@@ -30,7 +30,7 @@ class PartyEvening:
     server: HuntServer | None = None
     progress: bool = False  # the host keeps real progression
     first: str = HUNTS[0]
-    length_s: float = 0.0  # minimum of a hunt
+    length_s: float = 0.0  # minimum length of a hunt
 
     async def live(self, hunts: int) -> list[ServerAddress]:
         """Run the party's session; return the game servers the party was sent to."""

@@ -20,7 +20,7 @@ from svcserver.players.http import body_of
 ANSWER_S = 30.0
 MAX_ANSWER = 16 * 1024 * 1024  # bytes
 IDLE_S = 20.0  # idle time of a keep-alive connection; shorter than the other side's timeout
-CONNECTIONS = 8  # kept alive for the next request
+CONNECTIONS = 8  # the connection stays open for the next request
 _FROM_THE_EDGE = {
     "upstream_unreachable": ("gateway", "the relay cannot reach it"),
     "certificate_mismatch": ("gateway", "it presents another certificate than the invite names"),

@@ -23,7 +23,7 @@ from svcserver.db.transaction import transaction
 
 log = Logger()
 
-LOOKED_THROUGH = 1 << 30  # bytes; a larger file would delay the start: svcctl db check reads it
+LOOKED_THROUGH = 1 << 30  # bytes; a larger file is checked only by svcctl db check, to start fast
 RESTORE = "restore a backup: svcctl db restore FILE"
 INSTALL = "install the version that was here before"
 _EXTENT = ("page_count", "page_size")
@@ -72,7 +72,7 @@ def upgrade_apart(engine: Engine) -> bool:
     """
     if is_sqlite(engine):
         if not _is_file(engine.url.database or ""):
-            return upgrade(engine)  # in memory: a child would have its own database
+            return upgrade(engine)  # a database in memory: a child process would have another one
         _make_private(engine.url.database or "")
     try:
         with transaction(engine) as tx:

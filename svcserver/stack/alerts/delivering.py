@@ -138,9 +138,9 @@ def _ascii(text: str) -> str:
 
 
 CONNECT_S = 10.0
-DELIVERY_S = 40.0  # for the whole delivery, whatever the receiver does
+DELIVERY_S = 40.0  # limit for the whole delivery, whatever the receiver does
 DEFAULT_PORTS = {"https": 443, "http": 80, "smtp": 587, "smtps": 465}
-RETRIED = (408, 425, 429)  # and all 5xx codes
+RETRIED = (408, 425, 429)  # statuses after which a retry may succeed, besides all 5xx
 _GLOBAL_6 = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # an IPv6-only network's names for IPv4 addresses
 

@@ -27,7 +27,7 @@ log = Logger()
 MINUTE_S = 60.0
 ANSWER_S = 5.0
 FEWEST, FAILED_SHARE = 20, 0.05  # requests in a minute, and the share that may fail
-MOST_REFUSED = 600  # per minute: ten per second, more than friends cause in an evening
+MOST_REFUSED = 600  # refused requests per minute; a few players never cause so many
 HEALTH = "/svc/api/BackendHealth"
 METAGAME = "metagame"
 _STARTED = re.compile(r"(?m)^process_start_time_seconds (\S+)$")
@@ -128,14 +128,14 @@ class MetricsPoller:
         try:
             reply = await request.addTimeout(ANSWER_S, self.reactor)
             body = await readBody(reply).addTimeout(ANSWER_S, self.reactor)
-        except Exception as error:  # down, silent or cut: another check reports that
+        except Exception as error:  # another check reports a component that does not reply
             log.debug("no metrics from {url}: {why}", url=url, why=repr(error))
             return None
         self._warn_if_refused(url, refused=reply.code in (401, 403))
         return bytes(body) if reply.code == 200 else None
 
     def _warn_if_refused(self, url: str, *, refused: bool) -> None:
-        """Log once that a URL refuses requests, because silence would look like health."""
+        """Log once that a URL refuses requests; else the component would seem healthy."""
         if refused and url not in self._refusing:
             log.warn("{url} refuses svc-stack: no alert comes from it", url=url)
         (self._refusing.add if refused else self._refusing.discard)(url)

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 REPEAT_S = 24 * 3600.0
 MOST = 200  # maximum number of current faults
 MAX_TEXT = 500  # characters
-WELL_CHECKS = 3  # an intermittent fault is over after this many checks without it
+WELL_CHECKS = 3  # a fault is over after this many checks without the fault
 
 
 class AlertKind(StrEnum):
