@@ -1,8 +1,9 @@
-"""A storm of seeded operations on few players: parties, matchmaking, sign-ins and quotas.
+"""Many seeded operations by few players: parties, matchmaking, sign-ins and quotas.
 
-A lane does one operation after the other, each with one or several transactions. They depend on its
-seed and on the answers, so that equal answers from another board lead to the same operations. Each
-act has the time of its number and publishes ``Done``, which orders the acts of all processes.
+A lane performs its operations one after another, each in one or several transactions. The
+operations depend only on the seed and on the answers, so equal answers lead to equal operations.
+A transaction's time is its number, and it publishes ``Done``, which orders the transactions of
+all processes.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ class Done:
 
 
 class Broke(Exception):
-    """An act raised an exception that is no refusal, as on inconsistent live state."""
+    """An exception in a transaction that is not a refusal, as on inconsistent live state."""
 
 
 @define
 class Act:
-    """An act of a lane: the ids that it drew, and its answer as ``plain`` returns it."""
+    """A transaction of a lane: the ids that it drew, and its answer as ``plain`` returns it."""
 
     name: str
     ids: list[str] = field(factory=list)
@@ -68,7 +69,7 @@ class Act:
 
 
 def plain(value: Any) -> Any:
-    """Return an answer as JSON values, equal where the answers are equal."""
+    """Convert an answer to JSON values, so that equal answers compare equal."""
     if isinstance(value, BaseException):
         return [type(value).__name__, str(value)]
     if attrs.has(type(value)):
@@ -87,7 +88,7 @@ def plain(value: Any) -> Any:
 
 @define
 class At:
-    """A transaction with another time, that of the act on any board."""
+    """A transaction whose ``now`` is replaced, so that it is the same on any board."""
 
     transaction: Any
     now: float
@@ -118,7 +119,7 @@ class At:
 
 @define(eq=False)
 class LaneBoard:
-    """The board of a lane, which records acts, publishes ``Done`` and undoes refused ones."""
+    """A lane's board: it records transactions, publishes ``Done`` and undoes refused ones."""
 
     lane: str
     board: Board
@@ -172,7 +173,7 @@ class LaneBoard:
 
 @define
 class Deploy:
-    """The deploy server of a lane."""
+    """A lane's deploy server."""
 
     dice: random.Random
 
@@ -189,7 +190,7 @@ class Deploy:
 
 
 class Asking(Launching):
-    """Launches that the lane carries out itself, one after the other."""
+    """Launches that the lane performs itself, one after another."""
 
     def __init__(self, matches: LiveMatches, deploy: Any) -> None:
         nobody: Any = None
@@ -210,7 +211,7 @@ class Asking(Launching):
 
 
 class Everybody:
-    """A directory and blocks in which everybody exists and nobody is blocked."""
+    """A directory in which every account exists, and a block list that blocks nobody."""
 
     async def account_of_id(self, account: str) -> str:
         return account
@@ -229,7 +230,7 @@ WISHES = (
 
 @define(eq=False)
 class Lane:
-    """A player who does one operation after the other, each after ``before``."""
+    """A player who performs one operation after another, each after awaiting ``before``."""
 
     board: LaneBoard
     before: Callable[[int], Awaitable[object]]

@@ -1,8 +1,8 @@
 """One of the two processes of a storm: ``python -m tests.board.storm_process URL a|b [--blind]``.
 
-It begins when the other is there, and ends when both are done: then it prints its acts, a line of
-JSON each, and what it saw. Process ``a`` holds back some of its commits until ``b`` has made
-others, so that it is overtaken however fast the machine is; ``--blind`` takes the comparison out.
+The storm begins when both processes run. When both have finished, each prints its transactions,
+one JSON line each, and what it received. Process ``a`` delays some commits until ``b`` has made
+others, so that conflicts occur on any machine; ``--blind`` disables the comparison.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BLIND = Script(scripts.COMMIT.text.replace("~= expected then", "~= expected and 
 
 @frozen
 class Ready:
-    """A process has started, and whether it receives news."""
+    """The notification that a process has started, and whether it receives notifications."""
 
     process: str
     listens: bool
@@ -49,7 +49,7 @@ class Over:
 
 @define(eq=False, slots=False)
 class HeldEngine(Engine):
-    """An engine that delays some commits; ``overtaken`` counts the refused ones."""
+    """An engine that delays some commits; ``overtaken`` counts delayed commits with conflicts."""
 
     wait: Any = field(default=None, init=False)  # gives the Deferred for it
     held: int = field(default=0, init=False)
@@ -79,7 +79,7 @@ class HeldEngine(Engine):
 
 @define(eq=False)
 class Process:
-    """The state of this process and what it knows of the other."""
+    """The state of this process, and its knowledge of the other process."""
 
     name: str
     board: ValkeyBoard
@@ -100,18 +100,18 @@ class Process:
         return "b" if self.name == "a" else "a"
 
     def until(self, what: Any) -> Deferred[None]:
-        """Return a Deferred that fires when news has made the condition true."""
+        """Return a Deferred that fires when a notification has made the condition true."""
         done: Deferred[None] = Deferred()
         self._waiting.append((what, done))
         self._look()
         return done
 
     def acts_of_other(self) -> float:
-        """Return the number of acts that the other process has done, or infinity when all are."""
+        """Return how many transactions the other process has done, or infinity if it has ended."""
         return math.inf if self.other in self.over else self._done[self.other]
 
     def other_acts(self) -> Deferred[None]:
-        """Return a Deferred that fires after a few more acts of the other process."""
+        """Return a Deferred that fires after a few more transactions of the other process."""
         enough = self.acts_of_other() + HELD_FOR
         return self.until(lambda: self.acts_of_other() >= enough)
 
@@ -119,14 +119,14 @@ class Process:
         await self.board.transact(lambda transaction: transaction.publish(news))
 
     async def meet(self) -> None:
-        """Wait until both processes run and receive each other's news."""
+        """Wait until both processes run and receive each other's notifications."""
         while self.other not in self._listens:
             await self.publish(Ready(self.name, self.name in self._there))
             await self.board.engine.pause(0.02)
         await self.publish(Ready(self.name, listens=True))
 
     async def before(self, number: int) -> None:
-        """Let process b wait in the middle of the storm, so that a can start before b ends."""
+        """Let process b wait midway, so that a can start before b ends."""
         if self.name == "b" and number == OPERATIONS // 2:
             await self.until(lambda: self.acts_of_other() >= AHEAD)
 
@@ -154,7 +154,7 @@ class Process:
 
 
 async def storm(url: str, name: str) -> None:
-    """Run the lanes of this process and print their acts."""
+    """Run this process's lanes and print their transactions."""
     remote = HeldEngine(reactor, Address.parse(url))
     process = Process(name, ValkeyBoard(remote))
     remote.startService()

@@ -1,4 +1,4 @@
-"""A connection to the engine: order, deadlines, and what ends it."""
+"""A connection to the engine: order of replies, deadlines, and causes of its end."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class WireTests(SynchronousTestCase):
         self.assertEqual(self.disconnected, [self.wire])
 
     def test_without_the_deadline_a_command_waits_for_ever(self) -> None:
-        """The sabotage: what the test above rests on."""
+        """This test shows that the test above would fail without the deadline."""
         self.patch(connection, "DEADLINE_S", 1e9)
         done = self.ask("GET", "a")
         self.wait(60)
@@ -90,7 +90,7 @@ class WireTests(SynchronousTestCase):
         done.addErrback(lambda _: None)
 
     def test_a_pause_of_this_process_does_not_disconnect(self) -> None:
-        """Timers come before bytes that have arrived meanwhile."""
+        """After a pause, timers run before the bytes that have arrived meanwhile are read."""
         done = self.ask("GET", "a")
         self.clock.advance(10 * DEADLINE_S)
         self.wire.dataReceived(b"$1\r\na\r\n")

@@ -1,4 +1,4 @@
-"""Signals reach the handlers of every process that shares the board once."""
+"""Every process that shares the board delivers each signal to its handlers once."""
 
 from __future__ import annotations
 

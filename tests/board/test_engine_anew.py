@@ -1,7 +1,7 @@
-"""The engine ends and begins anew with nothing in it, as after kill -9: on the model of Valkey.
+"""The engine restarts empty, as after ``kill -9``; tested on the model of Valkey.
 
-What an act read in its former life is not there: it runs again. What a process tells before another
-listens again is heard by that one later, and once.
+A transaction runs again if entries it read before the restart are gone. A notification that is
+sent before another process has resubscribed reaches that process later, exactly once.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ AWAY_S = 0.5
 
 @frozen
 class Line:
-    """An example of the news that the board sends."""
+    """An example notification."""
 
     text: str
 
 
 @define(eq=False, slots=False)
 class Anew(ModelEngine):
-    """Its two connections end with the engine, and come back when the test says so."""
+    """An engine whose two connections end with it and reconnect when the test says so."""
 
     joined: Callable[[], None] = field(init=False)
     left: Callable[[], None] = field(init=False)
@@ -47,7 +47,7 @@ class Anew(ModelEngine):
         super().on_messages(pushed, joined, left)
 
     def run(self, script: Any, keys: Any, arguments: Any) -> Any:
-        """Without the refusals of ``ModelEngine``."""
+        """Run a script without the simulated conflicts of ``ModelEngine``."""
         done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
         self.deliver()
         return done
@@ -58,7 +58,7 @@ class Anew(ModelEngine):
             self.command("SCRIPT", "LOAD", script.text)
 
     def listen_again(self, channel: bytes) -> None:
-        """Restore the connection that receives news."""
+        """Restore the connection that receives notifications."""
         self.model.wires[self._wire] = None
         self.subscribe(channel)
         self.joined()
@@ -84,7 +84,7 @@ class Base(SynchronousTestCase):
         return engine
 
     def empty(self) -> None:
-        """The engine is there again, with nothing, and both can ask it."""
+        """Restart the engine without data and restore both connections."""
         for number in range(2):
             self.engine(number).left()
         self.model.empty(AWAY_S)
@@ -143,10 +143,10 @@ class NewsTests(Base):
 
 
 class ActTests(Base):
-    """The comparison of COMMIT needs no name of a life: an entry's stamp is of one life alone."""
+    """COMMIT need not compare the engine's run id, since an entry's stamp is unique to one run."""
 
     def run_over(self, work: Callable[[BoardTransaction], Any]) -> tuple[Any, int]:
-        """The result of an act whose engine is emptied after its first run; how often it ran."""
+        """Empty the engine after the work's first run; return the result and the number of runs."""
         runs = 0
 
         def over(transaction: BoardTransaction) -> Any:
@@ -185,7 +185,7 @@ class ActTests(Base):
         self.assertEqual(self.run_over(work), (None, 2))
 
     def test_work_that_read_an_absent_entry_runs_once(self) -> None:
-        """The entry is absent in the new life as well, so the result is the same."""
+        """The entry is absent after the restart as well, so the result is the same."""
 
         def work(transaction: BoardTransaction) -> str | None:
             seat = transaction.get(SEATS, "a")

@@ -1,7 +1,7 @@
 """The board on the model of Valkey runs each transaction twice, on random parties and queues.
 
-The same machines as in memory, against the same plain models; on a real engine parties run in
-``test_valkey.py``; ``tests/simulation/test_valkey.py`` compares the model with the real one.
+The state machines and plain models are those of the memory board. Parties on a real engine are
+tested in ``test_valkey.py``; ``tests/simulation/test_valkey.py`` compares the model with Valkey.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LIVE_URL: what may stand there, and who sees the password."""
+"""The valid values of LIVE_URL, and the places where its password is hidden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that starts deletes certain entries, unless another such process runs."""
+"""A starting process deletes certain entries unless another such process is running."""
 
 from __future__ import annotations
 

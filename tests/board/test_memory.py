@@ -1,4 +1,4 @@
-"""Transactions on the board: all or nothing, with entries that expire."""
+"""Transactions on the memory board are atomic, and its entries expire."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.live import TestBoard
 
 @frozen
 class Seat:
-    """A value of some kind."""
+    """An example value."""
 
     who: str
     at: float
@@ -24,7 +24,7 @@ class Seat:
 
 @frozen
 class Left:
-    """An example of news."""
+    """An example notification."""
 
     who: str
 

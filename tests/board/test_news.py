@@ -1,4 +1,4 @@
-"""The numbers of news: missed news is read or reported, and no wait is endless."""
+"""Numbered notifications: missed ones are read or reported, and every wait has a limit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from svcserver.board.news import AGAIN_S, TRIES, NewsFeed
 
 @frozen
 class Line:
-    """An example of news."""
+    """An example notification."""
 
     text: str
 
 
 @define
 class ToldEngine:
-    """An engine that answers as a test lets it."""
+    """An engine whose answers the test sets."""
 
     space: str = "0"
     away: bool = False
@@ -77,7 +77,7 @@ class Base(SynchronousTestCase):
         self.missed += 1
 
     def join(self, *numbers: int) -> None:
-        """A connection listens; the engine has these."""
+        """Report a subscribed connection; the engine's list holds messages with these numbers."""
         self.engine.joined()
         self.read(*numbers)
 
@@ -168,7 +168,7 @@ class GapTests(Base):
 
 @frozen
 class Letter:
-    """An example of news for named recipients."""
+    """An example notification for named recipients."""
 
     text: str
     readers: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ class ReaderTests(Base):
 
 
 class AwayTests(Base):
-    """The connection that listens was away, after 8 and 9 had been heard."""
+    """The subscribed connection was lost after messages 8 and 9 had been received."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -242,7 +242,7 @@ class AwayTests(Base):
         self.expect("13", missed=1)
 
     def test_the_same_number_with_another_text_is_another_message(self) -> None:
-        """A replica forgot the newest, and others told as many anew before we came back."""
+        """A replica lost the newest messages; others reused their numbers before we reconnected."""
         self.engine.joined()
         self.engine.reads.pop().callback([message(8), message(9, "another"), message(10)])
         self.expect("", missed=1)
@@ -264,7 +264,7 @@ class AwayTests(Base):
         self.expect("10", missed=1)
 
     def test_a_gap_in_the_list_is_reported(self) -> None:
-        """One of the version before tells it so while the workers are restarted in turn."""
+        """During a rolling restart, an earlier version may publish without adding to the list."""
         self.join(8, 9, 11)
         self.expect("11", missed=1)
 
@@ -308,7 +308,7 @@ class AwayTests(Base):
 
 
 class AnewTests(Base):
-    """The engine began anew, empty, after 8 and 9 of its life before had been heard."""
+    """The engine restarted empty after messages 8 and 9 of its previous run had been received."""
 
     OTHER = b"0 life 2.2"
 
@@ -320,7 +320,7 @@ class AnewTests(Base):
         self.engine.left()
 
     def rejoin(self, *messages: bytes) -> None:
-        """Listen to an engine that has told these in its new life."""
+        """Subscribe to the restarted engine, whose list holds these messages."""
         self.engine.life = self.OTHER if messages else None
         self.engine.joined()
         self.engine.reads.pop().callback([self.OTHER, *messages] if messages else [])
@@ -409,7 +409,7 @@ class AnewTests(Base):
         self.expect("5", missed=1)
 
     def test_an_engine_without_a_name_is_reported_as_missed(self) -> None:
-        """While the workers are restarted in turn; it is told so, as ever."""
+        """This happens while the workers are restarted in turn; missed messages are reported."""
         self.engine.life = None
         self.join(1, 2)
         self.expect("", missed=1)

@@ -1,9 +1,8 @@
-"""Two processes act on the same live state at once: they are answered as by one alone.
+"""Two processes that use the same live state concurrently get the answers of a serial run.
 
-Every act also tells news, by whose numbers all acts have one order. In that order they are done
-again on the board in memory: each lane of the storm goes on as it is answered there, so the same
-rules run in the same order, with the same times and ids. The answers must be the same, and what is
-kept in the end.
+Every transaction also publishes a notification, and the numbers of these notifications give all
+transactions one order. The test repeats the transactions in that order on the memory board, with
+the same times and ids. The answers and the final entries must be the same.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ DONE = f"{Done.__module__}.{Done.__qualname__}"
 
 @define
 class Storm:
-    """The acts of two processes by name, the order of the commits, and the final entries."""
+    """The transactions of two processes by name, the commit order, and the final entries."""
 
     acts: dict[str, Act]
     order: list[str]
@@ -46,7 +45,7 @@ class Storm:
 
 
 def storm(folder: Path, *sabotage: str) -> Storm:
-    """Two processes on an empty database."""
+    """Run two processes on an empty engine; return their storm."""
     url = fresh_url()
     begun: dict[str, subprocess.Popen[bytes]] = {}
     try:
@@ -70,7 +69,7 @@ def storm(folder: Path, *sabotage: str) -> Storm:
 
 
 def order_in(engine: BlockingEngine) -> list[str]:
-    """Return the acts in the order of the engine's numbers."""
+    """Return the transactions in the order of the engine's message numbers."""
     messages = engine.command("LRANGE", f"svc:{engine.space}:news:lately", 0, -1)
     parts = [message.split(b" ", 2) for message in messages]
     assert [int(number) for number, _, _ in parts] == list(range(len(parts)))
@@ -78,7 +77,7 @@ def order_in(engine: BlockingEngine) -> list[str]:
 
 
 def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
-    """Return the engine's entries, without stamps, by kind and key."""
+    """Return the engine's remaining entries without stamps, by kind and key."""
     left: dict[str, dict[str, Any]] = {}
     for name in engine.command("KEYS", "svc:*"):
         kind, _, key = name.decode().removeprefix(PREFIX).partition(":")
@@ -93,7 +92,7 @@ def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
 
 @define(eq=False)
 class Turn:
-    """The board of a lane, which runs the next act when it is its turn."""
+    """A lane's board, which runs the next transaction when the replay reaches it."""
 
     shared = True
     work: Work[Any] | None = field(default=None, init=False)
@@ -113,7 +112,7 @@ class Turn:
 
 
 class Memory(MemoryBoard):
-    """A memory board that gives each act its ids, and on which nothing expires."""
+    """A memory board that gives each transaction its recorded ids; no entry expires."""
 
     ids: tuple[str, ...] = ()
 
@@ -122,12 +121,12 @@ class Memory(MemoryBoard):
         return work(transaction), transaction
 
     def kinds(self) -> list[Kind[Any]]:
-        """Return the kinds that were used."""
+        """Return the kinds of entries that were used."""
         return list(self._tables)
 
 
 class Replay:
-    """A replay of all lanes on a memory board; ``lies``: the acts with other answers."""
+    """A replay of all lanes on a memory board; ``lies``: transactions with different answers."""
 
     def __init__(self, storm: Storm) -> None:
         self.storm = storm
@@ -147,7 +146,7 @@ class Replay:
             self._skip(name)
 
     async def _at_once(self, number: int) -> None:
-        """Nobody waits for the other process."""
+        """Return immediately: in a replay no lane waits for the other process."""
 
     def _over(self, name: str, _: object) -> None:
         self.over.append(name)
@@ -166,7 +165,7 @@ class Replay:
         turn.fire(result)
 
     def _skip(self, lane: str) -> None:
-        """Skip acts that never committed because of conflicts."""
+        """Skip transactions that never committed because of conflicts."""
         turn, acts = self.turns[lane], self.boards[lane].acts
         while turn.work is not None:
             act = self.storm.acts.get(acts[-1].name)

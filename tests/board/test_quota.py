@@ -1,4 +1,4 @@
-"""A place is taken before the act, and given back when there was none."""
+"""A quota is used before an operation, and returned if the operation did not happen."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class QuotaTests(SynchronousTestCase):
         self.assertEqual(places[2:], [True, False, True, False, False, False])
 
     def test_a_closed_coroutine_does_not_give_its_place_back(self) -> None:
-        """Python forbids it to wait; what it took comes back when its time is over."""
+        """A closed coroutine cannot await anything, so its use of the quota only expires."""
         quota = Quota.named("one", 1, 10.0)
 
         async def act() -> None:

@@ -1,4 +1,4 @@
-"""Quotas at random, on a board that runs everything twice, against a plain list of times."""
+"""Random quotas on a board that runs every transaction twice, against a list of times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of the board for tests, beyond the memory board."""
+"""The extra checks of the test board, which the memory board does not have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.live import TestBoard
 
 @frozen
 class Crowd:
-    """A value with parts."""
+    """An example value with several attributes."""
 
     members: frozenset[str]
     seen_at: dict[str, float]
@@ -28,7 +28,7 @@ class Crowd:
 
 @define
 class Open:
-    """A value that can be changed."""
+    """An example value that is mutable."""
 
     names: list[str]
 

@@ -1,4 +1,4 @@
-"""No sealed kind of entry counts unless this host wrote it, under that name and stamp."""
+"""A sealed entry is ignored unless this host wrote it, with this key and stamp."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNSEALED = {"evening", "evening_look", "online", "party_heard"}  # they grant no
 
 
 def kinds() -> dict[str, Kind[Any]]:
-    """Return every kind that a module of the metagame has, by its name."""
+    """Return every kind of entry that a metagame module defines, by name."""
     modules = [module for name, module in sys.modules.items() if name.startswith("svcserver.")]
     values = [value for module in modules for value in vars(module).values()]
     return {kind.name: kind for kind in values if isinstance(kind, Kind)}
@@ -53,7 +53,7 @@ class EveryKindTests(SynchronousTestCase):
             self.assertEqual(warned, [kind.name, another.name])  # one warning for each
 
     def test_a_sealed_entry_put_back_is_still_this_hosts(self) -> None:
-        """The engine's owner can do that: what must not be replayed is in the database."""
+        """The engine's owner can replay entries: data that allows no replay is in the database."""
         kind = evolve(next(kind for kind in kinds().values() if kind.sealed), shape=str)
         entry = STAMP_1 + OURS.close(name_of(kind, "ann"), STAMP_1, kind.encode("before"))
         self.assertEqual(Values(10, OURS, lambda: 0.0).decode((kind, "ann"), entry), "before")

@@ -1,4 +1,4 @@
-"""Live state over a restart: fresh, whole and of this version, or not at all."""
+"""Live state is restored after a restart only if it is recent, complete and of this version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svcserver.board.memory import MemoryBoard
 
 @frozen
 class Table:
-    """The seats of a table."""
+    """An example value: the seats of a table."""
 
     seats: tuple[str, ...]
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 
 @frozen
 class Right:
-    """A value that grants something."""
+    """An example value that grants a permission."""
 
     holder: str
 

@@ -1,4 +1,4 @@
-"""The board on a real engine: all that holds in memory, and what several processes add."""
+"""The board on a real engine: the memory board's behaviour, and several processes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class OtherProcessTests(OnEngine):
 
 
 class OvertakenTests(OnEngine):
-    """Acts of another process between the reads and the writes of this process."""
+    """Transactions of another process between this process's reads and writes."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -102,7 +102,7 @@ class OvertakenTests(OnEngine):
         self.runs = 0
 
     def between(self, work: Any, times: int = 1) -> None:
-        """Act so once our work has been run with what it reads."""
+        """Run the other process's transaction after our work has read its entries."""
         self.runs += 1
         if self.runs <= times:
             self.successResultOf(self.another.transact(work))
@@ -118,7 +118,7 @@ class OvertakenTests(OnEngine):
         self.assertEqual(self.get(NAMES, "b"), "friend of Bob 3")
 
     def test_without_the_comparison_outdated_values_are_written(self) -> None:
-        """The sabotage: what the test above rests on."""
+        """This test shows that the tests above would fail without the comparison."""
         broken = scripts.COMMIT.text.replace("~= expected then", "~= expected and false then")
         self.assertNotEqual(broken, scripts.COMMIT.text)
         script = Script(broken)
@@ -128,7 +128,7 @@ class OvertakenTests(OnEngine):
             self.test_a_conflict_runs_again_on_the_current_entries()
 
     def test_a_refusal_counts_only_on_a_consistent_snapshot(self) -> None:
-        """Two loads see one entry before and one after another's act."""
+        """Another process's transaction commits between two reads of this process."""
         self.do(
             lambda transaction: (
                 transaction.put(NAMES, "seat", "x"),

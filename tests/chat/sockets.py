@@ -1,4 +1,4 @@
-"""A blocking WebSocket chat client that shows each stanza as it came."""
+"""A blocking WebSocket chat client that returns each stanza as it was received."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.support.processes import PATIENCE_S
 
 
 def upgrade(more: str = "") -> bytes:
-    """An upgrade request."""
+    """Return an upgrade request."""
     return frames.upgrade(61000, more=more)
 
 
 def masked(payload: bytes, opcode: int = 1) -> bytes:
-    """A client's frame, whose mask changes its bytes."""
+    """Return a client frame with a mask that changes its payload bytes."""
     head, mask = frames.masked(payload, opcode)[: -len(payload) - 4], b"\1\2\3\4"
     return head + mask + bytes(item ^ mask[at % 4] for at, item in enumerate(payload))
 
 
 @define(eq=False)
 class Talker:
-    """A player on a socket."""
+    """A player connected over a socket."""
 
     port: int
     account: str
@@ -52,7 +52,7 @@ class Talker:
         self.wire.sendall(masked(text.encode()))
 
     def hear(self, word: str = "") -> str:
-        """The next stanza that holds ``word``; those before it are passed over."""
+        """Return the next stanza that contains ``word``; skip earlier stanzas."""
         while True:
             while self._frames:
                 replies = self._frames.pop(0)
@@ -70,7 +70,7 @@ class Talker:
                     self.closed = unpack("!H", payload[:2])[0]
 
     def try_token(self, token: str) -> str:
-        """The answer to a login with it."""
+        """Log in with the token; return the server's answer."""
         self.send(f'<open xmlns="{stanza.FRAMING}" to="{self.domain}" version="1.0"/>')
         self.hear("PLAIN")
         proof = base64.b64encode(f"\0{self.account}\0{token}".encode()).decode()
@@ -97,7 +97,7 @@ class Talker:
                 return replies
 
     def show(self, status: str, alone: str) -> None:
-        """Be seen as that; it is known once the room ``alone`` is entered, where nobody else is."""
+        """Set the status; enter the empty room ``alone`` to wait until the status is processed."""
         self.send(f"<presence><show>{status}</show></presence>")
         assert 'code="110"' in self.join(alone)
 

@@ -1,4 +1,4 @@
-"""Bytes in, bytes out: the upgrade, frames, limits and the end of a connection."""
+"""The chat connection: its upgrade, frames, limits and end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPEN = f'<open xmlns="{stanza.FRAMING}" to="h:1" version="1.0"/>'.encode()
 
 
 class Socket(StringTransport):
-    """A transport with the buffer and the switches of a TCP one."""
+    """A fake transport with a buffer and with the options of a TCP transport."""
 
     def __init__(self, peer: str = "127.0.0.1") -> None:
         super().__init__(peerAddress=IPv4Address("TCP", peer, 5))
@@ -40,14 +40,14 @@ class Socket(StringTransport):
         self.no_delay = on
 
     def unregisterProducer(self) -> None:
-        """A TCP transport takes it without a producer."""
+        """Do nothing: a TCP transport allows this call without a producer."""
 
     def abortConnection(self) -> None:
         self.aborted = self.disconnecting = True
 
 
 class AdapterCase(SynchronousTestCase):
-    """A chat whose connections end in memory."""
+    """A chat server whose connections are in memory."""
 
     def setUp(self) -> None:
         self.patch(txaio.config, "loop", None)

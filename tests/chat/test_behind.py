@@ -1,4 +1,4 @@
-"""A speaker's own line leaves once that of the others is with the system."""
+"""A speaker's own line is sent after the others' lines are in the kernel's buffers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.chat.town import Town
 
 
 class TurnClock(Clock):
-    """A clock that runs what is due one turn of a reactor at a time."""
+    """A clock that runs due calls one reactor iteration at a time."""
 
     def turn(self) -> None:
-        """Run the calls that are due now, and not those they make."""
+        """Run the calls that are due now, but not the calls that they schedule."""
         for call in [item for item in self.calls if item.getTime() <= self.seconds()]:
             self.calls.remove(call)
             call.called = 1

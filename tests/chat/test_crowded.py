@@ -41,14 +41,14 @@ def steps(work: Callable[[], object]) -> int:
 
 
 def fill(town: Town, count: int) -> None:
-    """Add this many players, numbered from eleven."""
+    """Add this many players, numbered from 11."""
     for number in range(11, 11 + count):
         town.game.people[account(number)] = About(f"Player{number}")
         town.bound(number)
 
 
 def connects(town: Town, number: int) -> int:
-    """Return the cost of one more session with its friends."""
+    """Return the cost of connecting one more session with friends."""
     return steps(lambda: town.bound(number).session.end("bye"))
 
 
@@ -63,7 +63,7 @@ class AloneTests(SynchronousTestCase):
         self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
 
     def test_one_look_at_every_session_would_be_seen(self) -> None:
-        """The sabotage."""
+        """This test shows that the tests above would detect a loop over all sessions."""
         plain = ChatServer.connect
 
         def connect(server: ChatServer, *rest: Any) -> Any:
@@ -86,7 +86,7 @@ class SharedTests(Base):
         self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
 
     def crowd(self, count: int) -> Client:
-        """Somebody before a room with so many of another process."""
+        """Return a client about to join a room with ``count`` players of another process."""
         room = room_of("General", f"muc.{DOMAIN}", DOMAIN)
         assert room is not None
         for number in range(1_000, 1_000 + count):

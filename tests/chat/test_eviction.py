@@ -1,4 +1,4 @@
-"""The choice of the connection to close, without a look at all of them."""
+"""The choice of the connection to close, without a loop over all connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NETWORKS = ("a", "b", "c", "d")
 
 @define(eq=False)
 class Made:
-    """A connection; ``looks`` counts who asked for its network."""
+    """A fake connection; ``looks`` counts how often its network was read."""
 
     of: str
     number: int = 0

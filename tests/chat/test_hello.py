@@ -1,4 +1,4 @@
-"""Hello and Here: answers come in pieces, and entries wait for them."""
+"""Hello and Here messages: answers are sent in pieces, and waiting entries are delayed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AnswerTests(Base):
         self.board.listen(Here, self.answers.append)
 
     def crowd(self) -> int:
-        """Some sessions at the one process, in a room; pieces are small."""
+        """Add sessions of one process to a room, and make the pieces of an answer small."""
         for module in (pending, hello):
             patching = patch.object(module, "PIECE", 4)
             patching.start()
@@ -68,7 +68,7 @@ class AnswerTests(Base):
         self.assertEqual({item.readers for item in mine}, {(late.server.workers.name,)})
 
     def test_changes_between_two_pieces_are_correct_everywhere(self) -> None:
-        """One leaves and two come while an answer is on its way, before and behind it."""
+        """One player leaves and two players join between two pieces of an answer."""
         self.crowd()
         late, bob = self.town(), self.here.bound(31)
         first, *_, last, _ = self.here.server._sessions.values()
@@ -162,7 +162,7 @@ class ArrivingTests(SynchronousTestCase):
         self.entered: list[str] = []
 
     def enters(self, *news: Here) -> bool:
-        """Return whether a waiting session enters after our Hello and this news."""
+        """Return whether a waiting session enters the room after our Hello and this message."""
         self.arriving.greeted()
         self.arriving.enter(lambda: succeed(bool(self.entered.append("Ann") or True)))
         for item in news:

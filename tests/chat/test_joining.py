@@ -1,4 +1,4 @@
-"""Joining rooms, leaving them, and who may not. Spec: 2 §4 Chat."""
+"""Joining and leaving rooms, and rejected attempts. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rooms are whose. Spec: 2 §4 Chat."""
+"""The kinds of rooms and their owners. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 

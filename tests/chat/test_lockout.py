@@ -1,4 +1,4 @@
-"""Lockouts and waits after failed log-ins, with their start and end."""
+"""The start and end of lockouts and delays after failed log-ins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LockoutTests(SynchronousTestCase):
         return self.live.do(lambda transaction: Lockout(transaction).locked(who, address), at)
 
     def locked(self, at: float) -> tuple[bool, bool]:
-        """The account from that address, and anybody from that address."""
+        """Return whether the address is locked out for the account, and for every account."""
         return self.locks(ME.lower(), ADDRESS, at), self.locks("", ADDRESS, at)
 
     def waits(self, who: str, at: float) -> bool:

@@ -1,4 +1,4 @@
-"""From the first open to the bound session."""
+"""The chat log-in, from the first ``open`` to the bound session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many sessions and connections an account and the server have."""
+"""The maximum numbers of sessions and connections per account and per server."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class FullTests(SynchronousTestCase):
         self.town = Town(Settings(max_connections=4))
 
     def come(self, number: int, address: str) -> Client | None:
-        """A connection, if it is let in."""
+        """Open a connection; return None if it is rejected."""
         if not self.town.server.may_connect(address):
             return None
         return self.town.connect(number, address=address)

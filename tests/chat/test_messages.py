@@ -1,4 +1,4 @@
-"""Rooms, messages, whispers, pings and limits of a logged-in session."""
+"""A logged-in session's rooms, messages, whispers, pings and limits."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ class MuteTests(TownTests):
         self.assertEqual(client.say("City-1", "again"), [message(client, "again")])
 
     def mute(self, who: str, *, muted: bool) -> None:
-        """Mute, with the second after which the game reports it."""
+        """Mute a player; the game reports the mute after this many seconds."""
         people = self.town.game.people
         people[who] = evolve(people[who], muted=muted)
         self.town.clock.advance(1)

@@ -1,4 +1,4 @@
-"""Each line that a session published is answered for itself."""
+"""Each line that a session published is acknowledged separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The people online, and which of two readings about them counts."""
+"""The people online, and the choice between two readings of one account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Friends see each other's status; hostile and stateful use of the whole."""
+"""Friends see each other's status; random and hostile use of the whole chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Friends in different processes see each other's status as those in one do."""
+"""Friends in different processes see each other's status as in one process."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ElsewhereTests(Base):
         self.assertEqual(two.send("<presence/>"), [seen(self.first, two, "")])
 
     def test_without_the_presences_of_others_it_is_silent(self) -> None:
-        """The sabotage: what the tests above rest on."""
+        """This test shows that the tests above would fail without the other process's presences."""
         self.patch(workers.Workers, "_on_shown", lambda *_: None)
         self.here, self.there = self.town(), self.town()
         self.pass_time(2)

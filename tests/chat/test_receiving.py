@@ -1,4 +1,4 @@
-"""A session alone: bytes in, effects out, and the stages between. Spec: 2 §4 Chat."""
+"""A single session: received bytes, effects, and the stages between. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 

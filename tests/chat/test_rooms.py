@@ -1,4 +1,4 @@
-"""The receivers of lines and statuses in a room. Spec: 2 §4 Chat."""
+"""The recipients of lines and statuses in a room. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The counters, time-outs and end of a session. Spec: 2 §4 Chat."""
+"""The counters, timeouts and end of a session. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 

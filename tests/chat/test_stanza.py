@@ -1,4 +1,4 @@
-"""Reading and writing stanzas, hostile ones above all."""
+"""Parsing and writing stanzas, above all hostile ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def count(tree: Element) -> int:
 
 
 def tree(node: Element) -> Any:
-    """Return what an element means, however it was written."""
+    """Return an element's meaning, independent of its spelling."""
     parts = [part if isinstance(part, str) else tree(part) for part in node.children]
     attributes = node.attributes.items()
     names = {key if isinstance(key, str) else key[1]: value for key, value in attributes}

@@ -1,4 +1,4 @@
-"""Two processes are one chat: rooms, lines, whispers, seats, and what a dead one leaves."""
+"""Two processes form one chat: rooms, lines, whispers, seats, and cleanup after a crash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOM = "General"
 
 
 class SharedBoard(RehearsedBoard):
-    """A board that several chats share, as if they were processes."""
+    """A board shared by several chat servers, each of which stands for a process."""
 
     shared = True
     away = False
@@ -55,7 +55,7 @@ class Base(SynchronousTestCase):
                 town.server.tick()
 
     def meanwhile(self, *acts: Callable[[], Any]) -> None:
-        """Deliver the news of these calls only after all of them."""
+        """Deliver the notifications of these calls only after all of the calls."""
         self.board.slow = waiting = []
         for act in acts:
             act()
@@ -64,7 +64,7 @@ class Base(SynchronousTestCase):
             news()
 
     def greeted(self, town: Town) -> None:
-        """Let the process receive a Hello of the other one."""
+        """Let the process receive a Hello from the other process."""
         another = self.here if town is self.there else self.there
         town.server.workers._on_hello(Hello(another.server.workers.name))
 
@@ -75,7 +75,7 @@ class Base(SynchronousTestCase):
         return client
 
     def deafen(self, town: Town) -> Callable[[], None]:
-        """Let the process receive no news until the returned function is called."""
+        """Let the process receive no notifications until the returned function is called."""
         listeners, deaf = self.board._listeners, town.server.workers
         before = {kind: list(those) for kind, those in listeners.items()}
         for those in listeners.values():
@@ -220,7 +220,7 @@ class SeatTests(Base):
             self.assertEqual(len(town.server.workers.seats(first.account)), 1)
 
     def test_without_shared_seats_each_process_allows_its_own(self) -> None:
-        """The sabotage: what the test above rests on."""
+        """This test shows that the tests above would fail without shared seats."""
         self.patch(workers.Workers, "_on_bound", lambda *_: None)
         self.here, self.there = self.town(), self.town()
         with self.assertRaises(self.failureException):

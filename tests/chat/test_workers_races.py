@@ -16,7 +16,7 @@ from tests.chat.town import DOMAIN
 
 
 class RaceTests(Base):
-    """A process says who is with it while what its sessions told was not heard yet."""
+    """A process lists its sessions while notifications about these sessions are in transit."""
 
     def test_an_entry_during_an_announcement_counts_everywhere(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.there.bound(2)
@@ -94,7 +94,7 @@ class RaceTests(Base):
         self.assertEqual(len(self.occupants(self.here)), 1)
 
     def test_an_entry_from_an_earlier_version_is_seen(self) -> None:
-        """While the workers are restarted in turn: it tells of the place alone."""
+        """During a rolling restart, an earlier version sends the room place alone."""
         there = self.there.server.workers
         bob = self.there.bound(2)
         place = RoomPlace(bob.session.number, f"{ROOM}@muc.{DOMAIN}", f"x:{bob.account}:y")
@@ -145,7 +145,7 @@ class RaceTests(Base):
         self.assertEqual(bob.heard(), [])
 
     def test_without_the_unheard_list_entries_are_removed(self) -> None:
-        """The sabotage: what the tests above rest on."""
+        """This test shows that the tests above would fail without the list of unheard entries."""
         correct = Ghosts.correct
         self.patch(Ghosts, "correct", lambda me, news: correct(me, evolve(news, unheard=())))
         with self.assertRaises(self.failureException):

@@ -1,4 +1,4 @@
-"""A chat without sockets: a game that is told what to say, wires that remember, and clients."""
+"""A chat without sockets: a game with set answers, wires that record, and clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def resource(number: int) -> str:
 
 @define
 class ToldGame:
-    """A ``Game`` whose answers the test sets; an account's token is ``token <account>``."""
+    """A fake ``Game`` whose answers the test sets; an account's token is ``token <account>``."""
 
     remembers = False
     people: dict[str, About] = field(factory=dict)
@@ -78,7 +78,7 @@ class ToldGame:
 
 @define(eq=False)
 class ToldWire:
-    """A ``Wire`` that records what was sent and how it was closed."""
+    """A fake ``Wire`` that records what is sent and how it is closed."""
 
     sent: list[str] = field(factory=list)
     ended: list[Any] = field(factory=list)
@@ -98,7 +98,7 @@ class ToldWire:
 
 @define(eq=False)
 class Client:
-    """One connection like the game's own."""
+    """A chat connection that behaves like the game client's."""
 
     session: Session
     wire: ToldWire
@@ -174,7 +174,7 @@ class Client:
 
 @define(eq=False)
 class Town:
-    """A server, its game and its clock."""
+    """A chat server with its game and its clock."""
 
     settings: Settings = field(factory=Settings)
     game: ToldGame = field(factory=ToldGame)

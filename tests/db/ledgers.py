@@ -1,4 +1,4 @@
-"""A ledger of each engine with one table, and disks that fail."""
+"""Ledgers on both database engines with one table, and simulated disk faults."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Stubborn:
 
 
 class FullDisk:
-    """A SQLite connection on a full disk, which frees space once the log is emptied."""
+    """A SQLite connection on a full disk; emptying the log frees space."""
 
     def __init__(self, raw: Any, *, helps: bool = True) -> None:
         self.raw, self.helps, self.full, self.emptied = raw, helps, True, 0
@@ -109,7 +109,7 @@ class LedgerCase(SynchronousTestCase):
 
 
 class DriverError(Exception):
-    """An error of a driver."""
+    """A database driver's error."""
 
     sqlstate = ""
 

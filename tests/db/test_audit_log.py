@@ -1,4 +1,4 @@
-"""The database itself keeps the audit log as it was written, on both back-ends."""
+"""The database itself prevents changes to audit rows, on both engines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.proves import proves
 
 
 class AppendOnly:
-    """The tests of both back-ends."""
+    """The tests that run on both engines."""
 
     make: Callable[[Any], Engine]
     assertEqual: Any

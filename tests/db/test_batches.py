@@ -1,4 +1,4 @@
-"""Jobs of one batch on SQLite: one transaction, and each job's own outcome."""
+"""SQLite jobs in one batch share a transaction, and each job has its own outcome."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SqliteBatchTests(LedgerCase):
         self.wait(self.ledger.write(add(2)))
 
     def run_beside(self, before_it_fails: Any) -> tuple[list[int], int]:
-        """Two jobs with a failing one between them: how many things each saw, each time it ran."""
+        """Run two jobs with a failing job between them; return the row counts that each run saw."""
         runs: list[int] = []
 
         def counted(tx: Connection) -> int:

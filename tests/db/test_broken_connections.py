@@ -1,9 +1,9 @@
-"""On a real PostgreSQL: connections that are cut at the worst moments, and what is then done.
+"""Connections to a real PostgreSQL that break at the worst moments, and the results.
 
-Once as the server ends them, and once as a line is cut, of which the server hears late: it goes on.
+Either the server ends the connection, or the network link is cut and the server continues.
 
-Before its COMMIT was sent, work is undone for certain, so it is run again; after that nobody knows,
-so it is refused and never run twice.
+If the connection breaks before COMMIT was sent, the work was certainly rolled back and runs again.
+After COMMIT was sent, the outcome is unknown: the work fails and never runs twice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BrokenConnectionTests(PostgresCase):
         self.runs: list[str] = []
 
     def earning(self, me: str, last: str = "") -> Any:
-        """Work that is counted, and ends with ``last``."""
+        """Return work that records its runs and finally executes ``last``."""
 
         def work(tx: Connection) -> int:
             self.runs.append(me)
@@ -61,13 +61,13 @@ class BrokenConnectionTests(PostgresCase):
 
     @contextmanager
     def held(self, what: str) -> Iterator[Connection]:
-        """A connection of another process, which holds what work waits for."""
+        """Yield another process's connection, which holds the lock for which the work waits."""
         with self.engines[1].connect() as blocker, blocker.begin():
             blocker.execute(text(what))
             yield blocker
 
     def waiting(self, beside: Connection, before: int = 0) -> list[int]:
-        """The connections that wait, as soon as there is one more than ``before``."""
+        """Wait for one more waiting connection than ``before``; return the pids of all of them."""
         ends = time.monotonic() + DEADLINE_S
         pids: list[int] = []
         while len(pids) <= before and time.monotonic() < ends:
@@ -78,7 +78,7 @@ class BrokenConnectionTests(PostgresCase):
         return pids
 
     def cut(self) -> None:
-        """The connection that waits."""
+        """End the connection that waits for the lock."""
         with self.engines[1].connect() as beside:
             pids = self.waiting(beside)
             beside.execute(CUT, {"pid": pids[0]})
@@ -143,7 +143,7 @@ class BrokenConnectionTests(PostgresCase):
 
 
 class CutLineTests(BrokenConnectionTests):
-    """The ledger's line is cut, and its server goes on with what it was asked for."""
+    """The ledger's network link is cut, but the server continues with the statement."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -168,7 +168,7 @@ class CutLineTests(BrokenConnectionTests):
         self.line.drop()
 
     def assert_never_run_again(self, scope: Scope) -> None:
-        """Check that a commit under way when the line was cut is done once."""
+        """Check that a commit in progress when the link was cut is executed only once."""
         with self.engines[1].begin() as tx:
             tx.exec_driver_sql(AT_COMMIT)
         with self.held(WAIT_FOR_US):

@@ -1,4 +1,4 @@
-"""SQLite's log is moved into its file in pieces: the schedule, and the thread on real files."""
+"""Checkpoints move SQLite's log into the database in parts: schedule, thread, real files."""
 
 from __future__ import annotations
 

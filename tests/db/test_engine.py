@@ -1,4 +1,4 @@
-"""DATABASE_URL: what is taken, and what a refusal shows."""
+"""The accepted values of DATABASE_URL, and the content of its error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``FastConnection`` gives what SQLAlchemy gives, whatever the statement is."""
+"""``FastConnection`` returns the same results as SQLAlchemy for every statement."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class DirectTests(SynchronousTestCase):
         self.tx: Any = FastConnection(self.connection, self.plans)
 
     def planned(self, statement: Any, **parameters: Any) -> Any:
-        """The third run, when everything is known."""
+        """Execute the statement after two planning calls, so that its plan is cached."""
         for _ in range(2):
             self.plans.plan_for(statement, parameters, self.connection.dialect)
         return self.tx.execute(statement, parameters)

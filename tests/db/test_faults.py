@@ -1,4 +1,4 @@
-"""Which failures are the database's, and what is said of them."""
+"""Which failures are attributed to the database, and their messages."""
 
 from __future__ import annotations
 

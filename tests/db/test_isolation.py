@@ -1,4 +1,4 @@
-"""On a real PostgreSQL: acts of one account take turns, strangers share, nobody is run twice.
+"""Isolation on PostgreSQL: one account's transactions are serialized, others run concurrently.
 
 Two ledgers on one database stand for two processes. The threads are real.
 """
@@ -53,7 +53,7 @@ NAMES = [f"UID-{n}" for n in range(24)]
 
 
 def earn(me: str) -> Any:
-    """Read, then write by what was read."""
+    """Read a value, then write a value that depends on it."""
 
     def work(tx: Connection) -> int:
         coins = int(tx.execute(COINS, {"me": me}).scalar_one()) + 1
@@ -65,7 +65,7 @@ def earn(me: str) -> Any:
 
 @pytest.mark.live
 class PostgresCase(SynchronousTestCase):
-    """Two ledgers, and a table of purses."""
+    """Two ledgers and a table of purses on PostgreSQL."""
 
     def setUp(self) -> None:
         self.where = fresh_database()

@@ -1,4 +1,4 @@
-"""The ledger on real SQLite and PostgreSQL: acknowledged means committed, failures stand alone.
+"""On real databases, acknowledged means committed, and a failure affects no other job.
 
 The worker threads are real; the reactor is a queue that the test empties.
 """

@@ -1,4 +1,4 @@
-"""Migrations run at start, twice without harm, and only add. Spec: 1 §9.4."""
+"""Migrations run at startup, may run twice, and never drop or change data. Spec: 1 §9.4."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from tests.support.proves import proves
 
 
 class Undone(Exception):
-    """Ends a transaction that is to leave nothing."""
+    """An exception that rolls a transaction back."""
 
 
 class Migrations:
-    """The tests of both back-ends."""
+    """The tests that run on both engines."""
 
     make: Callable[[Any], Engine]
     patch: Callable[[object, str, object], object]
     assertRaises: Callable[..., Any]
 
     def alone(self) -> None:
-        """Start as a service does, whatever threads other tests have left."""
+        """Pretend that no other threads run, as when a service starts."""
         self.patch(migrations, "active_count", lambda: 1)
 
     def engine(self) -> Engine:
@@ -118,7 +118,7 @@ class Migrations:
             self.assertFalse(inspect(tx).has_table("half"))
 
     def of_newer(self, *changes: str) -> Engine:
-        """A database as a newer version has left it."""
+        """Return a database that a newer version has upgraded."""
         engine = self.engine()
         migrations.upgrade(engine)
         with engine.begin() as tx:
@@ -141,7 +141,7 @@ class Migrations:
             self.assertEqual(revisions.newer(tx), "9999", line)
 
     def test_every_earlier_version_runs_on_what_this_one_has_made(self) -> None:
-        """A worker runs on while another upgrades the database."""
+        """An earlier version's worker keeps running while another worker upgrades the database."""
         engine, known = self.engine(), revisions.known()
         migrations.upgrade(engine)
         for number in range(1, len(known)):
@@ -199,7 +199,7 @@ class Migrations:
 
 
 class Folders:
-    """Temporary folders that go with the test."""
+    """Temporary folders that are deleted after the test."""
 
     def folder(self) -> str:
         folder = tempfile.TemporaryDirectory()

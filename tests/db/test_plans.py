@@ -1,4 +1,4 @@
-"""No statement of the game reads a whole table: each has an index under it."""
+"""No statement of the game scans a whole table: each statement uses an index."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHOLE: dict[str, str] = {
 
 
 def statements() -> Iterator[tuple[str, Any]]:
-    """Every prebuilt statement of every feature, by where it stands."""
+    """Return every prebuilt statement of every feature, by its place in the code."""
     for info in pkgutil.walk_packages(svcserver.metagame.__path__, "svcserver.metagame."):
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():

@@ -1,4 +1,4 @@
-"""A client that leaves stops the waiting, never the work."""
+"""When a client disconnects, only the waiting is cancelled, never the work."""
 
 from __future__ import annotations
 

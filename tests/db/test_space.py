@@ -1,4 +1,4 @@
-"""Free space kept in reserve: checked once a second; without an answer writes go on."""
+"""The reserve of free disk space is checked once a second; if the check fails, writes go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which servers are refused, by the sessions that two connections were given in turn."""
+"""Servers that give consecutive connections unsuitable sessions are rejected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcserver.db.suitable import refuse_unsuitable
 
 @define
 class Server:
-    """Answers each question for its session with the next of these."""
+    """A fake server that answers each query for its session with the next list item."""
 
     sessions: list[int]
     encoding: str = "UTF8"

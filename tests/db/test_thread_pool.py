@@ -1,4 +1,4 @@
-"""The threads of a pool: all of them end when they are told to."""
+"""All threads of a pool end when the pool is stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcserver.db.thread_pool import Run, ThreadPool
 
 @define(eq=False)
 class QuickThread:
-    """A thread that ends as soon as a word to end is there, and takes it along."""
+    """A fake thread that consumes a stop message and ends as soon as the queue has one."""
 
     pool: ThreadPool
     ended: bool = field(default=False, init=False)
@@ -30,7 +30,7 @@ class QuickThread:
             self.ended = True
 
     def join(self) -> None:
-        """A real one would be waited for without end."""
+        """Fail where joining a real thread would block forever."""
         self.look()
         assert self.ended, "nobody has told it to end"
 

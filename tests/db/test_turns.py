@@ -1,4 +1,4 @@
-"""The requests of one account run in turn; those of others do not wait for them."""
+"""One account's requests run in turn; other accounts' requests do not wait for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Upsert`` puts a row whether its key is there or not."""
+"""``Upsert`` stores a row whether or not the key already exists."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SIGNING_KEY = "the host's signing key"
 
 
 class OwnersBrowser(Browser):
-    """Sends a ticket of the machine with each request."""
+    """A client that sends a machine ticket with each request."""
 
     def __call__(self, method: str, path: str, **sent: Any) -> Page:
         ticket = machine_headers(SIGNING_KEY, "svc-metagame", method, path, epoch())
@@ -50,13 +50,13 @@ def owners_browser(test: SynchronousTestCase, supervisor: Supervisor) -> Browser
 
 
 class FakeTransport:
-    """A child that the test ends."""
+    """A fake child process that the test ends."""
 
     def __init__(self, process: GameProcess, pid: int) -> None:
         self.process, self.pid = process, pid
 
     def loseConnection(self) -> None:
-        """Pipes are closed by ``end``."""
+        """Do nothing: ``end`` closes the pipes."""
 
     def end(self, code: int = 0, by: int | None = None) -> None:
         why: Exception = (
@@ -67,9 +67,9 @@ class FakeTransport:
 
 
 class FakeSpawner:
-    """Records what was started; ``kills`` what was signalled.
+    """A fake spawner that records starts; ``kills`` records signals.
 
-    Unless it ``executes``, the test says what becomes of each exec.
+    Unless ``executes`` is true, the test decides the result of each exec.
     """
 
     executes = True

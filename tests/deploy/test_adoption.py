@@ -1,4 +1,4 @@
-"""Leftovers of an earlier run: game servers to adopt, and processes to kill."""
+"""Processes left from an earlier run: game servers to adopt, and processes to kill."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class EndedTests(SynchronousTestCase):
 
 
 class OursTests(SynchronousTestCase):
-    """A pid may have become another's between the note of it and the adoption."""
+    """A pid may belong to another process by the time a game server is adopted."""
 
     def setUp(self) -> None:
         self.calls: list[str] = []
         self.patch(os, "pidfd_open", self.open)
 
     def open(self, pid: int) -> int:
-        """A descriptor, which is no process's."""
+        """Return a file descriptor that belongs to no process."""
         self.calls.append("opened")
         handle = os.open(os.devnull, os.O_RDONLY)
         self.opened = handle
@@ -123,7 +123,7 @@ class SavedServersTests(SynchronousTestCase):
         self.patch(saved_servers, "started_at", lambda pid, processes=None: 100 + pid)
 
     def process(self, pid: int, start: int, mark: str = OWN_MARK, state: str = "S") -> None:
-        """A process as the kernel shows it."""
+        """Return a process in the form in which the kernel lists it."""
         folder = self.folder / "proc" / str(pid)
         folder.mkdir(parents=True)
         fields = " ".join([state, *["0"] * 18, str(start), "0"])

@@ -1,4 +1,4 @@
-"""Game servers that go on in the background when their launcher has ended."""
+"""Game servers that keep running in the background after their launcher has ended."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Transport:
             raise self.refuse
 
     def loseConnection(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 @define(eq=False)
 class FakeFamily:
-    """Processes that live until the test ends them, or SIGKILL."""
+    """Fake processes that run until the test or SIGKILL ends them."""
 
     living: list[Process] = field(factory=list)
     on_port: int = 0
@@ -68,7 +68,7 @@ class FakeFamily:
 
         class Watch:
             def close(self) -> None:
-                """Nothing to close."""
+                """Do nothing."""
 
         return Watch()
 

@@ -1,4 +1,4 @@
-"""The cause of a failed exec, from the first bytes of the program."""
+"""The cause of a failed exec, deduced from the program's first bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = next((number for number, name in MACHINES.items() if name == platform.mac
 
 
 def elf(machine: int = HERE, loader: bytes = b"") -> bytes:
-    """The beginning of a program for Linux with 64 bits."""
+    """Return the beginning of a 64-bit Linux program."""
     head = b"\x7fELF\2\1".ljust(18, b"\0") + struct.pack("<H", machine)
     head = head.ljust(32, b"\0") + struct.pack("<Q", 64)
     head = head.ljust(54, b"\0") + struct.pack("<HH", 56, 1)

@@ -1,4 +1,4 @@
-"""The processes of a game server, from a process table that the test writes."""
+"""The processes of a game server, in a process table that the test writes."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class SignalTests(FamilyCase):
 
 
 class RefusedPidfdTests(FamilyCase):
-    """A container's seccomp filter refuses pidfds."""
+    """A container's seccomp filter rejects pidfd calls."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -269,7 +269,7 @@ class RefusedPidfdTests(FamilyCase):
 
 
 class StrayTests(SynchronousTestCase):
-    """Orphans that are left when all game servers have ended."""
+    """Orphaned processes that remain after all game servers have ended."""
 
     def setUp(self) -> None:
         self.clock = Clock()

@@ -1,4 +1,4 @@
-"""Ports and memory never leak, whatever happens in whatever order."""
+"""Ports and memory never leak, whatever the order of events."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class GuardTests(SynchronousTestCase):
 
 
 class FleetMachine(RuleBasedStateMachine):
-    """Random launches, failures and ends of game servers."""
+    """Random launches, failures and exits of game servers."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Game servers started, stopped, restarted and shown by the owner; frozen ones ended."""
+"""The owner starts, stops, restarts and lists game servers; frozen game servers are ended."""
 
 from __future__ import annotations
 

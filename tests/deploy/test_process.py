@@ -1,4 +1,4 @@
-"""A child: its output, its end, and the ways to end it, with a fake transport."""
+"""A child process with a fake transport: its output, its end, and the ways to end it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Transport:
         self.signals.append(how)
 
     def loseConnection(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def closeStdin(self) -> None:
         self.stdin_closed = True
 
 
 class FullDisk:
-    """A file on a disk without room."""
+    """A file on a full disk."""
 
     def __init__(self) -> None:
         self.full = True
@@ -58,7 +58,7 @@ class FullDisk:
         return len(data)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 class OutputTests(SynchronousTestCase):

@@ -1,4 +1,4 @@
-"""Launch requests: hostile ones, hunts, launches, command lines. Spec: 2 §4 Deploy server."""
+"""Launch requests: hostile requests, hunts, command lines. Spec: 2 §4 Deploy server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every variable of the deploy server: what it is without a value, and what a bad one does.
+"""Each setting of the deploy server: its default, and the effect of a bad value.
 
 Spec: 2 §4 Deploy server; docs/owners/configuration.md.
 """
@@ -154,10 +154,10 @@ class BadValueTests(SynchronousTestCase):
 
 
 class LaunchTests(SynchronousTestCase):
-    """Bad values that fail launches and not the start: documented as ``launch 500``."""
+    """Bad values that make launches fail, but not the start: documented as ``launch 500``."""
 
     def launch(self, more: dict[str, str], request: LaunchRequest = HUNT) -> Deferred[GameServer]:
-        """Ask the supervisor that these settings make for a game server."""
+        """Request a game server from a supervisor with these settings."""
         environ = {**WHOLE, "GAMESERVER_MEMORY_GUARD": "0", **more}
         supervisor = supervise(load(Settings, environ)[0], Clock(), {})
         supervisor.program = evolve(supervisor.program, output=None)

@@ -1,4 +1,4 @@
-"""Launching, sharing, watching, ending: with a fake spawner and a fake clock."""
+"""Launching, sharing, watching and ending game servers, with a fake spawner and clock."""
 
 from __future__ import annotations
 
@@ -380,7 +380,7 @@ class ReadinessTests(SupervisorCase):
 
 
 class StoppableReactor(Clock):
-    """A reactor that makes calls from threads at once, and counts its stops."""
+    """A fake reactor that runs calls from threads immediately, and counts its stops."""
 
     stopped = 0
 

@@ -1,4 +1,4 @@
-"""The supervisor during random requests, cancellations, ends and failed starts."""
+"""A supervisor during random requests, cancellations, exits and failed starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLE = HuntTable.load("/Game/Maps/city/a_01_persistent")
 
 @proves("no orphan, no leak")
 class SupervisorMachine(RuleBasedStateMachine):
-    """Every launch is spaced by a second, and hunts must live for half of one."""
+    """Launches are at least a second apart, and hunts must run for at least half a second."""
 
     def __init__(self) -> None:
         super().__init__()

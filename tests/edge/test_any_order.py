@@ -1,6 +1,7 @@
-"""However network, clients and upstreams take their turns: every request, every answer, in order.
+"""Every request and every answer arrives in order, whatever the order of network events.
 
-Both ends stop and go at any moment, connections come up late, and bytes arrive in any pieces.
+Both peers pause and resume at any time, connections open late, and bytes arrive in pieces of
+any size.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LARGE = 70_000  # bytes: more than may wait, fewer than are allowed
 
 @define
 class Ask:
-    """A request, as sent and as expected to arrive and be answered."""
+    """A request, with the bytes to send, the body to receive and the expected answer."""
 
     number: int
     kind: str
@@ -136,12 +137,12 @@ class World:
                 self.edge.clock.advance(0)
 
     def toggle(self, wire: Wire, slow: bool) -> None:
-        """A transport's buffer is full, or empty again."""
+        """Report that a transport's buffer is full, or empty again."""
         if wire.producer is not None:
             (wire.producer.pauseProducing if slow else wire.producer.resumeProducing)()
 
     def answer(self) -> None:
-        """Answer the oldest complete request if its connection is being read."""
+        """Answer the oldest complete request if its connection is not paused."""
         self.upstream.seen()
         for wire, reader in zip(self.upstream.wires, self.upstream.readers, strict=True):
             last = reader.requests[-1] if reader.requests else None
@@ -155,7 +156,7 @@ class World:
             return
 
     def say(self, wire: Wire, body: bytes) -> None:
-        """An answer of one shape or another."""
+        """Send an answer in one of several forms."""
         shape, feed = self.shapes(), wire.protocol.dataReceived
         if shape == "counted":
             feed(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
@@ -174,7 +175,7 @@ class World:
 
 
 def bodies(reply: bytes) -> list[bytes]:
-    """The bodies of a row of answers."""
+    """Return the bodies of consecutive answers."""
     result: list[bytes] = []
     while reply:
         head, _, rest = reply.partition(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Whoever is slow is waited for, and nobody else waits; nothing piles up meanwhile."""
+"""Only the slow peer's own connection waits, and nothing accumulates meanwhile."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class SlowUpstreamTests(SynchronousTestCase):
             self.assertEqual(wire.over, not whole)
 
     def held_up(self, pool: Pool) -> Callable[[], StringTransport]:
-        """A connection that is up when the result is called."""
+        """Delay the pool's connection; return a function that lets the connection open."""
         coming: Deferred[Any] = Deferred()
         pool.connect = lambda _: coming
 

@@ -1,4 +1,4 @@
-"""Making, keeping and checking the gateway's certificate."""
+"""Creating, storing and checking the gateway's certificate."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.support.proves import proves
 
 
 def lapse(case: Case, edge: Edge, verdict: int, pieces: int) -> str:
-    """Return the fault, or nothing."""
+    """Return the fault, or an empty value."""
     wire = edge.connect()
     data = case.data + SMUGGLED
     cuts = [len(data) * n // pieces for n in range(pieces + 1)]
@@ -66,7 +66,7 @@ class DesyncTests(SynchronousTestCase):
 
 
 def arrives_through_stock(case: Case) -> bool:
-    """Return whether twisted.web's own proxy passes on a part of a forbidden message."""
+    """Return whether twisted.web's own proxy forwards any part of a forbidden message."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # it stands on a deprecated client
         from twisted.web.proxy import ReverseProxyResource

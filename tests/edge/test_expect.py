@@ -1,4 +1,4 @@
-"""Clients that wait for 100 before they send the body, at the relay and at the gateway."""
+"""Clients that send the body only after a 100 reply, at the relay and at the gateway."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 def waiting(edge: Edge, head: bytes = HEAD) -> Wire:
-    """A client that has sent its head."""
+    """Return a client that has sent its head and waits for 100."""
     wire = edge.send(head)
     return wire
 

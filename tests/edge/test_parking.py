@@ -17,7 +17,7 @@ POST = b"POST /a HTTP/1.1\r\n" + H + b"Content-Length: 4\r\n\r\n"
 
 
 def running() -> Edge:
-    """A gateway whose metagame has answered a request."""
+    """Return a gateway whose metagame has answered a request."""
     edge = gateway()
     edge.upstream.parks()
     assert status(edge.ask(GET)[0]) == 200

@@ -1,4 +1,4 @@
-"""However the network cuts TLS records, every byte arrives, once and in order."""
+"""Every byte arrives once and in order, wherever the network splits TLS records."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Heard(Protocol):
 
 
 class Session:
-    """A client and the gateway's end of its connection, in memory."""
+    """A client and the gateway's side of its connection, in memory."""
 
     def __init__(self, *, usable: bool = True) -> None:
         factory = TlsFactory(CONTEXT, Factory.forProtocol(Heard), lambda _: True, Clock())
@@ -60,7 +60,7 @@ class Session:
             self.wire.clear()
 
     def records(self) -> bytes:
-        """The records that the client sends."""
+        """Return the TLS records that the client sends."""
         try:
             return self.client.bio_read(1 << 20)
         except SSL.WantReadError:
@@ -116,7 +116,7 @@ class EitherTests(SynchronousTestCase):
 
 
 class FallbackTests(EitherTests):
-    """The same with Twisted's own protocol."""
+    """The same tests with Twisted's own protocol."""
 
     usable = False
 

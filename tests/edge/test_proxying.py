@@ -1,4 +1,4 @@
-"""The core at work: headers, framing, pipelining, limits, upstreams."""
+"""The proxy core: headers, framing, pipelining, limits, upstreams."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class HeaderTests(SynchronousTestCase):
         searched: list[int] = []
 
         class LineFeeds:
-            """Notes how many bytes are looked at, and finds nothing."""
+            """A pattern that counts the searched bytes and never matches."""
 
             def search(self, buffer: bytes, at: int) -> None:
                 searched.append(len(buffer) - at)
@@ -317,7 +317,7 @@ class UpstreamTests(SynchronousTestCase):
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
     def test_a_connection_that_opens_after_the_client_left_is_cut(self) -> None:
-        """The gateway answers 408 on one that stays unused, also when the next request comes."""
+        """An unused upstream connection would be closed with 408, even while a request arrives."""
         edge, late = gateway(), Deferred[None]()
         pool = edge.upstream.pool
         connect = pool.connect

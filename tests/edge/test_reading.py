@@ -1,4 +1,4 @@
-"""Random heads and bodies: either all parsers read the same, or a Fault."""
+"""Random heads and bodies: all parsers give the same result, or raise Fault."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GOOD = (
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A good head with a few bytes changed, inserted or taken out."""
+    """Return a valid head with a few bytes changed, inserted or removed."""
     data = bytearray(GOOD)
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(data) - 1))
@@ -49,7 +49,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
-    """Return the pieces until a head is whole and the head's end, or the fault."""
+    """Return the pieces up to a complete head and the end of the head, or the fault."""
     buffer, searched = b"", 0
     for number, piece in enumerate(pieces):
         buffer += piece
@@ -64,7 +64,7 @@ def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
 
 
 def reading(raw: bytes) -> tuple[Any, ...] | str:
-    """Return everything that the head says, or its fault."""
+    """Return the parsed head, or the fault."""
     try:
         head = read_request(raw)
     except Fault as fault:
@@ -76,7 +76,7 @@ PARTS = ("block", "line")  # remembered objects; what they say stands in the oth
 
 
 class Counting(bytes):
-    """A buffer that counts the bytes that are searched."""
+    """A buffer that counts the bytes that are searched in it."""
 
     searched = 0
 
@@ -86,7 +86,7 @@ class Counting(bytes):
 
 
 class LineFeeds:
-    """A pattern that counts the bytes that are searched."""
+    """A pattern that counts the bytes that it searches."""
 
     searched = 0
 

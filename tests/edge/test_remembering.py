@@ -1,4 +1,4 @@
-"""Heads that come again are not read again, and nothing of one reading leaks into another."""
+"""Repeated heads are parsed only once, and nothing leaks from one head into another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWERED = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Powered-By: y\r\n\r\n"
 
 @frozen
 class Dropping:
-    """The part of a ProxyPolicy that the wording uses."""
+    """The part of a ProxyPolicy that decides which header fields are dropped."""
 
     dropped: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()
@@ -44,18 +44,18 @@ def fields(count: int, length: int = 200) -> list[bytes]:
 
 
 def connection(name: bytes, count: int) -> bytes:
-    """A Connection field that names so many."""
+    """Return a Connection header field that names this many other fields."""
     return b"Connection: " + b",".join(name % (n + 16) for n in range(count)) + b"\r\n"
 
 
 def whole_head(book: HeadCache[object], raw: bytes) -> int:
-    """Cache a head like a service; return its weight."""
+    """Cache a head as a service does; return its weight in the cache."""
     book.keep(raw, ParsedHead(raw))
     return book.weight(raw)
 
 
 def field_block(book: HeadCache[object], raw: bytes) -> int:
-    """Cache a head like gateway and relay, with its fields as they are passed on."""
+    """Cache a head as gateway and relay do, with the fields that they forward."""
     block = raw.partition(b"\r\n")[2]
     made = heads._block(block, 1, passed_on=True)
     made.lines[frozenset()] = copy(block)
@@ -104,7 +104,7 @@ class BoundTests(SynchronousTestCase):
             self.assertLess(used, sum(map(book.weight, lines)) * 1.05, target)
 
     def assert_counted(self, name: str, some: list[bytes]) -> None:
-        """Check both parsers with equal heads that are different objects."""
+        """Check both parsers with equal heads that are distinct objects."""
         raws = [
             copy(b"GET /%d HTTP/1.1\r\nHost: x%d\r\n" % (n, n) + b"".join(some) + b"\r\n")
             for n in range(60)

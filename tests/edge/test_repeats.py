@@ -1,4 +1,4 @@
-"""Requests that the gateway sends again when its metagame ends before it answers."""
+"""Requests that the gateway sends again because its metagame ended before answering."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def restart(edge: Edge) -> None:
 
 
 def sent(edge: Edge, name: bytes) -> list[list[bytes]]:
-    """The values of a header in each request that came."""
+    """Return the values of one header in each received request."""
     return [
         [value for field, value in request.headers if field.lower() == name]
         for request in edge.upstream.seen()
@@ -42,12 +42,12 @@ def sent(edge: Edge, name: bytes) -> list[list[bytes]]:
 
 
 def attempts(edge: Edge) -> list[list[bytes]]:
-    """Return the attempt number that each received request carries."""
+    """Return the attempt number in each received request."""
     return sent(edge, ATTEMPT)
 
 
 def ids(edge: Edge) -> list[list[bytes]]:
-    """The id of each request that came."""
+    """Return the id of each received request."""
     return sent(edge, REQUEST_ID)
 
 
@@ -148,7 +148,7 @@ class RepeatsTests(SynchronousTestCase):
         self.assertNotIn(b"ttempt", b"".join(wire.take() for wire in edge.upstream.wires))
 
     def test_a_request_that_may_be_done_gets_no_retry_after(self) -> None:
-        """Sent again by the client it would have another id, and be done twice."""
+        """A client's retry would have a new id, so the request could be executed twice."""
         for said_first, stays, code in (
             (line(b"PUT", b"/character", 2) + b"{}", 502, b"bad_gateway"),
             (line(b"DELETE", b"/party/member"), 502, b"bad_gateway"),
@@ -204,7 +204,7 @@ class RepeatsTests(SynchronousTestCase):
 
 
 def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
-    """A gateway with several processes of its metagame, all of which have answered."""
+    """Return a gateway with several metagame processes, each of which has answered once."""
     edge = gateway()
     several = [Upstream(edge.clock) for _ in range(count)]
     parking = Parking(edge.clock, "the metagame", Deferred)
@@ -217,7 +217,7 @@ def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
 
 
 def ended_by(edge: Edge, several: list[Upstream], request: bytes) -> tuple[bytes, int]:
-    """Send a request that ends each process; return the answer and how many have ended."""
+    """Send a request that ends each process; return the answer and the number of ends."""
     wire = edge.send(request)
     ended = 0
     for _ in several:
@@ -248,10 +248,10 @@ class FatalTests(SynchronousTestCase):
 
 
 class FigureTests(SynchronousTestCase):
-    """An owner sees what was sent again, and what came of it."""
+    """The owner sees which requests were repeated, and with which result."""
 
     def repeated(self, edge: Edge, fate: str) -> list[Any]:
-        """Ask, with one end on the way, and give what was logged of it."""
+        """Send a request whose metagame ends once; return what was logged about the retry."""
         wire = edge.connect()
         with capturedLogs() as events:
             wire.protocol.dataReceived(line(b"DELETE", b"/party/member?a=b"))

@@ -1,4 +1,4 @@
-"""Which of several workers gets a request, and what happens when one is away or hangs."""
+"""The choice of a worker for each request, also when a worker is down or hangs."""
 
 from __future__ import annotations
 

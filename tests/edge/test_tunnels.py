@@ -1,4 +1,4 @@
-"""Upgraded connections: from the request to the end of the tunnel."""
+"""Upgraded connections, from the upgrade request to the end of the tunnel."""
 
 from __future__ import annotations
 

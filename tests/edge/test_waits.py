@@ -1,4 +1,4 @@
-"""How long the core waits, for heads, bodies, answers and readers."""
+"""The proxy core's timeouts for heads, bodies, answers and slow readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gateway and relay with both ends in memory: no socket, no time, every byte seen."""
+"""Gateway and relay with both peers in memory: no sockets, a fake clock, all bytes recorded."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def chunked(*parts: bytes) -> bytes:
 
 
 class Wire(StringTransport):
-    """A transport that tells its protocol when it is closed, and records how."""
+    """A transport that notifies its protocol when it is closed, and records how."""
 
     ended = ""
     half_closed = False
@@ -100,7 +100,7 @@ class Wire(StringTransport):
 
 @define
 class Seen:
-    """One request as llhttp parsed it at the upstream."""
+    """A request as llhttp parsed it at the upstream."""
 
     method: bytes = b""
     target: bytes = b""
@@ -109,7 +109,7 @@ class Seen:
     complete: bool = False
 
     def value(self, name: bytes) -> bytes:
-        """The one value of a field."""
+        """Return the only value of a header field."""
         [value] = [value for key, value in self.headers if key.lower() == name]
         return value
 
@@ -140,7 +140,7 @@ class Reader:
         self.requests[-1].complete = True
 
     def feed(self, data: bytes) -> None:
-        """Read on; what is no HTTP is the finding."""
+        """Parse more bytes; record a fault if they are not HTTP."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -152,7 +152,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @define(eq=False)
 class Upstream:
-    """A recording upstream; answers only when told, or to everything with ``always``."""
+    """A recording upstream that answers on demand, or every request with ``always``."""
 
     clock: Clock
     always: bytes = b""
@@ -167,7 +167,7 @@ class Upstream:
         self.pool = Pool(self.clock, self._connect)
 
     def parks(self) -> Parking:
-        """Let requests wait while it is down, if it was up before."""
+        """Let requests wait while the upstream is down, if it was up before."""
         self.pool.parking = Parking(
             self.clock, "the metagame", lambda: self.pool.reach().addCallback(self.pool.give_back)
         )
@@ -206,7 +206,7 @@ class Upstream:
         self.wires[wire].protocol.dataReceived(data)
 
     def serve(self) -> None:
-        """Answer what is complete, until nothing more comes."""
+        """Answer all complete requests until no more arrive."""
         while self.answered < sum(request.complete for request in self.seen()):
             self.answered += 1
             for wire, reader in zip(self.wires, self.readers, strict=True):
@@ -216,7 +216,7 @@ class Upstream:
 
 @define(eq=False)
 class Edge:
-    """An edge service and its upstreams."""
+    """An edge service (gateway or relay) and its upstreams."""
 
     clock: Clock
     policy: Any
@@ -229,7 +229,7 @@ class Edge:
 
     @property
     def upstream(self) -> Upstream:
-        """The metagame, or the relay's gateway."""
+        """The metagame behind the gateway, or the gateway behind the relay."""
         return self.upstreams[Route.METAGAME]
 
     def connect(self, peer: str = "127.0.0.1") -> Wire:
@@ -240,13 +240,13 @@ class Edge:
         return wire
 
     def send(self, data: bytes, peer: str = "127.0.0.1") -> Wire:
-        """Send on a fresh connection."""
+        """Send bytes on a new connection."""
         wire = self.connect(peer)
         wire.protocol.dataReceived(data)
         return wire
 
     def ask(self, data: bytes, peer: str = "127.0.0.1") -> tuple[bytes, Wire]:
-        """Send on a fresh connection, let the upstream answer, and return the reply."""
+        """Send bytes on a new connection, let the upstream answer, and return the reply."""
         wire = self.send(data, peer)
         for upstream in self.upstreams.values():
             upstream.serve()
@@ -254,7 +254,7 @@ class Edge:
 
 
 def gateway(clock: Clock | None = None, **how: Any) -> Edge:
-    """A gateway; ``rates`` and ``limits`` as wanted."""
+    """Return a gateway with the given ``rates`` and ``limits``."""
     clock = clock or Clock()
     upstreams = {route: Upstream(clock) for route in Route}
     rates = dict.fromkeys(Bucket, PLENTY) | how.pop("rates", {})
@@ -271,7 +271,7 @@ def gateway(clock: Clock | None = None, **how: Any) -> Edge:
 
 
 def relay(clock: Clock | None = None) -> Edge:
-    """A relay."""
+    """Return a relay."""
     clock = clock or Clock()
     upstream = Upstream(clock)
     upstream.pool.code = "upstream_unreachable"
@@ -279,18 +279,18 @@ def relay(clock: Clock | None = None) -> Edge:
 
 
 def sent(edge: Edge, data: bytes) -> tuple[Edge, Wire]:
-    """Send on a fresh connection to ``edge``; return both."""
+    """Send bytes on a new connection to ``edge``; return the edge and the connection."""
     return edge, edge.send(data)
 
 
 def run(clock: Clock, seconds: float) -> None:
-    """Advance the clock second by second, as deadlines are checked once a second."""
+    """Advance the clock in steps of a second, since deadlines are checked once a second."""
     for _ in range(int(seconds)):
         clock.advance(1)
 
 
 def pieces_of(raw: bytes, data: st.DataObject) -> list[bytes]:
-    """Return ``raw`` cut anywhere, in pieces no larger than one socket read."""
+    """Return ``raw`` split at random into pieces no larger than one socket read."""
     cuts = data.draw(st.sets(st.integers(1, len(raw)), max_size=12))
     edges = [0, *sorted({*cuts, *range(65_536, len(raw), 65_536)}), len(raw)]
     return [raw[begin:end] for begin, end in pairwise(edges) if begin < end]

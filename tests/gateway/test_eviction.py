@@ -1,4 +1,4 @@
-"""A full gateway closes the connection that was idle longest for a new one."""
+"""When the gateway is full, a new connection replaces the one that was idle longest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EvictionTests(SynchronousTestCase):
         factory.on_lost = policy.left
 
     def arrive(self, peer: str) -> Wire | None:
-        """A second passes, and somebody comes; None when nobody is let in."""
+        """Advance the clock and connect from ``peer``; return None if the gateway is full."""
         self.clock.advance(0.1)
         return self.edge.connect(peer) if self.edge.policy.admit(peer) else None
 

@@ -1,4 +1,4 @@
-"""The allowlist feed: told once, never waited for."""
+"""The allowlist feed: each address is sent once, and no request waits for the helper."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEARTBEAT = (
 
 
 class Helper(Resource):
-    """An allowlist helper that records; status None is silence."""
+    """A fake allowlist helper that records requests; with status None it never answers."""
 
     isLeaf = True
 

@@ -1,4 +1,4 @@
-"""The one public page: off by default, three steps, with nothing to load or to steal."""
+"""The public join page: off by default, three steps, no loaded resources, no secrets."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class LauncherLookTests(SynchronousTestCase):
         self.check = LauncherCheck(self.clock, self.content.pool, self.shown.append)
 
     def links(self) -> list[bool]:
-        """Return for each shown page whether it links to the launcher."""
+        """Return, for each displayed page, whether it links to the launcher."""
         return [b"/content/v1/launcher" in page.content for page in self.shown]
 
     def test_the_page_is_shown_anew_when_the_answer_changes(self) -> None:

@@ -1,4 +1,4 @@
-"""Buckets, addresses, connections: how much one address may take."""
+"""The rate limits and connection limits of one address."""
 
 from __future__ import annotations
 

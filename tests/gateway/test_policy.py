@@ -1,4 +1,4 @@
-"""The policy against a slow and obvious reference, and row by row."""
+"""The gateway's policy, compared with a simple reference and checked for each route."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def is_hex(text: str) -> bool:
 
 
 def reference(method: str, target: str, key: bool) -> str:
-    """The refusal's code, or empty."""
+    """Return the error code of the refusal, or an empty string."""
     if method not in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
         return "method_not_allowed"
     path = target.split("?")[0]
@@ -113,7 +113,7 @@ def clean(path: str) -> bool:
 
 
 def dressed(path: str, seed: int) -> str:
-    """``path`` in another of its spellings: case, escapes, doubled and trailing slashes."""
+    """Return ``path`` spelled differently: case, escapes, doubled and trailing slashes."""
     out = []
     for at, char in enumerate(path):
         trick = (seed >> (at % 24)) + at * 7 & 7

@@ -1,4 +1,4 @@
-"""The gateway's own list of public management routes is the rows' list, and no longer."""
+"""The gateway's list of public management routes equals the list in the metagame's routes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PublicListTests(SynchronousTestCase):
 
 
 class SpellingTests(SynchronousTestCase):
-    """No spelling that the metagame takes for a closed route passes the gateway."""
+    """No spelling that the metagame accepts for a closed route passes the gateway."""
 
     def setUp(self) -> None:
         self.table: RouteTable[Row] = RouteTable()

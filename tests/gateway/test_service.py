@@ -1,4 +1,4 @@
-"""Starting the gateway: every setting, the certificate, the secrets."""
+"""The gateway's start: every setting, the certificate and the secrets."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ BAD_VALUES = {
 
 
 def rsa_pair(bits: int) -> Pair:
-    """A pair as an owner may bring along."""
+    """Return a certificate and an RSA key, as an owner might provide them."""
     key = rsa.generate_private_key(65537, bits)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
     now = datetime.now(UTC)
@@ -277,7 +277,7 @@ class StartTests(SynchronousTestCase):
             os.close(passed)
 
     def hand_over(self, opened: socket.socket) -> int:
-        """Hand a socket over like systemd; a started gateway closes the descriptor."""
+        """Pass a socket as systemd does; the gateway closes the descriptor when it starts."""
         passed = os.dup(opened.fileno())
         self.patch(endpoints._SystemdParser, "_sddaemon", ListenFDs([passed], ["https"]))
         return passed

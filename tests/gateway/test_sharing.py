@@ -1,4 +1,4 @@
-"""Several gateways share their rates: what one gave out, the others do not give again."""
+"""Several gateways share their rate limits: a token used at one is used at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SharingTests(SynchronousTestCase):
         self.clock.advance(0)
 
     def gateway(self, burst: float = 5, per_minute: float = 0.2) -> Spending:
-        """Run one of the gateways."""
+        """Start one of the gateways."""
         made = Spending(dict.fromkeys(Bucket, Rate(burst, per_minute)))
         sharing = Sharing(
             self.clock, self.board, {str(k): figure for k, figure in made.buckets.items()}
@@ -38,7 +38,7 @@ class SharingTests(SynchronousTestCase):
         return made
 
     def taken(self, gateway: Spending, peer: str = PEER, tries: int = 10) -> int:
-        """Return how many of several requests pass while the clock stands still."""
+        """Return how many of several simultaneous requests pass."""
         now = self.clock.seconds()
         return sum(gateway.take(Bucket.REGISTER, peer, now) == 0 for _ in range(tries))
 
@@ -83,7 +83,7 @@ class SharingTests(SynchronousTestCase):
 
 
 class Lonely:
-    """A board on which nobody else is; it keeps what it is told, or is ``away``."""
+    """A board without other processes; it records what is published, or fails if ``away``."""
 
     def __init__(self, *, away: bool = False) -> None:
         self.reported: list[Any] = []

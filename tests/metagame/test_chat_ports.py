@@ -1,4 +1,4 @@
-"""The game's answers to the chat: an account, and the members of a room."""
+"""The game's answers to the chat about an account and about the members of a room."""
 
 from __future__ import annotations
 

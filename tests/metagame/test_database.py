@@ -1,4 +1,4 @@
-"""A missing database, which the metagame must not silently replace by an empty one."""
+"""A missing database is not silently replaced with an empty one."""
 
 from __future__ import annotations
 

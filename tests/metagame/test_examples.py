@@ -1,7 +1,7 @@
-"""An evening as a reader of the API's document shall see it: its requests are the examples there.
+"""Requests of a typical evening, used as the examples in the API document.
 
-Feature tests ask oddly on purpose; what stands here is asked as a client would. Each request is
-``shown``, so that ``tests/support/examples.py`` prefers it to any of another test.
+Other feature tests send unusual requests on purpose; these are what a client would send.
+``tests/support/examples.py`` prefers requests marked as ``shown`` to those in other tests.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ class StaffTests(Evening):
 
 
 def code(made: Any) -> dict[str, str]:
-    """Return the code of an example, as a new player sends it."""
+    """Return an example invite code, as a new player sends it."""
     return {"InviteCode": made["code"]}
 
 

@@ -1,6 +1,6 @@
-"""Every row, whatever stands in its path, its body or its caller's token: a documented answer.
+"""Every route gives a documented answer, whatever is in its path, body or token.
 
-On PostgreSQL too, where a NUL or a text too long is an error of the database.
+On PostgreSQL too, where a NUL or a text that is too long is a database error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hostile text in every part of a request to every route: no page, header or log line obeys it."""
+"""Hostile text in every part of a request never changes a page, a header or a log line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARKUP = b"<img src=x"
 
 
 def body_of(row: Row) -> Any:
-    """The members that the route knows, each the hostile text."""
+    """Return a body with hostile text in each member that the route knows."""
     shape = getattr(row.body, "__args__", (row.body,))[0]
     try:
         return dict.fromkeys(members(shape), NASTY)

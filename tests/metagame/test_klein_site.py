@@ -1,4 +1,4 @@
-"""The metagame as a Klein app in a stock site answers every request as our own channel does."""
+"""A Klein app in a standard twisted.web site answers every request as our own channel does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OWN = {"date", "server", "content-length", "connection", "transfer-encoding"}
 
 
 def chance(seed: int) -> System:
-    """A source of ids and random numbers that is the same for equal seeds."""
+    """Return a source of ids and random numbers that is deterministic for each seed."""
     numbers = random.Random(seed)
     return System(
         random_hex=lambda count: numbers.randbytes(count).hex(),
@@ -41,7 +41,7 @@ def chance(seed: int) -> System:
 
 
 def numberless(body: bytes) -> bytes:
-    """The body without the numbers of rows: PostgreSQL counts on from one test to the next."""
+    """Return the body without row numbers, which PostgreSQL does not reset between tests."""
     return re.sub(rb'"id":\d+', b'"id":0', body)
 
 
@@ -57,7 +57,7 @@ class KleinSiteTests(SynchronousTestCase):
         self.rows = game.door.rows
 
     def same(self, seed: int, method: str, path: str, **sent: Any) -> Page:
-        """Send a request to both sides and assert equal responses."""
+        """Send a request to both sites and assert equal responses."""
         pages = []
         for browser, player, admin in self.sides:
             credentials = {
@@ -122,5 +122,5 @@ class KleinSiteTests(SynchronousTestCase):
 
 
 def heads(page: Page) -> dict[str, str]:
-    """Return the headers that our own channel decides about."""
+    """Return the headers that our own channel sets."""
     return {name: value for name, value in page.headers.items() if name.lower() not in OWN}

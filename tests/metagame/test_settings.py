@@ -1,4 +1,4 @@
-"""Settings: what a bad value does, and what must hold between them. Spec: 1 §5.8, §9."""
+"""Bad settings, and rules between settings. Spec: 1 §5.8, §9."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""However requests, answers and slow readers take their turns: every answer, in order.
+"""Every answer is sent in order, whatever the order of requests and slow reads.
 
-What answers at once, later and in a stream is mixed; bytes arrive in any pieces; a client may
-say that it has sent everything.
+Immediate, delayed and streamed answers are mixed; bytes arrive in pieces of any size; a client
+may close its sending side.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STEPS = st.lists(
 
 
 class Halves(Stream):
-    """Writes its body in two parts, the second one when told."""
+    """A body that is written in two parts, the second part on demand."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
@@ -44,14 +44,14 @@ class Halves(Stream):
         out.transport.write(self.body[:2])
 
     def go_on(self) -> None:
-        """The other half."""
+        """Write the second part."""
         self.out.transport.write(self.body[2:])
         self.out.finish()
 
 
 @define
 class Front:
-    """A front door that answers immediately, later, or as a stream."""
+    """A handler that answers immediately, later, or as a stream."""
 
     max_json: int = 1_000_000
     later: list[tuple[Deferred[Answer], Answer]] = field(factory=list)
@@ -74,7 +74,7 @@ class Front:
         return self.later[-1][0]
 
     def go_on(self) -> None:
-        """Send one more answer."""
+        """Send one more delayed answer."""
         if self.streams:
             self.streams.pop(0).go_on()
         elif self.later:
@@ -84,7 +84,7 @@ class Front:
 
 @define
 class Ask:
-    """A request, and the answer it must get."""
+    """A request and its expected answer."""
 
     path: bytes
     frame: str
@@ -102,7 +102,7 @@ class Ask:
         return head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n"
 
     def answer(self) -> bytes:
-        """The body that must come back."""
+        """Return the expected body of the answer."""
         return b"%b %d" % (self.path, 0 if self.frame == "none" else self.size)
 
 
@@ -116,7 +116,7 @@ ASKS = st.lists(st.tuples(KINDS, FRAMES, SIZES), min_size=3, max_size=24).map(
 
 @define
 class World:
-    """One client of one service."""
+    """A service with one client."""
 
     pieces: list[bytes]
     leaves: bool  # having said everything
@@ -150,14 +150,14 @@ class World:
             producer.resumeProducing()
 
     def finish(self) -> None:
-        """Everybody is quick in the end."""
+        """Let client and service finish without delays."""
         for _ in range(150):
             for what in ("quick", "turn", "client", "answer"):
                 self.step(what)
 
 
 def bodies(reply: bytes) -> list[bytes]:
-    """The bodies of a row of answers."""
+    """Return the bodies of consecutive answers."""
     result: list[bytes] = []
     while reply:
         head, _, rest = reply.partition(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Coroutines that start immediately: what they return and raise, and how they are cancelled."""
+"""Coroutines that start immediately: their results, exceptions and cancellation."""
 
 from __future__ import annotations
 

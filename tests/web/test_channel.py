@@ -1,4 +1,4 @@
-"""The channel: limits, refusals before the body, slow and broken peers. No socket."""
+"""The HTTP channel without a socket: limits, early rejection, slow and broken peers."""
 
 from __future__ import annotations
 

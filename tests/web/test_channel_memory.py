@@ -1,4 +1,4 @@
-"""The memory that a channel uses for clients that read slowly, and releases."""
+"""The memory that a channel uses, and releases, for clients that read slowly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.web.test_channel import GET, Slow
 
 
 class MemoryTests(SynchronousTestCase):
-    """Bodies of all connections together are bounded; nobody's ordinary save is refused for it."""
+    """The total size of all request bodies is limited, but ordinary saves are never rejected."""
 
     def setUp(self) -> None:
         self.factory = HttpFactory(Game(self).door, MemoryReactorClock())
@@ -60,7 +60,7 @@ class MemoryTests(SynchronousTestCase):
         self.assertEqual(self.factory.held, 0)
 
     def unread(self, size: int) -> tuple[Slow, Channel, Wire]:
-        """A connection whose client does not read an answer of that size."""
+        """Return a connection whose client does not read an answer of this size."""
         self.factory.front = front = Slow()
         channel, wire = self.connect()
         channel.dataReceived(GET)

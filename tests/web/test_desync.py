@@ -1,4 +1,4 @@
-"""The services behind the gateway read framing as it does: no request hides in another."""
+"""The services parse framing as the gateway does: no request is hidden in another."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def connect(front: Any) -> tuple[Any, Wire]:
 
 
 def lapse(case: Case, pieces: int) -> str:
-    """Return the fault, or nothing."""
+    """Return the fault, or an empty string."""
     front = Taker()
     channel, wire = connect(front)
     data = case.data + SMUGGLED

@@ -1,4 +1,4 @@
-"""Server-sent events: what is sent, when, and how a stream ends."""
+"""Server-sent events: their content, their timing, and the end of a stream."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from svcserver.web.response import response_head
 
 
 class Out:
-    """The channel, as far as a stream knows it."""
+    """A fake channel with only the parts that a stream uses."""
 
     def __init__(self) -> None:
         self.transport: Any = StringTransport()
@@ -59,7 +59,7 @@ class EventStreamTests(SynchronousTestCase):
             raise Unauthenticated("signed out")
 
     def fill(self) -> None:
-        """Open streams of several accounts until there are ``MOST``."""
+        """Open streams for several accounts until ``MOST`` streams are open."""
         for number in range(1, MOST):
             self.streams.answer(self.look, self.reader(f"{number % (MOST // SHARE + 1)}"))
 
@@ -67,7 +67,7 @@ class EventStreamTests(SynchronousTestCase):
         return self.now
 
     def sent(self) -> bytes:
-        """Return the bytes since the last call, without the lengths of the chunks."""
+        """Return the bytes sent since the last call, without the chunk lengths."""
         pieces, rest = [], self.out.transport.value()
         self.out.transport.clear()
         while rest:

@@ -1,4 +1,4 @@
-"""The front door: conventions of spec 1 §4, the gate's marks, the order of refusal."""
+"""Request handling: conventions of spec 1 §4, the gate's marks, the order of rejections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Shape:
 
 @frozen
 class Example:
-    """One row of each kind."""
+    """A feature with one route of each kind."""
 
     routes: ClassVar[Routes] = Routes(coded, again=Again.NATURAL)
     held: Deferred[None]
@@ -86,7 +86,7 @@ class Example:
 
 @frozen
 class Switched:
-    """A feature with shared marks, which one row overrides."""
+    """A feature with shared marks, which one route overrides."""
 
     routes: ClassVar[Routes] = Routes(
         coded, when=lambda settings: settings["on"], body_log=True, again=Again.NATURAL
@@ -104,7 +104,7 @@ class Switched:
 
 
 class Open:
-    """A gate that lets everyone in."""
+    """A gate that allows every request."""
 
     def exists(self, row: Any, parameters: Any) -> bool:
         return True
@@ -301,7 +301,7 @@ class TableTests(SynchronousTestCase):
 
 
 class MarkTests(SynchronousTestCase):
-    """``own``, ``real only`` and ``game server`` are read by the gate alone."""
+    """Only the gate reads the marks ``own``, ``real only`` and ``game server``."""
 
     def game(self, **environ: str) -> Game:
         game = Game(self, **environ)

@@ -1,4 +1,4 @@
-"""One schema for the JSON lines of all services; docs/owners/logs.md is the table of it."""
+"""The one schema of all services' JSON log lines; docs/owners/logs.md has its table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARED = ("time", "level", "namespace", "message")
 
 
 def observer(service: str) -> LogLines:
-    """The observer that the service's own module makes, writing JSON."""
+    """Return the log observer that the service's own module makes, writing JSON."""
     source = Path(str(importlib.import_module(f"svcserver.{service}.service").__file__))
     words = set(re.findall(r"\b(json_lines|standard_lines|top_service)\(", source.read_text()))
     [maker] = words  # each service asks one of them, and builds no observer of its own

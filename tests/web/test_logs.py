@@ -1,4 +1,4 @@
-"""Log lines: one event one line, whatever a stranger put into it; what LOG_LEVEL lets through."""
+"""Log lines: each event is one line, even with hostile text; LOG_LEVEL filters them."""
 
 from __future__ import annotations
 

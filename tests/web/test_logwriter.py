@@ -1,4 +1,4 @@
-"""A log whose reader stalls: nothing waits for it, what is dropped is counted and told."""
+"""A log whose reader stalls blocks nothing; dropped lines are counted and reported."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def until(what: Callable[[], bool]) -> None:
 
 
 class WriterTests(SynchronousTestCase):
-    """On real pipes, of which one end is ours."""
+    """Tests on real pipes, which the test reads."""
 
     def setUp(self) -> None:
         self.read, self.write = os.pipe()

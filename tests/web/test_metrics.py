@@ -1,4 +1,4 @@
-"""Histograms of METRICS_PORT."""
+"""The histograms on METRICS_PORT."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rendered(page: MetricsPage, accept: str = "") -> tuple[str, str]:
 
 @define
 class Fixed:
-    """A handler that answers at once, or when the test says so; it refuses early."""
+    """A handler that answers immediately or on demand, and whose early check always answers 413."""
 
     waits: Deferred[Answer] | None = None
     max_json: int = 1

@@ -1,4 +1,4 @@
-"""The OpenAPI document is what the rows say."""
+"""The OpenAPI document describes exactly what the routes declare."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def references(value: Any) -> set[str]:
 
 
 def shapes(kind: Any) -> Iterator[Any]:
-    """The named shapes of a type and of what it holds."""
+    """Yield the named shapes in a type, nested ones included."""
     inner = get_args(kind)[: 1 if get_origin(kind) is Annotated else None]
     if is_typeddict(kind) or (isinstance(kind, type) and has(kind)):
         yield kind
@@ -76,7 +76,7 @@ def shapes(kind: Any) -> Iterator[Any]:
 
 
 def parts(responses: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every object within, with where it stands; of a list's entries, where the list does."""
+    """Yield (path, object) for each nested object; a list's items have the list's path."""
     if isinstance(responses, list):
         for operation in responses:
             yield from parts(operation, place)
@@ -310,7 +310,7 @@ class DocumentTests(SynchronousTestCase):
 
 
 class NameTests(SynchronousTestCase):
-    """The names of a generated client's functions."""
+    """The function names in a generated client."""
 
     def test_a_name_is_of_one_route_whatever_is_switched_off(self) -> None:
         off = {"GUILDS": "0", "MISC_ROUTES": "0", "SLAYER_LINKS": "0", "PROGRESSION_CONFIRM": "off"}
@@ -331,7 +331,7 @@ class NameTests(SynchronousTestCase):
 
 
 class RefusalTests(SynchronousTestCase):
-    """Documented error responses of each row, and responses without a body."""
+    """Each route's documented error responses, and responses without a body."""
 
     def setUp(self) -> None:
         self.rows = Game(self, **EVERY_ROUTE).door.rows

@@ -1,4 +1,4 @@
-"""Strangers can read the OpenAPI document: every name in its texts stands somewhere in it."""
+"""The OpenAPI document is self-contained: it defines every name that its texts use."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class WordTests(SynchronousTestCase):
 
 
 def texts(part: Any) -> Iterator[str]:
-    """Return every summary and description of the document, except those of examples."""
+    """Return every summary and description in the document, except those of examples."""
     if isinstance(part, list):
         for text in part:
             yield from texts(text)
@@ -91,7 +91,7 @@ def texts(part: Any) -> Iterator[str]:
 
 
 def names(part: Any) -> Iterator[str]:
-    """Yield the names a text may use: members, arguments, shapes, refusals, values, credentials."""
+    """Yield the names that a text may use: members, arguments, shapes, errors, and so on."""
     if isinstance(part, list):
         for text in part:
             yield from names(text)

@@ -1,4 +1,4 @@
-"""One log line a request, without its secrets. Spec: 1 §4 conventions 6 and 7, §5.8, §5.10."""
+"""One log line per request, without secrets. Spec: 1 §4 conventions 6 and 7, §5.8, §5.10."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting and stopping: ports first, ``ready`` last; the database goes after the last answer."""
+"""Start (ports first, ``ready`` last) and stop (the database after the last answer)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.starting import start
 
 @define(eq=False, slots=False)
 class Part(Service):
-    """A service that records when it is told to stop; the test decides when its stop completes."""
+    """A service that records when it is stopped; the test decides when the stop completes."""
 
     name: str
     reported: list[str]

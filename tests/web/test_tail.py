@@ -1,4 +1,4 @@
-"""The end of the log that an owner's page shows."""
+"""The last log lines, as the dashboard shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The origin of a request, which decides about the game-server key. Spec: 1 §5.5, §5.9."""
+"""The origin of a request and the use of the game-server key. Spec: 1 §5.5, §5.9."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def request(peer: str, **headers: str) -> HttpRequest:
 
 
 class WrongKeyTests(SynchronousTestCase):
-    """Wrong admin keys are throttled; a right one always gets in. Spec: 1 §5."""
+    """Wrong admin keys are throttled; the right key is always accepted. Spec: 1 §5."""
 
     PATH = "/svc/api/InviteCodes"
 
@@ -136,7 +136,7 @@ class CallerTests(SynchronousTestCase):
             self.assertEqual(self.status(played, "127.0.0.1", Host=host), 200, host)
 
     def test_without_any_key_the_place_opens_only_the_owners_page(self) -> None:
-        """Host is not checked on other addresses than loopback: the page has public files only."""
+        """Host is checked on loopback only: without a key, other addresses get public files."""
         rows = Game(self).door.rows
         opened = {row.path for row in rows if row.access is Access.DIRECT}
         self.assertEqual(opened, {"/svc/dashboard", "/svc/dashboard/<file>"})

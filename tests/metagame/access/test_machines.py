@@ -1,4 +1,4 @@
-"""Machine tickets at the gate: their origins, their purposes and their accounts."""
+"""Machine tickets that the gate checks: their origins, purposes and accounts."""
 
 from __future__ import annotations
 

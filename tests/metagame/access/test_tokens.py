@@ -95,7 +95,7 @@ class EpochTests(TokenCase):
         self.refused(bare)
 
     def test_a_token_has_one_spelling(self) -> None:
-        """Each that counts is remembered: thousands of long ones would fill the memory."""
+        """Valid tokens are cached: many long spellings of one token would fill the memory."""
         token = self.signed()
         signature = token.rpartition(".")[2]
         for more in ("~" * 1_000, "!!!!", "AAAA", " ", "\n", "\0", "é", "\U0001f600", ".", "====="):
@@ -233,7 +233,7 @@ class KeyTests(TokenCase):
 
 
 class UnsoundKeyTests(SynchronousTestCase):
-    """Each of its numbers is looked at: one that belongs to another key is no key to sign with."""
+    """A private key is rejected if any of its numbers does not fit the others."""
 
     def read(self, numbers: rsa.RSAPrivateNumbers) -> RSAPrivateKey:
         made = numbers.private_key(unsafe_skip_rsa_key_validation=True)
@@ -263,7 +263,7 @@ class UnsoundKeyTests(SynchronousTestCase):
             self.read(self.numbers(public_numbers=of_three))
 
     def test_a_factor_that_is_no_prime_makes_it_none(self) -> None:
-        """All else of it fits."""
+        """All other numbers of the key are consistent."""
         e, q = self.sound.public_numbers.e, self.sound.q
         odd = count(self.sound.p + 2, 2)
         p = next(number for number in odd if number % 3 == 0 and gcd(number - 1, e) == 1)

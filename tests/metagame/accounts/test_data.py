@@ -14,7 +14,7 @@ from svcserver.metagame.accounts.data import LARGE, AccountData, Allowance
 
 @define
 class Noting:
-    """A ledger that records the isolation key of each write."""
+    """A ledger that records the isolation key passed to each write."""
 
     scopes: list[Scope] = field(factory=list)
 

@@ -1,4 +1,4 @@
-"""Replies of the account routes that are the same for everybody, whole. Spec: 1 §4 Login."""
+"""The complete replies of account routes that are equal for every caller. Spec: 1 §4 Login."""
 
 from __future__ import annotations
 

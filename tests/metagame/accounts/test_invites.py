@@ -1,4 +1,4 @@
-"""Invite codes of the owner. Spec: 1 §5."""
+"""Invite codes that the owner creates. Spec: 1 §5."""
 
 from __future__ import annotations
 

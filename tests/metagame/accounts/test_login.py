@@ -193,7 +193,7 @@ def part(value: Any) -> str:
 
 
 class BadTokenTests(SynchronousTestCase):
-    """A token route answers 401 to every token that is not ours."""
+    """A token route answers 401 to every token that this host did not sign."""
 
     def setUp(self) -> None:
         self.game = Game(self)

@@ -13,7 +13,7 @@ PUBLIC = "/account/api/public/account"
 
 
 def asked(ids: list[str]) -> str:
-    """Return the query that names these accounts."""
+    """Return a query string that names these accounts."""
     return urlencode({"accountId": ids}, doseq=True)
 
 

@@ -198,7 +198,7 @@ class RegistrationStatusTests(SynchronousTestCase):
 
 
 class AdminTests(SynchronousTestCase):
-    """Spec: 1 §5.4: proxied, then the key, then the flag."""
+    """Admin routes check the proxying first, then the key, then the admin flag. Spec: 1 §5.4."""
 
     def setUp(self) -> None:
         self.game = Game(self)

@@ -1,4 +1,4 @@
-"""The availability of names for holders of an invite: UsernameAvailable is closed outside."""
+"""The name check for holders of an invite; UsernameAvailable is not open to the public."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NameFreeTests(SynchronousTestCase):
         self.game = self.host("INVITECODE")
 
     def host(self, mode: str) -> Game:
-        """A host with Ann_1 and an invite that can be used twice."""
+        """Return a host with the account Ann_1 and an invite that can be used twice."""
         game = Game(self, REGISTRATION_MODE=mode, GATEWAY_SECRET=SECRET)
         game.player("Ann_1")
         game.ledger.run(lambda tx: SqlAccounts(tx).put_invite(InviteCode(CODE, 2, False)))
@@ -35,7 +35,7 @@ class NameFreeTests(SynchronousTestCase):
     def ask(
         self, name: Any, code: Any = CODE, game: Game | None = None, at: str = "198.51.100.7"
     ) -> Page:
-        """Ask through the gateway, from an address."""
+        """Check a name through the gateway, from the given address."""
         sent = {"Username": name} if code is None else {"Username": name, "InviteCode": code}
         headers = {GATEWAY: SECRET, "X-Forwarded-For": at}
         return (game or self.game).browse("POST", "/launcher/name-free", json=sent, headers=headers)

@@ -41,7 +41,7 @@ class QueuedKeysTests(SynchronousTestCase):
             put_in_queue(tx, FIRST)
 
     def overtaken(self, second: Any) -> int:
-        """The keys that a start moves, when ``other`` is done after it has read the queue."""
+        """Return how many keys a start moves if ``second`` runs after the queue has been read."""
         runs: list[int] = []
 
         def work(tx: Connection) -> int:

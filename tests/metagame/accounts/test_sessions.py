@@ -1,4 +1,4 @@
-"""Ending the sessions of an account, here or beside the running metagame. Spec: 1 §5."""
+"""Ending an account's sessions, inside or outside the running metagame. Spec: 1 §5."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SessionCase(SynchronousTestCase):
         self.successResultOf(Deferred.fromCoroutine(self.game.parts.sessions.end(account_id)))
 
     def end_beside(self, account_id: str, behind_s: float = 0) -> None:
-        """End sessions as ``svcctl`` does, in another process, whose clock may be behind."""
+        """End sessions in another process, as ``svcctl`` does; the other clock may be behind."""
         at = self.game.clock.seconds() - behind_s
         self.game.ledger.run(lambda tx: rules.end_sessions(SqlAccounts(tx), account_id, at))
 
@@ -170,7 +170,7 @@ class EndingTests(SessionCase):
 
 
 class ClockTests(SessionCase):
-    """After the machine's clock was set back, the metagame's is ahead of it for hours."""
+    """The system clock was set back, so the metagame's clock is ahead for hours."""
 
     BEHIND_S = 7_200
 

@@ -1,4 +1,4 @@
-"""A lookup of many account ids, which finds each account that exists."""
+"""A lookup of many account ids finds each account that exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Players whose requests the gateway repeats after the metagame died."""
+"""Players whose requests the gateway repeats after a crash of the metagame."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Town:
         return self.game.browse(method, path, token=who.token, **sent, **more)
 
     def did(self, who: Player, line: str, body: Any = None) -> Any:
-        """Return the reply, which must be a success."""
+        """Send a request that must succeed; return the reply."""
         page = self.ask(who, line, body)
         self.test.assertIn(page.status, (200, 204), (line, page.body))
         return page.json if page.body else None
@@ -56,7 +56,7 @@ class Town:
         return f"{self.ids:032x}"
 
     def send(self, request_id: str, number: int, who: Player, line: str, body: Any = None) -> Page:
-        """Send an attempt of a request as the gateway does."""
+        """Send one attempt of a request, as the gateway does."""
         marks = {GATEWAY.decode(): SECRET, REQUEST_ID.decode(): request_id}
         if number > 1:
             marks[ATTEMPT.decode()] = str(number)
@@ -70,7 +70,7 @@ class Town:
         self.game.clock.advance(seconds)
 
     def state(self) -> dict[str, Any]:
-        """Return all stored data except signs of life and results of requests."""
+        """Return all stored data except heartbeats and stored request results."""
 
         def rows(tx: Connection) -> dict[str, Any]:
             tables = METADATA.sorted_tables
@@ -89,7 +89,7 @@ class Town:
         return self.game.ledger.run(rows) | live
 
     def keeps(self, request_id: str) -> bool:
-        """Return whether the id of a request is anywhere in the database or on the board."""
+        """Return whether a request's id is anywhere in the database or on the board."""
 
         def rows(tx: Connection) -> list[str]:
             return [str(row) for text in METADATA.sorted_tables for row in tx.execute(select(text))]
@@ -151,7 +151,7 @@ PLAIN: set[str] = set()
 
 
 def case(name: str, afresh: int) -> Callable[[Case], Case]:
-    """A row's request, made ready; ``afresh``: the status of another request that asks the same."""
+    """Register a route's request; ``afresh``: the status of an equal request with a new id."""
 
     def keep(made: Case) -> Case:
         CASES[name] = afresh, made
@@ -161,7 +161,7 @@ def case(name: str, afresh: int) -> Callable[[Case], Case]:
 
 
 def plain(name: str, path: str = "", body: Any = None, afresh: int = 200) -> None:
-    """One that needs nothing before it; ``path`` where the row's has arguments."""
+    """Register a request without prerequisites; ``path``: with arguments filled in, if any."""
     PLAIN.add(name)
     method, named = name.split(" ")
     CASES[name] = afresh, lambda town: (town.ann, f"{method} {path or named}", body)

@@ -1,4 +1,4 @@
-"""Valid attempts, repeated announcements, and changes by others between two attempts."""
+"""Valid attempts, repeated announcements, and other players' changes between two attempts."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TimeTests(Case):
 
 
 class NewsTests(Case):
-    """A second attempt repeats the announcements of the first one."""
+    """A second attempt repeats the first attempt's announcements."""
 
     def told(self, signal: Any, *request: Any) -> list[Any]:
         events: list[Any] = []
@@ -144,7 +144,7 @@ class NewsTests(Case):
 
 
 class BetweenTests(Case):
-    """Changes by others between two attempts stay."""
+    """Other players' changes between two attempts are not undone."""
 
     def test_who_joined_again_is_not_kicked_again(self) -> None:
         self.town.party(self.ann, self.bob)

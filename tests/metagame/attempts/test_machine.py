@@ -1,4 +1,4 @@
-"""Random player requests, any of which may be repeated and must then count once."""
+"""Random player requests, any of which may be repeated and must still count once."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class AttemptMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.sent)
     @rule(data=st.data(), number=st.sampled_from([2, 3]))
     def attempt_again(self, data: st.DataObject, number: int) -> None:
-        """Repeat one of the latest requests, whatever happened since."""
+        """Repeat one of the latest requests, whatever has happened since."""
         (request_id, *request), first = data.draw(st.sampled_from(self.sent[-12:]))
         before = self.town.state()
         again = self.town.send(request_id, number, *request)

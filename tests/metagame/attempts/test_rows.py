@@ -328,7 +328,7 @@ class AttemptTests(SynchronousTestCase):
                 control.end()
 
     def towns(self, name: str) -> tuple[Town, Town]:
-        """Two alike; what nothing went before is asked in one that all share."""
+        """Return two equal towns; requests without prerequisites share one town."""
         if name not in PLAIN:
             return Town(self), Town(self)
         self.shared = self.shared or Town(self)

@@ -1,4 +1,4 @@
-"""Bounds on the data that one player can store; a refusal changes nothing."""
+"""Limits on the data that a player can store; a rejected request changes nothing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class InventoryBoundTests(Bounded):
         self.assertEqual(self.ann.take("A", 1).status, 200)
 
     def set_size(self, size: Size) -> None:
-        """Store a size, whatever the character holds."""
+        """Store an inventory size that need not match the character's items."""
         name, policy = self.ann.character, Policy()
         self.game.ledger.run(lambda tx: SqlInventory(tx).grow(name, NOTHING, size, policy))
 
@@ -209,7 +209,7 @@ class AchievementBoundTests(Bounded):
 
 
 class AllowanceTests(Bounded):
-    """ACCOUNT_BYTES_A_DAY, through every route that stores data of a player."""
+    """The limit ACCOUNT_BYTES_A_DAY on every route that stores a player's data."""
 
     def test_after_a_days_bytes_429_names_the_wait(self) -> None:
         self.start(ACCOUNT_BYTES_A_DAY="86400")
@@ -243,7 +243,7 @@ class AllowanceTests(Bounded):
 
 
 class ItemLogTests(Bounded):
-    """``ITEM_LOG_MAX_BYTES`` is so small that every transaction looks at it."""
+    """``ITEM_LOG_MAX_BYTES`` is so small that every transaction checks the log's size."""
 
     def logged(self, name: str) -> list[str]:
         def work(tx: Connection) -> list[str]:
@@ -296,7 +296,7 @@ class ItemLogTests(Bounded):
         self.assertLess(bytes_held, 3 * 100_000)
 
     def hoard(self, tx: Connection) -> None:
-        """Ten times as much as 100,000 bytes: 200,000 of it are uncut once in nine million runs."""
+        """Write far more than the limit, so that random trimming almost certainly happens."""
         inventory = SqlInventory(tx, 100_000)
         for number in range(400):
             changes = {"made": ["x" * 1_987]}  # 2,000 bytes as JSON

@@ -1,4 +1,4 @@
-"""LOG_BODIES. Spec: 1 §4 convention 6."""
+"""The setting LOG_BODIES. Spec: 1 §4 convention 6."""
 
 from __future__ import annotations
 

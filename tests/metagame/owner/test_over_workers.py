@@ -1,4 +1,4 @@
-"""Chat figures and announcements if the chat runs in several processes."""
+"""Chat figures and announcements when the chat runs in several processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FiguresTests(Base):
 
 
 class AnnouncingTests(Base):
-    """Each process reads the announcement and finds the line that is due."""
+    """Each process reads the announcement and computes the countdown line that is due."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -47,7 +47,7 @@ class AnnouncingTests(Base):
         self.players = self.in_room(self.here, 1), self.in_room(self.there, 2)
 
     def look(self, town: Town, player: Announcement) -> None:
-        """Do what a process does every second in ``Announcements._take``."""
+        """Run the step that each process runs every second in ``Announcements._take``."""
         mark = self.marks.get(town)
         line, self.marks[town] = due(player, mark, self.clock.seconds())
         if line is not None:
@@ -80,7 +80,7 @@ class AnnouncingTests(Base):
         self.assertEqual(len(set(ann)), 6)
 
     def test_without_deduplication_every_line_arrives_twice(self) -> None:
-        """The sabotage: what the test above rests on."""
+        """This test shows that the test above would fail without deduplication."""
         for town in (self.here, self.there):
             signal = self.signals[town] = Signal[Announced]()
             self.board._listeners[Announced] = []

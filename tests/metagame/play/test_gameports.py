@@ -1,4 +1,4 @@
-"""The game ports close for players whose sessions have ended, and for no others."""
+"""The game ports are closed for players whose sessions have ended, and for nobody else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANN, BOB, HOME, CAFE = "ann", "bob", "203.0.113.7", "2001:db8:1:2::/64"
 
 
 class Helper(Resource):
-    """An allowlist helper that records, and answers with ``status``."""
+    """A fake allowlist helper that records requests and answers with ``status``."""
 
     isLeaf = True
 

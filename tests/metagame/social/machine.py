@@ -1,4 +1,4 @@
-"""The base of the state machines whose players act on an instant ledger."""
+"""The base of the state machines, whose players use an immediate ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.people import add_accounts
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """The base machine; ``at`` is the time in milliseconds, and a rejected rule changes nothing."""
+    """The base machine; ``at`` is in milliseconds, and a rejected request changes nothing."""
 
     players: ClassVar[list[str]]
 

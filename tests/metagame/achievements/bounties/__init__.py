@@ -1,1 +1,1 @@
-"""Tests of Bounties."""
+"""Tests of bounties."""

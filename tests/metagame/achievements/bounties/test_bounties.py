@@ -1,4 +1,4 @@
-"""Bounties row by row. Spec: 1 §4 bounties."""
+"""Each bounty route. Spec: 1 §4 bounties."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of Breadcrumbs."""
+"""Tests of breadcrumbs."""

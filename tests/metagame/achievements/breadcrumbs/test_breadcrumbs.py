@@ -1,4 +1,4 @@
-"""Breadcrumbs row by row. Spec: 1 §4 breadcrumbs."""
+"""Each breadcrumb route. Spec: 1 §4 breadcrumbs."""
 
 from __future__ import annotations
 

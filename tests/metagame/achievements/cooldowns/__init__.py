@@ -1,1 +1,1 @@
-"""Tests of Cooldowns."""
+"""Tests of cooldowns."""

@@ -1,4 +1,4 @@
-"""Cooldowns row by row. Spec: 1 §4 cooldowns."""
+"""Each cooldown route. Spec: 1 §4 cooldowns."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of Encountered content."""
+"""Tests of encountered content."""

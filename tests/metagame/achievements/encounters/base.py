@@ -1,4 +1,4 @@
-"""The base of tests that need players with characters."""
+"""The base case for tests that need players with characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.metagame.achievements.progression.base import Achieving
 
 
 class WithCharacter(Achieving):
-    """The base case: Ann's character is ``hers``, Ben's is ``his``."""
+    """The base case: ``hers`` is Ann's character, ``his`` is Ben's."""
 
     def setUp(self) -> None:
         """Create one character for each player."""

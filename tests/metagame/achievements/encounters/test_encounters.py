@@ -1,4 +1,4 @@
-"""Encountered content row by row. Spec: 1 §4 encountered content."""
+"""Each encountered-content route. Spec: 1 §4 encountered content."""
 
 from __future__ import annotations
 

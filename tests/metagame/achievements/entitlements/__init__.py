@@ -1,1 +1,1 @@
-"""Tests of Entitlements."""
+"""Tests of entitlements."""

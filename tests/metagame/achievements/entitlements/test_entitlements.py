@@ -1,4 +1,4 @@
-"""Entitlements row by row. Spec: 1 §4 GET /entitlementsv2 and its writes."""
+"""The entitlement routes. Spec: 1 §4 GET /entitlementsv2 and its writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durations, and grants on top of older ones, at their edges. Spec: 1 §2 Entitlement."""
+"""Edge cases of entitlement durations and of repeated grants. Spec: 1 §2 Entitlement."""
 
 from __future__ import annotations
 

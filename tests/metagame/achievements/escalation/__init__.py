@@ -1,1 +1,1 @@
-"""Tests of Escalation."""
+"""Tests of escalation."""

@@ -1,4 +1,4 @@
-"""Escalation: stub, real, strict. Spec: 1 §4 Escalation."""
+"""The escalation routes in the modes stub, real and strict. Spec: 1 §4 Escalation."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of Progression."""
+"""Tests of progression."""

@@ -1,4 +1,4 @@
-"""A game with a player, a game server's way in, and the rows of the event log."""
+"""A game with a player and a game server, and access to the event log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.game import GAME_SERVER_KEY, Game
 
 
 class Achieving(SynchronousTestCase):
-    """``self.ann`` plays; ``self.server(...)`` asks as a game server, ``self.asks`` as Ann."""
+    """The base case: ``server(...)`` sends requests as a game server, ``asks`` as Ann."""
 
     environ: dict[str, str] = {}  # noqa: RUF012 - overridden per case
 
@@ -39,7 +39,7 @@ class Achieving(SynchronousTestCase):
         return [tuple(row) for row in self.game.ledger.run(lambda tx: tx.execute(wanted).all())]
 
     def run_twice(self) -> None:
-        """Let every write be rolled back once and run again, as the ledgers may."""
+        """Roll every write back once and run it again, as ledgers may do."""
         ledger, write = self.game.ledger, self.game.ledger.write
 
         def again(work: Any, scope: Any = ACROSS) -> Any:
@@ -51,7 +51,7 @@ class Achieving(SynchronousTestCase):
         self.patch(ledger, "write", again)
 
     def check_marks(self, method: str, path: str, *, own: bool = False, **sent: Any) -> None:
-        """Check 401 without a credential, 403 for a player who writes or reads another account."""
+        """Check that no credential gets 401, and that a player gets 403 for another account."""
         self.assertEqual(self.game.browse(method, path, **sent).status, 401)
         token = self.ben.token if own else self.ann.token
         refused = self.game.browse(method, path, token=token, **sent)

@@ -1,4 +1,4 @@
-"""A grant whose transaction begins before a repeat of it commits: it counts once."""
+"""A grant and a concurrent repeat of the same grant count once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ TRACK = "season09b"
 
 
 class Overtaken(RealLedger):
-    """Before its next write the ``rival`` commits.
+    """A ledger whose next write competes with the transaction ``rival``.
 
-    On PostgreSQL it only begins then: it waits for the account, which the write holds. SQLite
-    has one writer: there it commits between the ask and the transaction.
+    On PostgreSQL, the rival starts during the write and waits for the account's row lock. On
+    SQLite, which has one writer, the rival commits before the write begins.
     """
 
     rival: Callable[[], Any] | None = None

@@ -1,4 +1,4 @@
-"""Progression row by row. Spec: 1 §4 Progression."""
+"""Each progression route. Spec: 1 §4 Progression."""
 
 from __future__ import annotations
 

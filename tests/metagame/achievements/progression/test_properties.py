@@ -1,4 +1,4 @@
-"""No sequence of grants exceeds the cap; retries never double; ranks match the client's."""
+"""Grants never exceed the cap, retries never count twice, and ranks match the client's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grants, objectives and confirmations at their edges. Spec: 1 §4 Progression."""
+"""Edge cases of grants, objectives and confirmations. Spec: 1 §4 Progression."""
 
 from __future__ import annotations
 

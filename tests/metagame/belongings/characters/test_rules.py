@@ -1,4 +1,4 @@
-"""Versions, names, documents and saves of characters. Spec: 1 §2, §4 Characters."""
+"""Character versions, names, documents and saves. Spec: 1 §2, §4 Characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of inventory requests, parsed as the front door parses them."""
+"""Bodies of inventory requests, parsed as the metagame parses them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ DEALS = st.fixed_dictionaries(
 
 
 class Model:
-    """The knowledge of a client that keeps every acknowledged answer."""
+    """A client's view of the inventory, built from every acknowledged reply."""
 
     def __init__(self) -> None:
         self.stacks: dict[str, int] = {}

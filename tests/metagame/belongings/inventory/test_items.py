@@ -1,4 +1,4 @@
-"""Items at the edges of their shapes, and the rows of the item log."""
+"""Edge cases of item shapes, and the rows of the item log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single items, and changes by a game server on behalf of a player."""
+"""Single items, and changes that a game server makes on behalf of a player."""
 
 from __future__ import annotations
 

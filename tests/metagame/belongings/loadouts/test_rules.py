@@ -1,4 +1,4 @@
-"""The slots of loadouts, their roll-back and their wire form. Spec: 1 §4 Loadouts."""
+"""Loadout slots, their roll-back and their wire format. Spec: 1 §4 Loadouts."""
 
 from __future__ import annotations
 

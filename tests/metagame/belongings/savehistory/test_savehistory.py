@@ -197,7 +197,7 @@ class RollbackTests(Case):
             self.assertEqual(self.save(7), 409)
 
     def store(self, version: int, data: str) -> None:
-        """Store a save as an earlier release did, which took any version."""
+        """Store a save like an earlier release, which accepted any version."""
         body = Document(json.dump(data), len(data))
 
         def work(tx: Connection) -> None:

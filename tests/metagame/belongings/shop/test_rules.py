@@ -1,4 +1,4 @@
-"""The catalogue, the offers for sale and the grant of a purchase. Spec: 1 §3, §4 Store."""
+"""The catalogue, current offers and the grant for a purchase. Spec: 1 §3, §4 Store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alert channels on the dashboard: shown without addresses, and each can be tested."""
+"""The dashboard lists alert channels without their addresses, and can test each channel."""
 
 from __future__ import annotations
 

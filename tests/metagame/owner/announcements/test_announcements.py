@@ -1,4 +1,4 @@
-"""Announcements in the banner and the chat, and their countdown."""
+"""Announcements and their countdown in the banner and in the chat."""
 
 from __future__ import annotations
 

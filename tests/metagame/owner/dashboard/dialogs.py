@@ -1,4 +1,4 @@
-"""The dialogs of the owner's page, and the live test that checks each with axe."""
+"""The dashboard's dialogs, and the live test that checks each dialog with axe."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _FILLED = re.compile(r"\$\{[^}]*\}")
 
 
 def titles() -> Iterator[str]:
-    """Yield the titles of all dialogs in the code, with ``*`` for inserted values."""
+    """Yield the titles of all dialogs in the code, with ``*`` in place of inserted values."""
     for file in STATIC.glob("*.js"):
         if file.name in OTHERS:
             continue
@@ -70,7 +70,7 @@ def titles() -> Iterator[str]:
 
 
 def _titles(after: str) -> Iterator[str]:
-    """Yield the titles of one call: of ``title:``, else its first argument."""
+    """Yield the titles in one call: the ``title:`` member, otherwise the first argument."""
     if after[0] in '"`':
         title = _TEXT.match(after)
         assert title is not None
@@ -81,7 +81,7 @@ def _titles(after: str) -> Iterator[str]:
 
 
 def pressed(file: str) -> set[str]:
-    """Return the names of the dialog buttons that the tests of a file press."""
+    """Return the names of the dialog buttons that the tests in a file press."""
     source = (LIVE / file).read_text("utf-8")
     calls = (argument for argument in nodes(source) if isinstance(argument, ast.Call))
     named = (

@@ -1,4 +1,4 @@
-"""Health over time."""
+"""The health history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard's page: access and content policy."""
+"""Access to the dashboard's page, and its content security policy."""
 
 from __future__ import annotations
 

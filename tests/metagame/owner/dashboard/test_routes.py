@@ -1,4 +1,4 @@
-"""The dashboard's own admin routes."""
+"""The admin routes that only the dashboard uses."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Weeks of figures."""
+"""Tests of the metrics history, which covers weeks."""

@@ -1,4 +1,4 @@
-"""Figures are stored once a minute, summed over processes, and read over a range."""
+"""Figures are stored once a minute, summed over processes, and read for a time range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minutes gathered from samples belong to an hour and a day."""
+"""Per-minute figures are computed from samples and grouped by hour and day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""METRICS_PORT of the metagame."""
+"""The metrics page on the metagame's METRICS_PORT."""
 
 from __future__ import annotations
 

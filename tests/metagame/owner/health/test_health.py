@@ -1,4 +1,4 @@
-"""The health figures, and the route that shows them."""
+"""The health figures and their route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maintenance mode: switching it, its state, and the act once the server is empty."""
+"""Maintenance mode: its switch, its state, and the action once the server is empty."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GAME_SERVER = "/svc/api/DashboardGameServer"
 
 
 class GameServers:
-    """A fake of treq: the deploy server's list of game servers, or no answer."""
+    """A fake of treq that returns the deploy server's list of game servers, or no reply."""
 
     def __init__(self) -> None:
         self.kinds: list[str] | None = ["city"]
@@ -182,7 +182,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertIsNone(self.again().browse("GET", PATH, key=self.olga.key).json["drain"])
 
     def again(self) -> Game:
-        """Return the same host after a crash: another board on the same database."""
+        """Return the same host after a crash: a new board on the same database."""
         fresh = Game(self, http=self.deploy, ledger=self.game.ledger)
         fresh.parts.desk.maintenance.folder = self.folder
         watch = maintenance_watch(fresh.parts.desk.maintenance, Clock())
@@ -298,7 +298,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertEqual(read("DashboardGameServers").status, 409)
 
     def game_server_acts(self) -> list[Any]:
-        """Return action, after and refused of each audit row, newest first."""
+        """Return (action, after, refused) for each audit row, newest first."""
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
         return [(row["action"], row["after"], row["refused"]) for row in rows]
 
@@ -358,7 +358,7 @@ class SharedTests(SynchronousTestCase):
 
 
 def here_of(game: Game) -> tuple[Any, Any, Any]:
-    """Return a worker's other parts: no deploy server, nobody online, a stopped clock."""
+    """Return the deploy client, the online list and a stopped clock, as a worker has them."""
     return game.parts.deploy, game.parts.online, lambda: START
 
 

@@ -24,7 +24,7 @@ CITY = "/Game/Maps/city/river_02_persistent"
 
 
 class Deploy:
-    """A fake of treq and of a deploy server with a city and a hunt."""
+    """A fake of treq for a deploy server that runs a city and a hunt."""
 
     def __init__(self) -> None:
         self.list_requests = 0

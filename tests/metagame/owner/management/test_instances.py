@@ -1,4 +1,4 @@
-"""Game servers in the server status, and their players. Spec: 2 §2 Status reply."""
+"""Game servers in the server status, with their players. Spec: 2 §2 Status reply."""
 
 from __future__ import annotations
 

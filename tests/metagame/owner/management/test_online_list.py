@@ -78,7 +78,7 @@ class HuntTests(SynchronousTestCase):
         self.browse = Browser(self, FrontDoor(game.door.gate, game.settings).mount(feature))
 
     def sent_to(self, hunt: str) -> None:
-        """Let Ann join a hunt and be sent to its server."""
+        """Let Ann join a hunt and send her to its game server."""
         request = check("ISLAND", "", hunt)
         entry = self.matches.join(self.ann, request, None, self.wall_clock())
         entry.match.server = Server("127.0.0.1", 8771)

@@ -32,7 +32,7 @@ class AddressTests(StaffCase):
         return self.game.browse("POST", path, json=sent, headers=headers)
 
     def comes(self, player: Player, address: str) -> int:
-        """Return the status of a log-in from that address."""
+        """Log the player in from that address; return the status."""
         return self.through_gateway(address, TOKEN, exchange_code=player.key).status
 
     def known(self, player: Player) -> list[str]:
@@ -138,7 +138,7 @@ class AddressTests(StaffCase):
 
     @proves("a mute by addresses")
     def test_a_mute_lifted_by_an_older_metagame_mutes_no_address(self) -> None:
-        """It does not know the table of addresses and leaves its rows behind."""
+        """An older metagame does not know the table of addresses and leaves rows in it."""
         self.comes(self.ann, HOME)
         for lifts in ("DELETE FROM sanctions", "UPDATE sanctions SET ends_at = ends_at - 3600"):
             self.do(self.olga, "Mute", "Ann_1", Addresses=True, For="2h")
@@ -153,7 +153,7 @@ class AddressTests(StaffCase):
         self.assertEqual(self.muted(), {HOME})
 
     def muted(self) -> set[str]:
-        """Return the muted addresses of these tests."""
+        """Return the currently muted addresses."""
         addresses, now = [HOME, "2001:db8:1:2::/64"], self.game.clock.seconds()
         return set(self.game.ledger.run(lambda tx: MUTED.among(tx, addresses, now)))
 

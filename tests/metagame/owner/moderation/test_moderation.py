@@ -173,7 +173,7 @@ class MuteAndKickTests(StaffCase):
 
 @define
 class OneMuted(ToldGame):
-    """The chat's game, in which the first of the town is muted on demand."""
+    """The chat's view of the game, in which the test decides whether the first player is muted."""
 
     muted_now: Callable[[], bool] = lambda: False
 
@@ -184,14 +184,14 @@ class OneMuted(ToldGame):
 
 
 class WithinASecondTests(StaffCase):
-    """The acts of another process on the database take effect within a second."""
+    """Changes that another process makes in the database take effect within a second."""
 
     def setUp(self) -> None:
         super().setUp()
         self.clock = Clock()
 
     def svcctl(self, action: str, player: Player) -> None:
-        """Act as another process would, a second before the next step."""
+        """Change the database as another process would, one second before the next step."""
         now = self.game.clock.seconds
         work = StaffWork(Staff("svcctl", Role.OWNER), player.id, now)
         acts = {

@@ -1,4 +1,4 @@
-"""The moderation rules: permissions, limits of an order, and sanctions in force."""
+"""The moderation rules: permissions, limits of a command, and sanctions in force."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ModerationRuleTests(SynchronousTestCase):
         self.store: Any = MemorySanctions()
 
     def refused(self, kind: type[Refusal], work: Any, *arguments: Any) -> str:
-        """Return the code of the refusal."""
+        """Return the error code of the rejected command."""
         return str(self.assertRaises(kind, work, *arguments).code)
 
     def test_an_order_bounds_reason_note_and_duration(self) -> None:

@@ -1,4 +1,4 @@
-"""Belongings in a passport: items, currencies and loadouts, imported once or left out."""
+"""Items, currencies and loadouts in a passport, which are imported once or left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = frozenset({"progress", "characters", "inventory", "currency", "loadouts"})
 
 
 class Trace:
-    """The audit row's notes."""
+    """A fake audit row that stores the notes."""
 
     target = ""
     after: Any = None
@@ -35,7 +35,7 @@ class Trace:
 
 
 class BelongingsTests(SynchronousTestCase):
-    """Ann comes from one host to Bob's account on another."""
+    """A passport moves Ann's belongings to Bob's account on another host."""
 
     def setUp(self) -> None:
         self.ann = Owner.of(Game(self), "Ann_1")
@@ -52,7 +52,7 @@ class BelongingsTests(SynchronousTestCase):
         self.bob = Owner.of(Game(self), "Bob_1")
 
     def again(self) -> None:
-        """Restore both hosts for the next example."""
+        """Reset both hosts for the next example."""
         for owner in (self.ann, self.bob):
             owner.game.ledger.free()
         self.setUp()

@@ -1,4 +1,4 @@
-"""A passport counts once, even if several imports run at once; on both databases."""
+"""A passport counts once even if several imports run concurrently, on both databases."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def waits_for_a_lock(engine: Engine) -> bool:
 
 
 class Once:
-    """The tests for both databases."""
+    """The tests that run on both databases."""
 
     make: Callable[[Any], Engine]
     assertEqual: Any
@@ -109,7 +109,7 @@ class PostgresTests(Once, SynchronousTestCase):
         return make_engine(database_url(fresh_database()))
 
     def test_it_waits_for_the_players_own_act(self) -> None:
-        """The running server locks the account for each of the player's own acts."""
+        """The running server locks the account's row for each request of the player."""
         engine = self.ready()
         assert not is_sqlite(engine)
         with ThreadPoolExecutor(1) as threads:

@@ -1,4 +1,4 @@
-"""A player's new key, and the latest hunts."""
+"""A player's request for a new key, and the player's latest hunts."""
 
 from __future__ import annotations
 

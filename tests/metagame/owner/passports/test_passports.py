@@ -1,4 +1,4 @@
-"""My hunter, and passports: signed, imported once, refused if changed."""
+"""The hunter page, and passports: signed, imported once, rejected if changed."""
 
 from __future__ import annotations
 

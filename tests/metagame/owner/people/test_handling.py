@@ -1,4 +1,4 @@
-"""New keys, merged notes, exports and deletion of accounts."""
+"""New account keys, merged notes, and the export and deletion of accounts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHER_IDS += ("asked_by",)  # one of the two accounts that the friendship names
 
 
 def is_id(column: Column[Any]) -> bool:
-    """Return whether the column is as wide as an id and named like one."""
+    """Return whether the column has the width and the name of an id column."""
     wide = isinstance(column.type, String) and column.type.length == 64
     return wide and str(column.name).endswith(("_id", "_by"))
 
@@ -137,7 +137,7 @@ class HandlingTests(StaffCase):
         self.assertEqual(page.json, {"Username": "Dora", "Export": None})
 
     def kept_of(self, account_id: str) -> list[str]:
-        """Return the tables that still have a row of the account."""
+        """Return the tables that still have a row about the account."""
         tables: list[str] = self.game.ledger.run(
             lambda tx: [
                 name
@@ -172,7 +172,7 @@ class LargeAccountCase(SynchronousTestCase):
     """An account with many saves, on both databases."""
 
     def holds(self, url: str) -> None:
-        """The newest saves are exported, and all are deleted."""
+        """Assert that an export has the newest saves and that a deletion removes all saves."""
         engine = make_engine(database_url(url))
         self.addCleanup(engine.dispose)
         migrations.upgrade(engine)

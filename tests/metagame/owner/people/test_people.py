@@ -1,4 +1,4 @@
-"""The lists of accounts, and the details of one."""
+"""The lists of accounts, and the details of one account."""
 
 from __future__ import annotations
 

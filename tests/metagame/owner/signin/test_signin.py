@@ -1,4 +1,4 @@
-"""The dashboard's session: a cookie that no script reads and no other page can use."""
+"""The dashboard's session cookie, which no script can read and no other page can use."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ class SessionTests(StaffCase):
 
 
 class WaysTests(StaffCase):
-    """A separate key for the dashboard, and a second factor."""
+    """Sign-in with a separate dashboard key and with a second factor."""
 
     def ways(self, route: str, key: str, **sent: Any) -> Page:
         return self.game.browse("POST", f"/svc/api/Dashboard{route}", key=key, json=sent)
@@ -306,7 +306,7 @@ class WaysTests(StaffCase):
             )
 
     def refused(self, action: str, why: str) -> None:
-        """Check that the newest audit row is this refusal of Olga."""
+        """Check that the newest audit row records that Olga was rejected for this reason."""
         [newest] = self.game.ledger.run(lambda tx: rows(tx, AuditQuery(count=1)))
         row = (newest["actor"], newest["action"], newest["refused"])
         self.assertEqual(row, ("Olga", action, why))

@@ -1,4 +1,4 @@
-"""Players, and a deploy server with fixed replies, for the matchmaking tests."""
+"""Players and a deploy server with fixed replies, for the matchmaking tests."""
 
 from __future__ import annotations
 

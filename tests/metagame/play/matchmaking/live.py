@@ -1,6 +1,6 @@
-"""The rules of matchmaking on a board, each call in a transaction at a given time.
+"""The matchmaking rules on a board; each call is a transaction at a given time.
 
-A match is read anew whenever one looks at it; there is one object for each.
+A match is loaded again at each attribute access; each match has one object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class SeenMatch:
-    """The current state of a match; changes to it are stored."""
+    """A match whose attributes are read from the board and written to the board."""
 
     def __init__(self, world: Seen, match_id: str) -> None:
         object.__setattr__(self, "_at", (world, match_id))
@@ -42,7 +42,7 @@ class SeenMatch:
 
 
 class Seen:
-    """The operations of ``Matchmaker``; the default ``now`` is the previous operation's time."""
+    """The operations of ``Matchmaker``; ``now`` defaults to the previous operation's time."""
 
     def __init__(self, cooldown_s: float = 0.0, live: Callable[[], Any] = TestBoard) -> None:
         self.live = live()

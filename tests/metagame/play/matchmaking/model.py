@@ -1,6 +1,6 @@
-"""Matchmaking in plain dictionaries: the model that the rules on the board are compared with.
+"""A model of matchmaking in plain dictionaries, to compare with the rules on the board.
 
-Written before them; it shares with them the kinds of values, and no rule.
+The model was written before the rules; it shares their value types, but no rule.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class PlainMatchmaker:
         group: HuntGroup,
         now: float,
     ) -> bool:
-        """Return whether the request repeats the party's current or, for a member, last hunt."""
+        """Return whether the request repeats the party's current hunt or a member's last hunt."""
         if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
@@ -101,7 +101,7 @@ class PlainMatchmaker:
         )
 
     def _again(self, player: AccountId, match: Match, now: float) -> MatchEntry:
-        """Return the same candidate; a player who was sent waits a while and is sent again."""
+        """Return the same candidate; a player who was already sent is sent again after a while."""
         if not self._is_in(player, match):
             self._leave(player)
         if player not in match.players:
@@ -162,7 +162,7 @@ class PlainMatchmaker:
         return entry
 
     def _is_in(self, player: AccountId, match: Match) -> bool:
-        """Return whether the player's current entry is in this match; ``players`` may be older."""
+        """Return whether the player's current entry is in this match; ``players`` may be old."""
         entry = self._entries.get(player)
         return entry is not None and entry.match is match
 
@@ -187,7 +187,7 @@ class PlainMatchmaker:
         return entry
 
     def due(self, match: Match, now: float) -> bool:
-        """Return whether a game server should be requested now; closes a queue that is due."""
+        """Close an expired queue; return whether a game server should be requested now."""
         if match.state is not MatchState.MATCHING or match.asking or not match.players:
             return False
         if match.queued:
@@ -207,15 +207,15 @@ class PlainMatchmaker:
             del self._queues[match.hunt_id]
 
     def asking(self, match: Match, now: float) -> LaunchRequest:
-        """Begin the launch and return the request to the deploy server."""
+        """Begin the launch and return the request for the deploy server."""
         match.asking, match.retry_at = True, now + RETRY_S
         return match.request()
 
     def may_start(self, match: Match, now: float) -> bool:
-        """Return whether the game server may be requested; if so, the launch counts from now on.
+        """Return whether the game server may be requested; if so, record the launch.
 
-        If not, whoever has not left their earlier hunt is sent there again, and who went to
-        the city meanwhile waits until that game server has ended, as for capacity.
+        Otherwise, players who are still in an earlier hunt are sent there again. Players who went
+        to the city meanwhile wait until the earlier game server ends, as if capacity were missing.
         """
         theirs = self.launches.in_the_way(match, now)
         if not theirs:
@@ -241,7 +241,7 @@ class PlainMatchmaker:
         self.launches.ready(match, server)
 
     def refused(self, match: Match, now: float) -> None:
-        """Keep the match MATCHING without capacity; active polls retry it for five minutes."""
+        """Keep the match MATCHING while capacity is missing; polls retry it for five minutes."""
         self._wait(match, now)
 
     def _wait(self, match: Match, now: float) -> None:
@@ -253,7 +253,7 @@ class PlainMatchmaker:
                 self._drop(player, match)
 
     def failed(self, match: Match) -> None:
-        """Fail the match for good."""
+        """Fail the match permanently."""
         match.asking = False
         self._fail(match)
 
@@ -263,7 +263,7 @@ class PlainMatchmaker:
             del self._parties[match.party_id]
 
     def sent(self, player: AccountId, entry: MatchEntry, now: float) -> None:
-        """Record that the player has the server's address."""
+        """Record that the player has received the server's address."""
         match, before = entry.match, self._sent.get(player)
         if match.server is None or (before is not None and before.match_id == match.id):
             return
@@ -275,7 +275,7 @@ class PlainMatchmaker:
         match.sent_at = now
 
     def last_sent(self, player: AccountId) -> Sent | None:
-        """Return the last server of the player."""
+        """Return the server to which the player was last sent."""
         return self._sent.get(player)
 
     # -- leaving -----------------------------------------------------------
@@ -302,12 +302,12 @@ class PlainMatchmaker:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
-        """Remove a player whose sessions ended from every queue, match and server."""
+        """Remove a player whose sessions have ended from every queue, match and server."""
         self._leave(player)
         self._sent.pop(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Take players out who leave the party before the server is up."""
+        """Remove players who leave the party before the server is up."""
         for player in players:
             entry = self._entries.get(player)
             if entry is not None and entry.match.party_id == party_id:
@@ -333,7 +333,7 @@ class PlainMatchmaker:
     # -- for others --------------------------------------------------------
 
     def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
-        """Return the party's candidate, until a minute after its last player was sent."""
+        """Return the party's candidate, or None one minute after its last player was sent."""
         match = self._parties.get(party_id)
         if match is None:
             return None

@@ -47,18 +47,18 @@ class Match:
 
     @property
     def takes_a_port(self) -> bool:
-        """Return whether it starts a game server of its own, as hunts and tutorials do."""
+        """Return whether the match starts its own game server, as hunts and tutorials do."""
         return self.expects or self.request().names_a_map
 
     def request(self) -> LaunchRequest:
-        """Return the request to the deploy server."""
+        """Return the request for the deploy server."""
         players = tuple(self.players) if self.expects else ()
         return LaunchRequest(self.mode, self.args, self.hunt_id, players)
 
 
 @frozen
 class MatchEntry:
-    """A player's place: the candidate id that the player knows, and the match."""
+    """A player's entry: the match, and the candidate id that the player received."""
 
     candidate_id: str
     mode: str
@@ -68,7 +68,7 @@ class MatchEntry:
     hold_until: float = 0.0  # answers MATCHING until then, though the server is known
 
     def state(self, now: float) -> MatchState:
-        """Return the state for this player."""
+        """Return the match state that this player sees."""
         if self.match.state is MatchState.IN_PROGRESS and now < self.hold_until:
             return MatchState.MATCHING
         return self.match.state
@@ -76,7 +76,7 @@ class MatchEntry:
 
 @define
 class Launches:
-    """The launches of each account and party; ``cooldown_s`` 0 removes the limit."""
+    """The launches of each account and party; 0 as ``cooldown_s`` removes the limit."""
 
     cooldown_s: float
     _of: LRUCache[str, list[Match]] = field(  # the newest stands last
@@ -85,7 +85,7 @@ class Launches:
     _on: dict[Server, Match] = field(factory=dict, init=False)
 
     def begun(self, match: Match, now: float) -> None:
-        """Count a launch for the players who have none, and for the party."""
+        """Record a launch for the party and for each player who has no launch."""
         if not match.takes_a_port or not self.cooldown_s:
             return
         match.counts_for = {
@@ -95,7 +95,7 @@ class Launches:
             self._of[holder] = [*self._others(holder, match), match]
 
     def ready(self, match: Match, server: Server) -> None:
-        """Record the server where the match runs; earlier matches there have ended."""
+        """Record the server on which the match runs; earlier matches on that server have ended."""
         before = self._on.get(server)
         if before is not None and before is not match:
             before.ended = True
@@ -103,7 +103,7 @@ class Launches:
             self._on[server] = match
 
     def running(self, match: Match) -> list[Match]:
-        """Return the running servers whose end would let this match start."""
+        """Return the running servers that must end before this match can start."""
         live = (launch for holder in _holders(match) for launch in self._live(holder))
         return [
             launch
@@ -119,9 +119,9 @@ class Launches:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match, now: float) -> dict[AccountId, Match]:
-        """The launch that each player has already; empty when the match may start.
+        """Return each player's earlier launch, or an empty dict if the match may start.
 
-        It may when the party has none and one of its players has none.
+        The match may start if neither the party nor at least one of its players has a launch.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
@@ -156,7 +156,7 @@ class Launches:
         return self._newest(live, now)
 
     def _newest(self, live: list[Match], now: float) -> Match | None:
-        """Return the newest of a holder's launches if it rules out another one."""
+        """Return the holder's newest launch if it prevents another launch."""
         if not live:
             return None
         newest = live[-1]
@@ -172,7 +172,7 @@ class Launches:
 
 
 def end_those_not_on(matches: Iterable[Match], ports: Collection[int]) -> None:
-    """Mark the matches whose server is none of the running ones."""
+    """Mark matches as ended if their server is not among the running servers."""
     for match in matches:
         if match.server is not None and match.server.port not in ports:
             match.ended = True

@@ -1,4 +1,4 @@
-"""A launch waits for a restart of the deploy server, and is requested once."""
+"""A launch waits for a restart of the deploy server, and is requested only once."""
 
 from __future__ import annotations
 

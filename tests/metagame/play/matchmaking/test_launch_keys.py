@@ -1,4 +1,4 @@
-"""The key of a launch, which the deploy server knows while its game server runs. Spec: 1 §5.5."""
+"""The launch key, which the deploy server keeps while the game server runs. Spec: 1 §5.5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One live launch for a player and for a party, then the next. Spec: 1 §4 Matchmaking."""
+"""One live launch per player and per party at a time. Spec: 1 §4 Matchmaking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUSY = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
 
 
 class Fleet(Deploy):
-    """A deploy server with a port for every launch, the last one for the city."""
+    """A fake deploy server with a port for each launch; the last port is the city's."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,13 +59,13 @@ class LaunchCase(MatchmakingCase):
         self.ann, self.bob = self.players[:2]
 
     def sent_to(self, player: Player) -> int | str:
-        """Return the port that the player's poll names, or the state."""
+        """Return the port in the reply to the player's poll, or the state if there is no port."""
         reply = self.status(player).json
         port: int | str = reply["serverInfo"]["port"] if "serverInfo" in reply else reply["status"]
         return port
 
     def hunt(self, player: Player, body: dict[str, str] = HUNT) -> int | str:
-        """Start a hunt alone: join, wait for the queue to close and poll."""
+        """Start a hunt alone: join, wait until the queue closes, and poll."""
         self.join(player, **body)
         self.game.clock.advance(21)
         return self.sent_to(player)
@@ -194,7 +194,7 @@ class AloneTests(LaunchCase):
 
 
 class TogetherTests(LaunchCase):
-    """A hunt of two players, one of whom leaves."""
+    """A hunt with two players, one of whom leaves."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -1,4 +1,4 @@
-"""The launches of each player, in rules alone; and a launch whose worker died."""
+"""The rules for each player's launches, and a launch whose worker crashed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.live import TestBoard
 
 
 class BookTests(SynchronousTestCase):
-    """Everything in one act, whose time the test moves."""
+    """All steps run in one transaction, whose time the test moves."""
 
     def setUp(self) -> None:
         self.tables = Tables()
@@ -117,7 +117,7 @@ class BookTests(SynchronousTestCase):
 
 
 class DeadAskerTests(SynchronousTestCase):
-    """A launch whose requesting process dies; another process shares the board."""
+    """A launch whose requesting process crashes while another process shares the board."""
 
     def setUp(self) -> None:
         self.live = TestBoard()

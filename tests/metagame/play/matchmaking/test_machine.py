@@ -1,6 +1,6 @@
-"""Players who join, wait and leave at random, on the board and on a plain model.
+"""Players join, wait and leave at random, on the board and on a plain model.
 
-Both say the same after every step. Spec: 1 §3 Matchmaking candidate.
+The board and the model must agree after every step. Spec: 1 §3 Matchmaking candidate.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PARTY = Party("party", "a", ("a", "b", "c"))
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """Queued once, expected once, never more than four a hunt; one party that hunts together."""
+    """A player is in at most one queue and hunt; a hunt has at most four players."""
 
     make_live: Callable[..., Any] = TestBoard
 
@@ -57,7 +57,7 @@ class QueueMachine(RuleBasedStateMachine):
         return PARTY if player in PARTY.members else None
 
     def same(self, mine: Any, model: Any) -> None:
-        """Two entries are one, but for the names of what was made."""
+        """Assert that two entries are equal apart from their generated ids."""
         assert (mine is None) == (model is None)
         if mine is None:
             return

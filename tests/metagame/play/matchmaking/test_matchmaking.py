@@ -420,7 +420,7 @@ FULL = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
 
 class EndedTests(MatchmakingCase):
     def end_sessions(self, player: Player) -> str:
-        """End the sessions as a new key does; return a new token."""
+        """End the player's sessions as a new key does; return a new token."""
         self.successResultOf(Deferred.fromCoroutine(self.game.parts.sessions.end(player.id)))
         self.assertEqual(self.status(player).status, 401)
         return self.game.parts.tokens.sign(player.id)

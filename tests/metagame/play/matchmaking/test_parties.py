@@ -1,4 +1,4 @@
-"""A party's way to a game server. Spec: 1 §4 Matchmaking, party rules."""
+"""How a party gets a game server. Spec: 1 §4 Matchmaking, party rules."""
 
 from __future__ import annotations
 

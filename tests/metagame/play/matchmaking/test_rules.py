@@ -1,4 +1,4 @@
-"""Party members, entries and their expiry, to the second. Spec: 1 §3, §4 Matchmaking."""
+"""Party members and entries, which expire at exact seconds. Spec: 1 §3, §4 Matchmaking."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class DueTests(Case):
 
 
 class Silent:
-    """A deploy server that answers late."""
+    """A fake deploy server that never answers."""
 
     async def launch(self, request: LaunchRequest, match_id: str) -> Server:
         await Deferred()

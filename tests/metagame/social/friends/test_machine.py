@@ -1,4 +1,4 @@
-"""Players act at random; the friends list is compared with a model after every step."""
+"""Random player requests; the friends list is compared with a model after every step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Friend requests by user name, as the owner's tools send them."""
+"""Friend requests by user name, sent from the owner's tools."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ANN, BOB = new_account_id(), new_account_id()
 
 
 class FakeFriends:
-    """Two players; ``loads`` holds the number of entries of each."""
+    """Two players; ``loads`` holds the number of entries of each player."""
 
     def __init__(self, ann: Load, bob: Load, between: Friendship | None = None) -> None:
         self.loads = {ANN: ann, BOB: bob}

@@ -1,4 +1,4 @@
-"""The base of the guild tests: players, and guilds founded as the city does it."""
+"""The base of the guild tests: players, and guilds founded as in the city."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A model of parties in plain dictionaries that are swept, to compare with the rules.
+"""A model of parties in plain dictionaries, to compare with the rules.
 
-Written before them and knowing nothing of theirs but the values and the limits.
+The model was written before the rules; it shares only their value types and limits.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from svcserver.metagame.social.parties.rules import (
 
 @define
 class PlainQuota:
-    """At most ``limit`` places per key in any ``window_s`` seconds; ``now`` is in seconds."""
+    """A quota of ``limit`` uses per key in any ``window_s`` seconds; ``now`` is in seconds."""
 
     limit: int
     window_s: float
     _taken: dict[str, list[float]] = field(factory=dict, init=False)
 
     def take(self, key: str, now: float) -> bool:
-        """Take a place; return False if none is left."""
+        """Use the quota once; return False if it is exhausted."""
         taken = [at for at in self._taken.get(key, ()) if at > now - self.window_s]
         if len(taken) >= self.limit:
             return False
@@ -62,7 +62,7 @@ class PlainParties:
     # -- being there -------------------------------------------------------
 
     def hear(self, account_id: AccountId, now: float) -> None:
-        """Record a sign of life, which keeps a member in the party."""
+        """Record a heartbeat, which keeps a member in the party."""
         if account_id in self._party_of:
             self._heard[account_id] = now
 
@@ -91,7 +91,7 @@ class PlainParties:
         return party if account_id in party.members else None
 
     def _settle(self, party_id: str, now: float) -> Party:
-        """Drop members silent for more than two minutes, the longest silent first."""
+        """Remove members silent for over two minutes, starting with the longest silent."""
         party = self._parties[party_id]
         silent = [member for member in party.members if now - self._heard[member] > SILENT_S]
         for member in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
@@ -107,7 +107,7 @@ class PlainParties:
     def invite(
         self, sender: AccountId, recipient: AccountId, now: float, *, blocked: bool = False
     ) -> Party:
-        """Invite an existing account into the sender's party, or refuse."""
+        """Invite an existing account into the sender's party; raise an exception if refused."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -144,7 +144,7 @@ class PlainParties:
         return None
 
     def accept(self, invite: PartyInvitation, now: float) -> Party:
-        """Leave the old party and join at the end; Missing when the invite has ended."""
+        """Leave the old party and join the new one last; raise Missing without an invite."""
         self.hear(invite.recipient, now)
         party = self.get(invite.party_id, now)
         if self.invite_named(invite.recipient, invite.party_id, now) != invite or party is None:
@@ -160,7 +160,7 @@ class PlainParties:
         return joined
 
     def decline(self, recipient: AccountId, named: Iterable[object], now: float) -> bool:
-        """Decline what matches by party or sender; the sender pauses for two minutes."""
+        """Decline matching invites; the sender cannot invite again for two minutes."""
         wanted = list(named)
         invites = [
             invite
@@ -180,19 +180,19 @@ class PlainParties:
         return bool(invites)
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """End the invites between two players; a party they share stays."""
+        """End the invites between two players; a party with both players continues."""
         self.withdraw(first, second)
         self.withdraw(second, first)
 
     # -- leaving and leading -----------------------------------------------
 
     def leave(self, account_id: AccountId, now: float) -> None:
-        """Leave; nothing happens without a party. A party of one ends."""
+        """Leave the party, if any; a party of one ends."""
         if account_id in self._party_of:
             self._remove(account_id)
 
     def kick(self, leader: AccountId, member: AccountId, now: float) -> None:
-        """Remove a member of the party; players who name themselves leave."""
+        """Remove a member from the party; a player who names themselves leaves."""
         if leader == member:
             self.leave(leader, now)
             return
@@ -255,14 +255,14 @@ class PlainParties:
         return [recipient for recipient in pending if self._is_live(recipient, now)]
 
     def _is_live(self, invite: PartyInvitation, now: float) -> bool:
-        """Return whether the invite is unexpired and its sender is still present."""
+        """Return whether the invite has not expired and the sender is still present."""
         if now - invite.at >= INVITE_S:
             return False
         party = self.get(invite.party_id, now)
         return party is not None and invite.sender in party.members
 
     def sweep(self, now: float) -> None:
-        """Forget expired invites and parties of one whose player is long gone."""
+        """Delete expired invites, and parties of one whose player left long ago."""
         old = [
             invite
             for received in self._invites.values()

@@ -1,4 +1,4 @@
-"""Random player requests on the board and on a model, which must agree after every step."""
+"""Random player requests on the board and on a model, which agree after every step."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class PartyMachine(RuleBasedStateMachine):
         return result, expected
 
     def as_named(self, result: Any) -> Any:
-        """With the model's names of parties."""
+        """Replace the board's party ids with the model's ids."""
         if isinstance(result, Party):
             return evolve(result, id=self.named.get(result.id, result.id))
         if isinstance(result, PartyInvitation):

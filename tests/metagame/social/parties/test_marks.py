@@ -1,4 +1,4 @@
-"""Marks on the social rows. Spec: 1 §4 convention 6."""
+"""Log marks on the routes of the social features. Spec: 1 §4 convention 6."""
 
 from __future__ import annotations
 
