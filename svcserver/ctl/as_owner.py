@@ -59,7 +59,7 @@ def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: st
 
 
 def _refusal(status: int, body: bytes) -> str:
-    """Return the reason for a refusal, or how to fix the cause; empty if both are unknown."""
+    """Return the reason or the fix for a refused request; empty if both are unknown."""
     if status == 401:
         return UNPROVEN
     try:

@@ -206,7 +206,7 @@ def source_of(name: str) -> ParameterSource | None:
 
 
 def database_of(made: CreatedHost) -> str:
-    """Return the database of accounts without its password, and the option that set it."""
+    """Return the database's file or URL, without its password, and the option that set it."""
     if not made.plan.scale.database:
         return str(made.plan.data / DATABASE)
     is_from_there = source_of("database") is ParameterSource.ENVIRONMENT

@@ -155,7 +155,7 @@ def _of_a_host(source: Path) -> str:
 
 @contextmanager
 def _wanted(listed: str) -> Iterator[str]:
-    """Yield the pg_restore argument that leaves out entries of the database itself."""
+    """Yield the pg_restore argument that excludes entries about the database itself."""
     ours = [line for line in listed.splitlines() if not _OF_THE_DATABASE.match(line)]
     with tempfile.NamedTemporaryFile("w", prefix="svc-restore-", encoding="utf-8") as file:
         file.write("\n".join([*ours, ""]))

@@ -58,7 +58,7 @@ def general(reply: Reply) -> str:
 
 
 async def register(client: HostClient, name: str, code: str) -> Account:
-    """Register a new account; raise Refused."""
+    """Register a new account, or raise Refused."""
     body = {"Username": name, "InviteCode": code}
     try:
         reply = await client.ask("POST", "/svc/api/Register", json_body=body)
@@ -72,7 +72,7 @@ async def register(client: HostClient, name: str, code: str) -> Account:
 
 
 async def recognise(client: HostClient, key: Secret) -> Account:
-    """Return the account of a key; raise Refused, or KeyUnknown if the host rejects the key."""
+    """Return the account of a key, or raise Refused or, for a rejected key, KeyUnknown."""
     try:
         reply = await client.ask("GET", "/svc/api/GetUserInfo", key=key)
     except NoReply as error:
@@ -93,7 +93,7 @@ def new_key() -> Secret:
 
 
 async def renew(client: HostClient, old: Secret, new: Secret) -> None:
-    """Replace the key ``old`` with ``new`` on the host; raise Refused.
+    """Replace the key ``old`` with ``new`` on the host, or raise Refused.
 
     The launcher makes the new key, and saves both keys until it knows which one is valid. If the
     host made the key, a lost reply would mean a lost account.

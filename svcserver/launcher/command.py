@@ -37,7 +37,7 @@ class StartValues:
     program: str = USUAL_PROGRAM  # a path below the folder
 
     def arguments(self, command: str, runner: str, key: str) -> list[str]:
-        """Return the program and its arguments; raise BadCommand.
+        """Return the program and its arguments, or raise BadCommand.
 
         The ``runner``, such as ``wine``, comes first. Values are inserted after the command is
         split, so they cannot become additional arguments.

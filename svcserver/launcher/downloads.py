@@ -198,11 +198,11 @@ class Download:
 
     @property
     def note(self) -> str:
-        """The text that tells the player why a file waits; empty if none waits."""
+        """Why a file is delayed, as a text for the player; empty if no file is delayed."""
         return next(reversed(self._notes.values()), "")
 
     def comes(self, file: GameFile) -> None:
-        """Clear a file's waiting text, because the host is now sending the file."""
+        """Clear the text about a file's delay, because the host is now sending the file."""
         self._notes.pop(file.path, None)
 
     async def run(self, files: tuple[GameFile, ...]) -> None:

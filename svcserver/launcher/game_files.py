@@ -42,7 +42,7 @@ class GameFiles:
 
     @property
     def note(self) -> str:
-        """The text that tells the player why a download waits; empty if none waits."""
+        """Why a download is delayed, as a text for the player; empty if none is delayed."""
         return self._fetch.note if self._fetch is not None else ""
 
     def stop(self) -> None:
@@ -52,7 +52,7 @@ class GameFiles:
             self._fetch.stop()
 
     async def listing(self) -> Listing:
-        """Return the host's list of files; raise DownloadFailed."""
+        """Return the host's list of files, or raise DownloadFailed."""
         try:
             reply = await self.client.ask("GET", MANIFEST, limit=LONGEST_LIST)
         except NoReply as error:
@@ -84,7 +84,7 @@ class GameFiles:
         return reply.status != 200 or reply.headers.get("etag") == self._etag
 
     async def check(self, *, thorough: bool) -> tuple[Listing, Comparison]:
-        """Return the list and the missing files; raise DownloadFailed or Stopped."""
+        """Return the list and the missing files, or raise DownloadFailed or Stopped."""
         self.progress = progress = Progress()
         listing = await self.listing()
         return listing, await self._compare(listing, progress, thorough)
@@ -101,7 +101,7 @@ class GameFiles:
         return comparison
 
     async def fetch(self, key: Secret) -> None:
-        """Download the missing files; raise DownloadFailed or Stopped."""
+        """Download the missing files, or raise DownloadFailed or Stopped."""
         for _ in range(MOST_CHANGES):
             _, comparison = await self.check(thorough=False)
             if comparison.whole:

@@ -286,7 +286,7 @@ class HostClient:
         limit: int = MAX_ANSWER,
         patience_s: float = SILENCE_S,
     ) -> Reply:
-        """Send a request and return the complete reply; raise NoReply."""
+        """Send a request and return the complete reply, or raise NoReply."""
         body = json.dump(json_body) if json_body is not None else b""
         whole = _WholeReply(limit)
         request = self.open(method, path, whole, key=key, headers=headers, body=body)

@@ -106,7 +106,7 @@ class HostList:
         return self._known.get(host)
 
     def put(self, record: HostRecord) -> None:
-        """Add or replace a host and save the list to disk; raise TooManyHosts."""
+        """Add or replace a host and save the list to disk, or raise TooManyHosts."""
         if record.id not in self._known and len(self._known) >= MOST_HOSTS:
             raise TooManyHosts
         self._known[record.id] = record

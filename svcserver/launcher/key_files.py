@@ -56,13 +56,13 @@ def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
 
 
 def read_key_file(path: Path) -> KeyFile:
-    """Return the key and host in the file at ``path``; raise BadKeyFile or OSError."""
+    """Return the key and host in the file at ``path``, or raise BadKeyFile or OSError."""
     with path.open("rb") as file:
         return parse_key_file(file.read(MOST + 1))
 
 
 def parse_key_file(content: bytes) -> KeyFile:
-    """Return the key and host in a file's bytes; raise BadKeyFile."""
+    """Return the key and host in a file's bytes, or raise BadKeyFile."""
     if len(content) > MOST:
         raise BadKeyFile("too long")
     try:

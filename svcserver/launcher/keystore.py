@@ -128,7 +128,7 @@ class SystemKeys:
 
 
 def system_backend() -> Any:
-    """Return the system's key store after testing it; raise NoKeyStore."""
+    """Return the system's key store after testing it, or raise NoKeyStore."""
     try:
         import keyring
         from keyring.backends import fail, null

@@ -59,7 +59,7 @@ class Listing:
 
 
 def read_listing(text: bytes) -> Listing:
-    """Parse the list in a reply; raise BadListing.
+    """Parse the list in a reply, or raise BadListing.
 
     The files are parsed one by one, because the objects of a whole hostile list take thirty times
     its memory.

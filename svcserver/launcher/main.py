@@ -66,7 +66,7 @@ class LinkChoice:
         return not (isinstance(data, dict) and data.get("wanted") is False)
 
     def keep(self, *, wanted: bool) -> None:
-        """Save the choice; raise OSError."""
+        """Save the choice, or raise OSError."""
         write_private(self.state / FILE, json.dump({"wanted": wanted}))
 
 
@@ -150,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end_with_the_terminal(reactor: Any) -> None:
-    """Stop the launcher when the terminal window closes; the game has its own session."""
+    """Stop the launcher when its terminal closes; the game does not get the system's signal."""
     hangup = getattr(signal, "SIGHUP", None)  # not on Windows
     if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
         signal.signal(hangup, lambda *_: reactor.callFromThread(reactor.stop))

@@ -150,7 +150,7 @@ class Game:
         return self._process is not None
 
     def start(self, arguments: Sequence[str], folder: str, environ: Mapping[str, str]) -> None:
-        """Start the game; raise NoProgram. The arguments include the key, so never log them."""
+        """Start the game, or raise NoProgram. The arguments include the key, so never log them."""
         program = _find_program(arguments[0], folder, environ)
         there = folder if os.path.isdir(folder) else None
         if self._process is not None:

@@ -92,7 +92,7 @@ class Launcher(Service):
     # -- joining and leaving ---------------------------------------------------
 
     def join(self, text: str) -> Membership:
-        """Open an invite; raise CannotJoin.
+        """Open an invite, or raise CannotJoin.
 
         Any web page can open an invite. So if the player has an account on the host, an invite with
         a new certificate changes nothing until the player trusts it.
@@ -112,7 +112,7 @@ class Launcher(Service):
         return member
 
     def bring_file(self, path: Path, *, replace: bool = False) -> Membership:
-        """Import the account key in the file at ``path``; raise CannotJoin."""
+        """Import the account key in the file at ``path``, or raise CannotJoin."""
         try:
             key_file = read_key_file(path)
         except OSError as error:
@@ -122,7 +122,7 @@ class Launcher(Service):
         return self.bring(key_file, replace=replace)
 
     def bring(self, key_file: KeyFile, *, replace: bool = False) -> Membership:
-        """Import an account key from another PC; raise CannotJoin.
+        """Import an account key from another PC, or raise CannotJoin.
 
         If ``replace`` is set, the key may overwrite a different key for the same host.
         """
@@ -153,7 +153,7 @@ class Launcher(Service):
         return words.KEY_SAVED.format(path=path)
 
     def _membership(self, record: HostRecord, before: HostRecord | None = None) -> Membership:
-        """Return the new or updated membership of ``record``'s host; raise CannotJoin."""
+        """Return the new or updated membership of ``record``'s host, or raise CannotJoin."""
         old = self.members.get(record.id)
         if old is not None and old.host.stage in (Stage.STARTING, Stage.PLAYING):
             raise CannotJoin(words.PLAYING_ELSEWHERE.format(name=record.name))

@@ -122,7 +122,7 @@ class HostOptions(usage.Options):
             raise failed_start(f"{self.name}: {self.beside_stack.format(pid=stack.pid)}")
 
     def load_host(self, config: Path) -> None:
-        """Read the host's components; raise BadHost or BadSetting."""
+        """Read the host's components, or raise BadHost or BadSetting."""
         self.components = components(config)
 
 

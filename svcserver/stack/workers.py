@@ -76,7 +76,7 @@ def spread(single: Sequence[Component], count: int, first: int) -> list[Componen
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Return the variables of an env file; raise BadSetting."""
+    """Return the variables of an env file, or raise BadSetting."""
     try:
         return parse_env_file(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:

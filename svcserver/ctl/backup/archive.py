@@ -250,7 +250,7 @@ class ArchiveReader:
         return self._exactly(tarfile.BLOCKSIZE)
 
     def _told(self, size: int) -> dict[str, str]:
-        """Return an extended header's records, which override fields of the next header."""
+        """Return the records of an extended header, which override the next header's fields."""
         if size > MAX_HEADER:
             raise DamagedBackup("it has a name that is too long")
         records = {}

@@ -103,7 +103,7 @@ def game_server(case: Case) -> Iterator[Finding]:
 
 
 def _executes(case: Case, program: str) -> Iterator[Finding]:
-    """Check that the system can execute the program; it is ended before it does anything."""
+    """Check that the system can execute the program, without letting it do anything."""
     path = program if os.path.isabs(program) else str(case.folder / program)
     if not Path(path).is_file():
         path = shutil.which(program) or ""

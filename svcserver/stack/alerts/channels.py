@@ -33,7 +33,7 @@ _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5
 
 
 def quiet_hours(text: str) -> QuietHours:
-    """Parse ``23:00-07:00``; raise ValueError, whose text says how to fix the value."""
+    """Parse ``23:00-07:00``, or raise ValueError, whose text says how to fix the value."""
     match = _QUIET.match(text.strip())
     if match is None:
         raise ValueError("must be a range of times of day, such as 23:00-07:00")
@@ -50,7 +50,7 @@ _words = printable(4096)
 
 
 def address(text: str) -> Secret:
-    """Parse a webhook URL; raise ValueError, whose text contains no part of the URL."""
+    """Parse a webhook URL, or raise ValueError, whose text contains no part of the URL."""
     split(text.strip())
     return Secret(text.strip())
 
@@ -94,7 +94,7 @@ def token(text: str) -> Secret:
 
 
 def mail_address(text: str) -> str:
-    """Parse ``you@example.org`` or ``You <you@example.org>``; raise ValueError."""
+    """Parse ``you@example.org`` or ``You <you@example.org>``, or raise ValueError."""
     plain = text.strip()
     if len(plain) > MOST_MAIL or not plain.isprintable() or not _MAIL.match(parseaddr(plain)[1]):
         raise ValueError("must be a mail address such as you@example.org")
@@ -102,7 +102,7 @@ def mail_address(text: str) -> str:
 
 
 def mail_addresses(text: str) -> tuple[str, ...]:
-    """Parse mail addresses separated by commas; raise ValueError."""
+    """Parse mail addresses separated by commas, or raise ValueError."""
     return tuple(map(mail_address, comma_list(text)))
 
 
@@ -113,7 +113,7 @@ UNSIGNED = (
 
 
 def kinds(text: str) -> tuple[AlertKind, ...]:
-    """Parse alert kinds (values of ``AlertKind``) separated by commas; raise ValueError."""
+    """Parse alert kinds (values of ``AlertKind``) separated by commas, or raise ValueError."""
     try:
         return tuple(map(AlertKind, comma_list(text)))
     except ValueError:
@@ -168,7 +168,7 @@ def path_of(folder: Path, name: str) -> Path:
 
 
 def read_channel(path: Path) -> Channel:
-    """Return the channel in a file; raise BadSetting."""
+    """Return the channel in a file, or raise BadSetting."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -180,7 +180,7 @@ def read_channel(path: Path) -> Channel:
 
 
 def parse_channel(text: str) -> Channel:
-    """Parse the text of a channel's file; raise BadSetting."""
+    """Parse the text of a channel's file, or raise BadSetting."""
     return load(Channel, parse_env_file(text))[0]
 
 

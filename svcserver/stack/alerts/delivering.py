@@ -159,7 +159,7 @@ class NotDelivered(Exception):
 
 
 async def addresses_of(reactor: Any, name: str, port: int) -> list[str]:
-    """Return all IP addresses of a name; raise OSError or UnicodeError."""
+    """Return all IP addresses of a name; raises OSError or UnicodeError."""
     entries = await deferToThreadPool(
         reactor, reactor.getThreadPool(), socket.getaddrinfo, name, port, type=socket.SOCK_STREAM
     )
@@ -210,7 +210,7 @@ class AlertClient:
             await self._post(channel, alert, number, url, endpoint)
 
     async def _resolve(self, name: str, port: int, *, private: bool) -> str:
-        """Return the address to connect to; raise NotDelivered.
+        """Return the address to connect to, or raise NotDelivered.
 
         Unless ``private`` is set, every address of the name must be public.
         """

@@ -34,7 +34,7 @@ class Disk:
 
 
 def disk_of(path: Path) -> Disk:
-    """Return the disk of a path, or of its nearest existing parent; raise OSError."""
+    """Return the disk that holds a path or its nearest existing parent, or raise OSError."""
     existing = next((part for part in (path, *path.parents) if part.exists()), path)
     usage = shutil.disk_usage(existing)
     return Disk(existing.stat().st_dev, usage.free, usage.total)
