@@ -118,7 +118,7 @@ class Plans:
 
 
 class FastConnection:
-    """A SQLAlchemy connection whose ``execute`` uses plans; all else is delegated."""
+    """A SQLAlchemy connection whose ``execute`` uses plans; other methods are unchanged."""
 
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans

@@ -172,7 +172,7 @@ def _without_those_that_fail(
     run: Callable[[Sequence[Job]], Results],
     judged: Callable[[Failure], Any],
 ) -> Outcomes:
-    """Return all outcomes; a job that fails the batch is dropped, and the rest run again."""
+    """Run the jobs, and run them again without any job that fails; return all outcomes."""
     outcomes: Outcomes = []
     broke = False
     while batch:

@@ -21,7 +21,7 @@ BUSY = "svcctl is restoring it; start again when that is done"
 
 @contextmanager
 def restoring(url: URL) -> Iterator[None]:
-    """Hold the restore lock; raises BadDatabase while another restore holds it.
+    """Hold the restore lock during the block; raises BadDatabase if another restore holds it.
 
     Take the lock before checking for running services. A metagame that starts meanwhile is then
     either found by the check or refused by the lock.

@@ -55,11 +55,11 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
 
 
 def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
-    """Run ``work`` on PostgreSQL and commit, and retry after a conflict with another transaction.
+    """Run ``work`` on PostgreSQL and commit; retry after a conflict with another transaction.
 
-    A violated uniqueness constraint also counts as a conflict: the second run reads the row that
-    won and raises the documented refusal. Such conflicts have their own retry budget, so that the
-    second run happens even after many serialization failures.
+    A violated uniqueness constraint is treated as a conflict, too: the second run reads the row of
+    the other transaction and raises the documented refusal. These conflicts have a separate retry
+    budget, so that the second run happens even after many serialization failures.
     """
     tries = Tries()
     while True:

@@ -1,7 +1,7 @@
 """A queue for each account, which runs the account's jobs one after the other.
 
-SQLite has one reader thread. Without these queues, eight large reads of one account would delay
-everybody's log-in until the last read is done. With them, other accounts' jobs run in between.
+SQLite has one reader thread. Without these queues, eight large reads of one account would delay all
+log-ins until the last read is done. With them, other accounts' jobs run in between.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> 
     """Return a text that tells the player whether ``name`` is free.
 
     A public host answers few questions without a usable invite, so that strangers cannot list the
-    names. A private host answers everybody. Other hosts check the name at registration.
+    names. A private host answers all questions. Other hosts check the name at registration.
     """
     try:
         if public:

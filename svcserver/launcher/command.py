@@ -39,8 +39,8 @@ class StartValues:
     def arguments(self, command: str, runner: str, key: str) -> list[str]:
         """Return the program and its arguments, or raise BadCommand.
 
-        The ``runner``, such as ``wine``, comes first. Values are inserted after the command is
-        split, so they cannot become additional arguments.
+        If there is a ``runner``, such as ``wine``, it is the first item. Values are inserted after
+        the command is split, so they cannot become additional arguments.
         """
         values = {
             "{folder}": self.folder,

@@ -1,7 +1,7 @@
 """Probes of a host's components, and the restart of components that are frozen.
 
-The operating system accepts connections even for a frozen process. So a probe sends a request; any
-reply, or a closed connection, counts as an answer.
+The operating system accepts connections even for a frozen process. So a probe sends a request. Any
+reply, or a closed connection, shows that the process is not frozen.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``svc-watch``: sends alerts for a host whose services run without ``svc-stack``.
 
-Under systemd, each service has its own unit, and ``svc-watch`` runs beside them.
+Under systemd, each service has its own unit, and so has ``svc-watch``.
 """
 
 from __future__ import annotations

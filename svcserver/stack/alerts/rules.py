@@ -101,7 +101,7 @@ class Faults:
 
 @define
 class HeldAlerts:
-    """The alerts held back during quiet hours; a fault that ends meanwhile is dropped."""
+    """The alerts held back in quiet hours; faults that end in these hours are dropped."""
 
     most: int = MOST
     _alerts: dict[tuple[AlertKind, str], Alert] = field(factory=dict, init=False)
