@@ -1,4 +1,4 @@
-"""``python -m simulation``: run days of a whole host with players in one process, from one seed."""
+"""``python -m simulation``: simulate days of a whole host and its players from one seed."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def main(
 
 
 def with_bar(scenario: Scenario, *, quiet: bool) -> Result:
-    """Run it, with a progress bar on a terminal; the first Ctrl-C ends the run early."""
+    """Run the simulation with a progress bar on a terminal; the first Ctrl-C ends it early."""
     stop_requested = False
 
     def on_interrupt(*_: Any) -> None:
@@ -113,9 +113,9 @@ def with_bar(scenario: Scenario, *, quiet: bool) -> Result:
 
 
 def _leave() -> None:
-    """End at once: the simulated services would treat an exception as a fault of theirs.
+    """Exit immediately: the simulated services would treat an exception as their own error.
 
-    Nothing is left behind: the database is in memory, or in a file without a name.
+    Nothing remains on the machine: the database is in memory, or in a file without a name.
     """
     if sys.stderr.isatty():
         os.write(sys.stderr.fileno(), SHOW_CURSOR)
@@ -143,7 +143,7 @@ def data_of(result: Result) -> dict[str, Any]:
 
 
 def read_steps(file: Path) -> list[Step]:
-    """Read the steps of a file, one a line; lines that begin with ``#`` are comments."""
+    """Return the steps in a file, one per line; lines that begin with ``#`` are comments."""
     try:
         lines = file.read_text().splitlines()
         return [Step.read(line) for line in lines if line.strip() and not line.startswith("#")]
@@ -152,7 +152,7 @@ def read_steps(file: Path) -> list[Step]:
 
 
 def write_timeline(file: Path, result: Result) -> None:
-    """Write HTML, SVG or text, depending on the name of the file."""
+    """Write the timeline as HTML, SVG or text, depending on the file's name."""
     drawn = {".html": picture.page, ".svg": picture.svg}.get(file.suffix, picture.text)
     try:
         file.write_text(drawn(result) + "\n")
@@ -161,7 +161,7 @@ def write_timeline(file: Path, result: Result) -> None:
 
 
 def replay(result: Result, *, shrink: bool) -> None:
-    """Print the command that repeats the violation; ``shrink``: with the fewest steps."""
+    """Print the command that repeats the violation; ``shrink`` first reduces its steps."""
     scenario = result.scenario
     if not shrink:
         click.echo(f"repeat it: {command(scenario)}\nfind the fewest steps: add --shrink")

@@ -1,6 +1,7 @@
-"""The refusals that an unbroken host may send; every other refusal is a violation.
+"""The error replies that a correct host may send; every other error reply is a violation.
 
-Without this rule a host that admits nobody would break no rule, since players accept refusals.
+Without this rule, a host that rejects all players would break no rule, because players accept
+error replies.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ _MAY_REFUSE = [
 
 
 def may_refuse(method: str, path: str, status: int) -> bool:
-    """Return whether a correct host may send this refusal to a signed-in player."""
+    """Return whether a correct host may send this error status to a signed-in player."""
     what = f"{method} {path.partition('?')[0]}"
     return any(status in known and shape.fullmatch(what) for shape, known in _MAY_REFUSE)
 
 
 @define(eq=False)
 class Answers:
-    """Checks that requests are answered, and not refused, while nothing is broken."""
+    """Checks that requests get replies, and no wrong errors, while no fault is active."""
 
     wrong: Violations
     troubled_until: float = -inf  # every intended fault is mended and settled by then
     _of: dict[str, float] = field(factory=dict, init=False)  # the same for the line of one player
 
     def trouble(self, until: float, who: str = "", settles_s: float = SETTLES_S) -> None:
-        """Record a fault until ``until``; ``who`` if only this player's line is affected."""
+        """Record a fault that lasts until ``until``; ``who`` if it affects only this player."""
         over = until + settles_s
         if who:
             self._of[person(who)] = max(self._of.get(person(who), -inf), over)
@@ -61,18 +62,18 @@ class Answers:
             self.troubled_until = max(self.troubled_until, over)
 
     def untroubled(self, since: float, who: str = "") -> bool:
-        """Return whether nothing that this player could notice has been broken since ``since``."""
+        """Return whether no fault that this player could notice has been active since ``since``."""
         return since > self.troubled_until and since > self._of.get(person(who), -inf)
 
     def heard(self, who: str, method: str, path: str, status: int, began: float) -> None:
-        """Check the status of a request sent at ``began`` in a running session."""
+        """Check the status of a reply to a signed-in player's request, sent at ``began``."""
         if status < 400 or may_refuse(method, path, status):
             return
         if self.untroubled(began, who):
             self.wrong.add("refused for nothing", f"{who}: {method} {path} answered {status}")
 
     def took(self, who: str, what: str, began: float, now: float) -> None:
-        """Check the duration of a request sent at ``began``."""
+        """Check how long a request took that was sent at ``began``."""
         if now - began > PROMPT_S and self.untroubled(began, who):
             self.wrong.add("nobody waits for ever", f"{who}: {what} took {now - began:.0f} s")
 
@@ -83,5 +84,5 @@ class Answers:
 
 
 def person(who: str) -> str:
-    """Return the player of a chat session's name or of an earlier name."""
+    """Return the player's name, given the name of a chat session or an earlier name."""
     return who.partition("/")[0].partition("__")[0]

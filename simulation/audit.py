@@ -1,4 +1,4 @@
-"""Compares what is stored and alive at the end with what the players were told."""
+"""Compares the data at the end with what the players were told."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulation.player import SEASON, SimPlayer
 
 
 def room_differences(host: SimHost) -> str:
-    """Return how the metagames of a host disagree about chat rooms; "" if they agree."""
+    """Return how the metagames of a host differ about the chat rooms; "" if they agree."""
     occupants = {
         name: {
             (key, occupant.nick)
@@ -36,7 +36,7 @@ def room_differences(host: SimHost) -> str:
 
 @frozen
 class Audit:
-    """Reads the database directly, bypassing all code under test."""
+    """The final comparison, which reads the database directly, bypassing all code under test."""
 
     host: SimHost
     history: History
@@ -44,7 +44,7 @@ class Audit:
     uses: dict[str, int]  # of each invite code at the start
 
     def run(self) -> None:
-        """Compare everything; faults are added to ``history``."""
+        """Run all comparisons and add the violations to ``history``."""
         self._saves()
         self._inventories()
         self._chosen()
@@ -213,7 +213,7 @@ class Audit:
             self._wrong("ports are shut again", f"open for {', '.join(rule.ips)}")
 
     def _live(self) -> None:
-        """Check that nobody is left in the chat or on a connection."""
+        """Check that no player remains in the chat or has an open connection."""
         for name, chat in self.host.chats.items():
             if len(chat.server) or list(chat.server.rooms.keys()):
                 count = len(chat.server)

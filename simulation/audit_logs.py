@@ -1,7 +1,7 @@
-"""Compares the sums of the logs with what is stored at the end.
+"""Compares the sums of the logs with the data at the end.
 
-``item_log`` explains every stack and instanced item, ``progression_events`` every track and hunt
-pass. Every row has an owner, and no table holds unrequested rows.
+``item_log`` explains every stack and instanced item; ``progression_events`` explains every track
+and hunt pass. Every row has an owner, and no table has rows that nobody requested.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ UNREAD = {
 
 
 def owned() -> Iterator[tuple[str, str, str]]:
-    """Yield each table with a column that names the owner of a row, and the owners' table."""
+    """Yield each table that has a column with a row's owner, and the table of the owners."""
     for name, table in METADATA.tables.items():
         yield from ((name, column, "accounts") for column in account_columns(table))
         if is_of_character(table):
@@ -63,13 +63,13 @@ def owned() -> Iterator[tuple[str, str, str]]:
 
 @frozen
 class LogsAudit:
-    """Reads the database past all code under test; faults are added to ``history``."""
+    """The comparison of the logs, which reads the database directly and reports to ``history``."""
 
     host: SimHost
     history: History
 
     def run(self) -> None:
-        """Compare everything."""
+        """Run all comparisons."""
         if self.host.world.now - START < LOG_S:
             self._items()
         self._tracks()
@@ -80,7 +80,7 @@ class LogsAudit:
         self.history.wrong.add(rule, what)
 
     def _items(self) -> None:
-        """Check that the logged changes add up to what is held, each transaction once."""
+        """Check that the logged changes add up to the held items, each transaction once."""
         sums: dict[str, Counter[str]] = defaultdict(Counter)
         things: dict[str, dict[str, None]] = defaultdict(dict)
         done: dict[str, Counter[str]] = defaultdict(Counter)
@@ -123,7 +123,7 @@ class LogsAudit:
                 self._wrong("logs explain what is held", text)
 
     def _events(self, route: str) -> Iterator[tuple[str, Any]]:
-        """Yield account and body of each request by this route, oldest first."""
+        """Yield the account and body of each request to this route, oldest first."""
         rows = self.host.disk.each(
             "SELECT account_id, route, body, status, note FROM progression_events ORDER BY id"
         )
@@ -132,7 +132,7 @@ class LogsAudit:
                 yield account, json.loads(body)
 
     def _tracks(self) -> None:
-        """Check that progress is the sum of the recorded grants without repeats."""
+        """Check that progress is the sum of the recorded grants, without repeated ones."""
         sums: Counter[str] = Counter()
         for account, body in self._events("progression"):
             for track in body["progress_tracks"]:
@@ -148,7 +148,7 @@ class LogsAudit:
                 self._wrong("logs explain what is held", text)
 
     def _passes(self) -> None:
-        """Check that the hunt pass is the one recorded last."""
+        """Check that the hunt pass is the last recorded one."""
         last = {account: body["progression_id"] for account, body in self._events("huntpass")}
         rows = self.host.disk.rows("SELECT account_id, progression_id FROM hunt_passes")
         stored = dict(rows)
@@ -158,7 +158,7 @@ class LogsAudit:
                 self._wrong("logs explain what is held", text)
 
     def _owners(self) -> None:
-        """Check that each row has its account or character, and that unused tables are empty."""
+        """Check that each row's account or character exists, and that unused tables are empty."""
         for table, column, owners in owned():
             for (who,) in self.host.disk.rows(
                 f"SELECT DISTINCT {column} FROM {table} "  # noqa: S608 - names of ours

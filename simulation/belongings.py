@@ -1,4 +1,4 @@
-"""The players' acts on characters and inventories."""
+"""The players' actions on characters and inventories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ask = Callable[[str, str, Any], Awaitable[Reply]]
 
 
 async def load(me: SimPlayer, dice: random.Random) -> None:
-    """Read the character, as the client does after its log-in."""
+    """Read the character, as the client does after its login."""
     at_least = me.history.saves.acked.get(me.character, 0)
     reply = await me.ask("GET", "/character", patient=True)
     if reply.status != 200 or not reply.json:
@@ -35,7 +35,7 @@ async def load(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def save(me: SimPlayer, dice: random.Random, *, lose: bool = False) -> None:
-    """Save the character, sometimes twice at once."""
+    """Save the character."""
     if not me.character:
         await load(me, dice)
         return
@@ -59,18 +59,18 @@ async def save(me: SimPlayer, dice: random.Random, *, lose: bool = False) -> Non
 
 
 async def save_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
-    """Save without waiting for the reply."""
+    """Save, and close the connection before the reply arrives."""
     await save(me, dice, lose=True)
 
 
 async def save_twice(me: SimPlayer, dice: random.Random) -> None:
-    """Save from two windows at once: one save is refused or comes later."""
+    """Send two saves concurrently, as from two game windows."""
     await together(me, [save(me, dice), save(me, dice)])
 
 
 @frozen
 class Deal:
-    """An inventory transaction: its id, its own marker, and the amount of currency."""
+    """An inventory transaction with its id, its unique marker item, and an amount of currency."""
 
     id: str
     marker: str
@@ -78,7 +78,7 @@ class Deal:
 
     @classmethod
     def of(cls, me: SimPlayer, amount: int) -> Deal:
-        """Return the player's next transaction; a negative amount is spent."""
+        """Return the player's next transaction; a negative amount spends currency."""
         me.transactions += 1
         return cls(f"t{me.number}-{me.transactions}", f"MARK_{me.transactions}", amount)
 
@@ -103,10 +103,10 @@ async def transact(
     ask: Ask | None = None,
     overtaken: Callable[[], bool] = bool,
 ) -> str:
-    """Send the transaction, ``times`` at once, until it is answered; return its outcome.
+    """Send the transaction, ``times`` concurrently, until it gets a reply; return its outcome.
 
-    ``ask`` sends it for somebody else than the player; ``overtaken`` returns whether something
-    newer may be stored, so that 409 is right.
+    ``ask`` sends the request instead of the player. ``overtaken`` returns whether newer data may be
+    stored, which makes a reply of 409 correct.
     """
     call, character, states = deal.call(me, lists), me.character, me.history.stacks
     states.sent(character, deal.id, deal.amount, deal.marker)
@@ -130,7 +130,7 @@ async def transact(
 
 
 async def earn(me: SimPlayer, dice: random.Random, *, times: int = 1, lose: bool = False) -> None:
-    """Send an inventory transaction, ``times`` at once."""
+    """Send an inventory transaction, ``times`` concurrently."""
     if not me.character:
         await load(me, dice)
     if me.character:
@@ -138,17 +138,17 @@ async def earn(me: SimPlayer, dice: random.Random, *, times: int = 1, lose: bool
 
 
 async def earn_twice(me: SimPlayer, dice: random.Random) -> None:
-    """Send the same transaction twice at once."""
+    """Send the same transaction twice concurrently."""
     await earn(me, dice, times=2)
 
 
 async def earn_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
-    """Send a transaction without waiting for the reply; the game sends it again."""
+    """Close the connection before the transaction's reply arrives; the game sends it again."""
     await earn(me, dice, lose=True)
 
 
 async def look(me: SimPlayer, dice: random.Random) -> None:
-    """Read the inventory and the balance that follows from it."""
+    """Read the inventory, and check that the balance agrees."""
     stacks = await inventory(me)
     if stacks is None or CURRENCY not in stacks:
         return
@@ -161,7 +161,7 @@ async def look(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def inventory(me: SimPlayer) -> dict[str, int] | None:
-    """Return the checked stacks; None while a transaction is pending."""
+    """Read, check and return the stacks; None while a transaction is pending."""
     if not me.character or me.under_way:
         return None
     before, character = me.transactions, me.character
@@ -176,7 +176,7 @@ async def inventory(me: SimPlayer) -> dict[str, int] | None:
 def held(
     history: History, character: str, stacks: dict[str, int], things: list[dict[str, Any]]
 ) -> None:
-    """Check an inventory as read or stored."""
+    """Check an inventory that was read from the host or from the database."""
     history.stacks.seen(character, stacks.get(CURRENCY, 0), stacks)
     versions = {
         thing["instanceId"]: (thing["updateVersion"], thing.get("itemData")) for thing in things

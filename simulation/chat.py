@@ -1,4 +1,4 @@
-"""The players' acts in the chat."""
+"""The players' actions in the chat."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
 
 
 def _chat(me: SimPlayer, resource: str) -> Chat:
-    """Return a chat session that reports its lines to the history."""
+    """Return a chat session that reports the received lines to the history."""
     talk, who = me.history.chat, f"{me.name}/{resource[-6:]}"
 
     def on_line(line: Line) -> None:
@@ -56,7 +56,7 @@ def _chat(me: SimPlayer, resource: str) -> Chat:
 
 
 async def enter(me: SimPlayer, room: str) -> None:
-    """Join a room and record from when on its lines must arrive."""
+    """Join a room and record the time from which its lines must arrive."""
     chat, began, issued = me.chat, me.now, me.issued
     if chat is None or not chat.alive:
         return
@@ -67,7 +67,7 @@ async def enter(me: SimPlayer, room: str) -> None:
 
 
 async def speak(me: SimPlayer, dice: random.Random) -> None:
-    """Say lines in a room, or whisper."""
+    """Send lines to a room, or a whisper."""
     if me.chat is None or not me.chat.alive:
         await chat_in(me, dice)
     chat = me.chat

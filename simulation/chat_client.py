@@ -1,4 +1,4 @@
-"""The chat of the players' library over the simulated network."""
+"""The chat client of the players' library, on the simulated network."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Chat(ChatClient):
     hasty: bool = False  # something was sent before the log-in finished, which may end the session
 
     def connect(self, process: Process) -> None:
-        """Start to connect from the process."""
+        """Start to connect from the player's process."""
         process.connectTCP("127.0.0.1", RELAY, _Factory(self), timeout=10)
 
     async def enter(self, room: str) -> bool:

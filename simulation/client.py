@@ -1,4 +1,4 @@
-"""The HTTP of the players' library over the simulated network."""
+"""The HTTP client of the players' library, on the simulated network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDLE_S = 20.0
 
 
 class _Wire(Protocol):
-    """One kept-alive connection, with one request at a time."""
+    """A keep-alive connection with one request at a time."""
 
     def __init__(self) -> None:
         self.alive = False
@@ -46,7 +46,7 @@ class _Wire(Protocol):
             waiting.errback(NoAnswer("the connection ended"))
 
     def close(self) -> None:
-        """Close it; a pending request gets no reply."""
+        """Close the connection; a pending request gets no reply."""
         self.alive = False
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
@@ -75,7 +75,7 @@ class _Factory(ClientFactory):
 
 @define(eq=False)
 class Client:
-    """A client of ``127.0.0.1:port`` on its machine; ``host`` if the service is elsewhere."""
+    """An HTTP client of ``127.0.0.1:port``, or of ``host`` if the service is on another machine."""
 
     process: Process
     port: int = RELAY
@@ -95,7 +95,7 @@ class Client:
         headers: dict[str, str] | None = None,
         lose: bool = False,
     ) -> Reply:
-        """Send a request; ``lose`` hangs up before the reply. Raises NoAnswer."""
+        """Send a request; ``lose`` closes the connection before the reply. Raises NoAnswer."""
         self.sent_count += 1
         fields = {"Host": f"127.0.0.1:{self.port}", **self.headers, **(headers or {})}
         wire = await self._wire()
@@ -147,7 +147,7 @@ class Client:
                 wire.transport = None
 
     def close(self) -> None:
-        """Close every connection of this PC to the host."""
+        """Close all connections of this client."""
         for wire in [*self._all, *self._idle]:
             if wire.alive:
                 wire.close()

@@ -1,4 +1,4 @@
-"""The simulation's time: one queue of timers for all processes, without waiting."""
+"""The simulation's time: one queue of timers for all processes; waiting takes no real time."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ START = 1_790_000_000.0  # epoch seconds of the beginning: some day in September
 
 
 class Buried(Protocol):
-    """A part of a dead process."""
+    """An object that belonged to a dead process."""
 
     def release(self) -> None:
-        """Release what it holds; nobody uses it any more."""
+        """Release the references that the object holds; nobody uses the object any more."""
 
 
 @implementer(IDelayedCall)
 class Timer:
-    """A delayed call, as ``callLater`` gives it (IDelayedCall)."""
+    """A delayed call, as ``callLater`` returns it (IDelayedCall)."""
 
     __slots__ = ("_run", "args", "at", "kw", "process", "queued_at", "state", "world")
 
@@ -67,7 +67,7 @@ class Timer:
         self._move(self.world.now + secondsFromNow)
 
     def release(self) -> None:
-        """See ``Buried``: nothing is called at its time."""
+        """Replace the function, so that the timer calls nothing; see ``Buried``."""
         self._run, self.process, self.args, self.kw = _nothing, None, (), {}
 
     def _check(self) -> None:
@@ -96,12 +96,12 @@ class Timer:
 
 
 def _nothing() -> None:
-    """Do nothing: a buried timer calls it."""
+    """Do nothing; released timers call this function."""
 
 
 @define(eq=False)
 class World:
-    """Time, chance and the order of everything; the same seed gives the same run."""
+    """The simulated time, random numbers and event order; equal seeds give equal runs."""
 
     seed: int
     now: float = START
@@ -119,7 +119,7 @@ class World:
         self.weather = random.Random(f"weather {self.seed}")  # noqa: S311
 
     def system(self) -> System:
-        """Return the kernel's replacement for the machine's time and chance."""
+        """Return the kernel's replacement for the machine's clocks and random numbers."""
         draw = self.chance
         return System(
             epoch=self.seconds,
@@ -133,11 +133,11 @@ class World:
         )
 
     def seconds(self) -> float:
-        """Return epoch seconds, for clocks and timers alike."""
+        """Return the simulated time in epoch seconds, for both clocks and timers."""
         return self.now
 
     def later(self, seconds: float, run: Callable[[], Any]) -> Timer:
-        """Call ``run`` in ``seconds``."""
+        """Call ``run`` after ``seconds``."""
         return self.at(self.now + max(0.0, seconds), run)
 
     def at(self, when: float, run: Callable[[], Any]) -> Timer:
@@ -147,16 +147,16 @@ class World:
         return timer
 
     def reserve(self, count: int) -> int:
-        """Reserve places for later calls, before others of their instant; return the first."""
+        """Reserve queue numbers for later calls, which run before others due at the same time."""
         self._number += count
         return self._number - count + 1
 
     def at_place(self, when: float, number: int, run: Callable[[], Any]) -> None:
-        """Call ``run`` at that time in a reserved place."""
+        """Call ``run`` at ``when``, with a queue number from ``reserve``."""
         heapq.heappush(self._queue, (when, number, Timer(self, when, run)))
 
     def queue(self, timer: Timer) -> None:
-        """Queue a timer; timers of one instant run in the order of queuing."""
+        """Queue a timer; timers that are due at the same time run in queue order."""
         if self.burying:
             return
         timer.queued_at = timer.at
@@ -164,9 +164,10 @@ class World:
         heapq.heappush(self._queue, (timer.at, self._number, timer))
 
     def bury(self) -> None:
-        """Release what dead processes held; the last steps of their coroutines do not count.
+        """Release the objects of dead processes, which runs their coroutines to the end.
 
-        Meanwhile they draw from other dice, queue no timers, and their log is ignored.
+        These coroutines get separate random numbers and cannot queue timers, so they do not affect
+        the run. Their log is ignored.
         """
         weather, self.weather = self.weather, random.Random(0)  # noqa: S311
         self.burying = True
@@ -182,7 +183,7 @@ class World:
             self.weather, self.burying = weather, False
 
     def run_until(self, end: float) -> None:
-        """Run all timers that are due until ``end``."""
+        """Run all timers that are due at ``end`` or earlier."""
         queue = self._queue
         while queue and queue[0][0] <= end:
             at, _, timer = heapq.heappop(queue)

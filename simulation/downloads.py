@@ -13,7 +13,7 @@ FILES = "/content/v1/files/"
 
 
 async def download(me: SimPlayer, dice: random.Random) -> None:
-    """Download a file of the manifest, whole or in two parts, and check its bytes."""
+    """Download a file of the manifest, in one or two parts, and check its bytes."""
     reply = await me.ask("GET", "/content/v1/manifest")
     if reply.status != 200 or not me.key:
         return

@@ -1,4 +1,4 @@
-"""The ends of a connection in memory, as Twisted's TCP transports."""
+"""The two ends of a simulated connection, as Twisted TCP transports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GIVEN_UP_S = 900.0  # how long bytes without a receiver are resent
 
 @implementer(ITCPTransport)
 class End:
-    """One end of a connection, the ITCPTransport of its protocol; methods as Twisted names them."""
+    """One end of a connection: an ITCPTransport, with the method names of Twisted."""
 
     far_end: End
     protocol: Any = None
@@ -68,7 +68,7 @@ class End:
         self.write(b"".join(iovec))
 
     def _send(self, what: Any) -> None:
-        """Put bytes, or the end (an exception or ``half``), on their way, in order."""
+        """Send bytes, or the end of the stream (an exception or ``half``), in order."""
         due = self.world.now + self.network.latency(
             self.process.machine, self.far_end.process.machine
         )
@@ -104,7 +104,7 @@ class End:
             peer.peer_ended(ending)
 
     def _to_nobody(self) -> None:
-        """Resend until a machine that is on again does not know the connection, or for too long."""
+        """Resend to a vanished machine until it is back or ``GIVEN_UP_S`` seconds have passed."""
         if self._unheard_since is None:
             self._unheard_since = self.world.now
         off = self.far_end.process.machine in self.network.off
@@ -115,7 +115,7 @@ class End:
             self.lost(ConnectionLost())
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Register a producer for back-pressure; a pull producer is asked until it is done."""
+        """Register a producer for back-pressure; a pull producer is called until it unregisters."""
         self._producer = producer
         self._pulls = not streaming
         if self.gone:
@@ -132,13 +132,13 @@ class End:
             self.world.later(0.001, self._pull)
 
     def unregisterProducer(self) -> None:
-        """End the back-pressure."""
+        """Unregister the producer."""
         self._producer = None
         if self.disconnecting:
             self._finish()
 
     def taken(self, count: int) -> None:
-        """Record that the other end has taken ``count`` of our bytes."""
+        """Record that the other end has read ``count`` bytes from this end."""
         self._bytes -= count
         if self._held and self._bytes <= LOW and self._producer is not None and not self.gone:
             self._held = False
@@ -147,7 +147,7 @@ class End:
     # -- reading ---------------------------------------------------------------
 
     def arrived(self, data: bytes) -> None:
-        """Take bytes from the line; they are read unless the process is frozen or paused."""
+        """Receive bytes from the network; they are read unless the process is frozen or paused."""
         if self.process.dead or self.gone:
             return
         self._inbox.append(data)
@@ -173,7 +173,7 @@ class End:
             self._hear(how)
 
     def _piece(self, data: bytes) -> bytes:
-        """Return the bytes a slow reader takes now; the rest follows later."""
+        """Return the bytes that a slow reader reads now; the rest follows later."""
         if len(data) > PIECE:
             self._inbox.appendleft(data[PIECE:])
         self._rests = True
@@ -185,7 +185,7 @@ class End:
         self._read()
 
     def peer_ended(self, how: Any) -> None:
-        """Handle the end of what the other end sends."""
+        """Handle the end of the stream from the other end."""
         if self.gone or self.process.dead:
             return
         if self.process.frozen_until > self.world.now:
@@ -223,7 +223,7 @@ class End:
     # -- ends ------------------------------------------------------------------
 
     def loseConnection(self) -> None:
-        """Close once everything is written."""
+        """Close the connection after everything is written."""
         if self.gone or self.disconnecting:
             return
         self.disconnecting = True
@@ -238,13 +238,13 @@ class End:
         self.process.callLater(SOON_S, lambda: self.lost(ConnectionDone()))
 
     def loseWriteConnection(self) -> None:
-        """Close for writing; reading continues."""
+        """Close the writing side; reading continues."""
         if not self.gone and not self._fin:
             self._fin = True
             self._send("half")
 
     def abortConnection(self) -> None:
-        """Close at once; pending bytes are lost."""
+        """Close the connection immediately; pending bytes are lost."""
         if self.gone or self._aborted:
             return
         self._aborted = True
@@ -256,14 +256,14 @@ class End:
     _aborted = False
 
     def reset(self) -> None:
-        """Break the line; both ends are notified."""
+        """Break the connection and notify both ends."""
         self._under_way.clear()
         self.far_end._under_way.clear()
         self.lost(ConnectionLost())
         self.far_end.lost(ConnectionLost())
 
     def vanish(self) -> None:
-        """Disappear with the machine: nothing is sent, and the other end is not notified."""
+        """Simulate a power loss: send nothing, and do not notify the other end."""
         self.gone = self.vanished = self._fin = True
         self.network.forget(self)
         self._inbox.clear()
@@ -274,7 +274,7 @@ class End:
         self.process.callLater(seconds, self._rested)
 
     def lost(self, why: Exception) -> None:
-        """End the connection and notify the protocol, once."""
+        """Close this end and notify its protocol, once."""
         if self.gone:
             return
         self.gone = True
@@ -290,7 +290,7 @@ class End:
             self._send(ConnectionLost() if isinstance(why, ConnectionLost) else ConnectionDone())
 
     def release(self) -> None:
-        """Release what a dead process held; the other end may still refer to this one."""
+        """Release the protocol of a dead process; the other end may still refer to this end."""
         self.protocol = self._producer = None
 
     # -- what a TCP transport has besides ----------------------------------------
@@ -305,10 +305,10 @@ class End:
         return True
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Do nothing: no byte is delayed here."""
+        """Do nothing: the simulation never delays small writes."""
 
     def getTcpKeepAlive(self) -> bool:
-        """Return True: ended ends are always noticed."""
+        """Return True: the simulation always detects a dead peer."""
         return True
 
     def setTcpKeepAlive(self, enabled: bool) -> None:

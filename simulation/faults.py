@@ -1,4 +1,4 @@
-"""Faults of machines, lines and disks; each fault ends by itself."""
+"""Faults of machines, connections and disks; each fault ends by itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fault = Callable[["Breaker", random.Random], None]
 
 @define(eq=False)
 class Breaker:
-    """Breaks parts of a host and mends them after a while; ``mark`` records it for the timeline."""
+    """Breaks parts of a host and repairs them later; ``mark`` adds faults to the timeline."""
 
     world: World
     network: Network
@@ -37,14 +37,14 @@ class Breaker:
     struck: str = field(default="", init=False)  # the player whose line the fault is of
 
     def somebody(self, dice: random.Random) -> Any:
-        """Return a random player, whose line the fault is of."""
+        """Return a random player, and record that the fault affects only this player."""
         player = dice.choice(self.players)
         self.struck = player.name
         self.begins(player.name)
         return player
 
     def do(self, name: str, dice: random.Random) -> None:
-        """Cause the fault of this name; ``dice`` decides where and how long."""
+        """Cause the named fault; ``dice`` decides where and how long."""
         self.mark(name)
         if name in SHAKING:
             self.shaken()
@@ -56,17 +56,17 @@ class Breaker:
         self.until = max(self.until, before)
 
     def missed(self, for_s: float) -> None:
-        """Record that metagames may miss news and chat lines for ``for_s`` seconds."""
+        """Record that metagames may miss board messages and chat lines for ``for_s`` seconds."""
         if self.host.shared:
             self.missing(self.world.now, self.world.now + for_s)
 
     def mend(self, after_s: float, work: Callable[[], object]) -> None:
-        """Undo a fault in ``after_s`` seconds."""
+        """Undo a fault after ``after_s`` seconds."""
         self.until = max(self.until, self.world.now + after_s)
         self.world.later(after_s, work)
 
     def ask_around(self, after_s: float, dice: random.Random) -> None:
-        """Let players in the chat ask each other about a short outage."""
+        """Let players talk in the chat about a short outage."""
         for player in self.players:
             if player.chat is not None and dice.random() < CURIOUS:
                 asks = partial(player.begin, "speak", random.Random(dice.random()))  # noqa: S311
@@ -74,7 +74,7 @@ class Breaker:
 
 
 def kill(name: str) -> Fault:
-    """Return the fault in which a service dies as by a power cut and comes back."""
+    """Return a fault that kills a service as a power cut would and restarts it later."""
 
     def fault(breaker: Breaker, dice: random.Random) -> None:
         back = dice.choice((0.5, 2.0, 8.0))
@@ -88,7 +88,7 @@ def kill(name: str) -> Fault:
 
 
 def kill_after_commit(breaker: Breaker, dice: random.Random) -> None:
-    """Kill the metagame between a commit and its replies, some commits from now."""
+    """Kill the metagame between a commit and its replies, after a few more commits."""
     host, left = breaker.host, [dice.randrange(1, 20)]
 
     def on_commit() -> bool:
@@ -113,7 +113,7 @@ def slow_commits(breaker: Breaker, dice: random.Random) -> None:
 
 
 def failing_statement(breaker: Breaker, dice: random.Random) -> None:
-    """Make one of the next statements fail with a disk error, once or for a while."""
+    """Make one of the next SQL statements fail with a disk error, once or for a while."""
     disk = breaker.host.disk
     disk.only_writes = dice.random() < 0.7
     disk.fail_in = dice.randrange(0, 8 if disk.only_writes else 60)
@@ -128,13 +128,13 @@ def full_disk(breaker: Breaker, dice: random.Random) -> None:
 
 
 def cut_line(breaker: Breaker, dice: random.Random) -> None:
-    """Break every connection between one player's PC and the host."""
+    """Break every connection of one player's PC."""
     player = breaker.somebody(dice)
     breaker.network.cut(player.process.machine)
 
 
 def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
-    """Cut the power of a player's PC; nobody is notified."""
+    """Cut the power of a player's PC; its peers are not notified."""
     player = breaker.somebody(dice)
     if not player.process.dead:
         player.process.vanish()
@@ -142,7 +142,7 @@ def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
 
 
 def silent_line(breaker: Breaker, dice: random.Random) -> None:
-    """Lose a player's packets for a while; then connections break or go on."""
+    """Lose a player's packets for a while; afterwards connections break or continue."""
     player = breaker.somebody(dice)
     machine = player.process.machine
     breaker.network.silent.add(machine)
@@ -156,14 +156,14 @@ def silent_line(breaker: Breaker, dice: random.Random) -> None:
 
 
 def crashed_hunt(breaker: Breaker, dice: random.Random) -> None:
-    """Crash a hunt's game server with its players."""
+    """Crash the game server of a hunt, with its players."""
     running = [server for server in breaker.host.servers.running() if not server.stays]
     if running:
         dice.choice(running).end(code=1)
 
 
 def dead_city(breaker: Breaker, dice: random.Random) -> None:
-    """Kill the city; the deploy server has to start it again."""
+    """Kill the city's game server; the deploy server must restart it."""
     for server in breaker.host.servers.running():
         if server.stays:
             server.end(code=1)
@@ -176,7 +176,7 @@ def failing_launches(breaker: Breaker, dice: random.Random) -> None:
 
 
 def failover(breaker: Breaker, dice: random.Random) -> None:
-    """Kill the engine of live state; its replica lacks the newest writes."""
+    """Kill the live-state engine; its replica lacks the newest writes."""
     lost_s, back = dice.choice((0.0, 0.01, 0.3, 3.0, 50.0)), dice.choice((0.1, 1.0, 6.0))
     if breaker.host.valkey is not None:
         breaker.host.valkey.fail_over(lost_s, back)
@@ -186,7 +186,7 @@ def failover(breaker: Breaker, dice: random.Random) -> None:
 
 
 def emptied_engine(breaker: Breaker, dice: random.Random) -> None:
-    """Restart the engine of live state empty."""
+    """Restart the live-state engine without its data."""
     if breaker.host.valkey is not None:
         back = dice.choice((0.1, 1.0, 6.0))
         breaker.host.valkey.empty(back)
@@ -207,7 +207,7 @@ HEARD_LATE_S = 2.0  # a shorter cut loses no news
 
 
 def cut_engine(breaker: Breaker, dice: random.Random) -> None:
-    """Cut one metagame, or one of its connections, off the engine for a while."""
+    """Disconnect one metagame, or one of its connections, from the engine for a while."""
     if breaker.host.valkey is None:
         return
     network, for_s = breaker.network, dice.choice((0.1, 2.0, 10.0, 30.0, 60.0))
@@ -219,13 +219,13 @@ def cut_engine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def failing_syncs(breaker: Breaker, dice: random.Random) -> None:
-    """Make the next commits fail after everything is written."""
+    """Make the next commits fail after all their data is written."""
     breaker.host.disk.bad_syncs = dice.randrange(1, 6)
     breaker.mend(60.0, lambda: setattr(breaker.host.disk, "bad_syncs", 0))
 
 
 def frozen_metagame(breaker: Breaker, dice: random.Random) -> None:
-    """Freeze a metagame for a while, as an overloaded machine or a debugger does."""
+    """Freeze a metagame for a while, like an overloaded machine or a debugger."""
     name, for_s = dice.choice(breaker.host.metagames), dice.uniform(0.5, 25.0)
     breaker.host.processes[name].freeze(for_s)
     breaker.missed(for_s)
@@ -233,7 +233,7 @@ def frozen_metagame(breaker: Breaker, dice: random.Random) -> None:
 
 
 def slow_reader(breaker: Breaker, dice: random.Random) -> None:
-    """Make a player's machine receive only bit by bit."""
+    """Make a player's machine receive only a few bytes at a time."""
     machine = breaker.somebody(dice).process.machine
     breaker.network.slow.add(machine)
     breaker.mend(dice.uniform(5.0, 60.0), lambda: breaker.network.slow.discard(machine))
@@ -243,7 +243,7 @@ NOTICED_S = 4.0  # until a metagame notices by itself that the engine is away
 
 
 def powerless_engine(breaker: Breaker, dice: random.Random) -> None:
-    """Cut the power of the engine's machine: connections neither end nor answer."""
+    """Cut the power of the engine's machine: connections neither close nor reply."""
     lost_s, back = dice.choice((0.0, 0.01, 0.3, 3.0)), dice.choice((0.5, 3.0, 20.0))
     if breaker.host.valkey is not None:
         breaker.host.valkey.lose_power(lost_s, back)
@@ -276,7 +276,7 @@ def rolling_restart(breaker: Breaker, dice: random.Random) -> None:
 
 
 def frozen_game_server(breaker: Breaker, dice: random.Random) -> None:
-    """Freeze a game server, which may ignore requests to end."""
+    """Freeze a game server, which may then ignore SIGTERM."""
     running = breaker.host.servers.running()
     if running:
         server = dice.choice(running)

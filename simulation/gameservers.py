@@ -1,4 +1,4 @@
-"""Game servers of the simulation: started by the real deploy server, played by datagrams."""
+"""Simulated game servers: the real deploy server starts them, players send them datagrams."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ NEVER_HEARD_S = 180.0  # silent players are removed
 
 @frozen
 class _NotedServer:
-    """A noted game server."""
+    """A saved game server."""
 
     server: Running
     all: Servers
 
     def is_running(self, mark: str) -> bool:
-        """Return whether the noted process still runs."""
+        """Return whether the saved process still runs."""
         return self.all.runs(self.server.pid)
 
 
 @define(eq=False)
 class Notes:
-    """``deploy.saved_servers.SavedServers`` in memory; it outlives its deploy server."""
+    """An in-memory ``deploy.saved_servers.SavedServers``, which outlives its deploy server."""
 
     servers: Servers
     _noted: dict[str, Running] = field(factory=dict, init=False)
 
     def save(self, server: Running) -> None:
-        """Note a game server that was started."""
+        """Save a game server that was started."""
         self._noted[server.id] = evolve(server)
 
     def delete(self, server_id: str) -> None:
         self._noted.pop(server_id, None)
 
     def load_all(self) -> list[_NotedServer]:
-        """Return the game servers noted by an earlier run of the deploy server."""
+        """Return the game servers that an earlier run of the deploy server saved."""
         return [
             _NotedServer(evolve(server), self.servers) for _, server in sorted(self._noted.items())
         ]
@@ -59,7 +59,7 @@ class Notes:
 
 @define(eq=False)
 class GameServer:
-    """One running game server; the transport of its ``GameProcess``."""
+    """A running game server, which is the transport of its ``GameProcess``."""
 
     world: World
     fleet: Servers
@@ -80,18 +80,18 @@ class GameServer:
 
     @property
     def stays(self) -> bool:
-        """Return whether it is a world, which does not end when it is empty."""
+        """Return whether it is a persistent world, which keeps running without players."""
         return self.line.port >= PERSISTENT_FROM
 
     @property
     def plays(self) -> bool:
-        """Return whether players are admitted: it listens and has not ended."""
+        """Return whether the game server admits players: it listens, and is not frozen or ended."""
         return self.listens and not self.over and not self.still
 
     def hear(self, ip: str, account: str, *, goodbye: bool = False) -> bool:
-        """Handle a player's datagram; return whether it was answered.
+        """Handle a player's datagram; return whether the game server replied.
 
-        Players of an earlier server on the same port are not players of this one.
+        Players of an earlier game server on the same port are not players of this one.
         """
         if not self.fleet.lets_in(ip, self.line.port):
             return False
@@ -106,25 +106,25 @@ class GameServer:
         return True
 
     def sent_to(self) -> None:
-        """Receive a datagram, which waits while nobody reads."""
+        """Receive a datagram, which stays unread while the game server is frozen."""
         if self.still and not self.over:
             self.unread += DATAGRAM
 
     def stand_still(self, *, deaf: bool) -> None:
-        """Freeze; if ``deaf``, only KILL ends it."""
+        """Freeze; if ``deaf``, only SIGKILL ends the process."""
         self.still, self.still_since, self.deaf = True, self.world.now, deaf
 
     def loseConnection(self) -> None:
         """Do nothing: there are no pipes."""
 
     def signalProcess(self, how: str) -> None:
-        """End it a moment later; a frozen one may react to KILL only."""
+        """End the process a moment later; a frozen one may react only to SIGKILL."""
         if how == "KILL" or not self.deaf:
             number = signal.SIGKILL if how == "KILL" else signal.SIGTERM
             self.world.later(0.05, lambda: self.end(by=number))
 
     def boot(self) -> None:
-        """Start to listen; players are admitted from now on."""
+        """Start to listen and admit players."""
         if not self.over and not self.still:
             self.listens, self.last_heard = True, self.world.now
             self.world.later(5.0, self._look)
@@ -143,7 +143,7 @@ class GameServer:
             self.world.later(5.0, self._look)
 
     def end(self, code: int = 0, by: int | None = None) -> None:
-        """End the process and notify its parent."""
+        """End the process and notify its deploy server."""
         if self.over:
             return
         self.over = True
@@ -159,9 +159,9 @@ class GameServer:
 
 @define(eq=False)
 class Servers:
-    """All game servers of the host; the ``Starter`` of the supervisor.
+    """All game servers of the host, as the ``Starter`` of the supervisor.
 
-    ``lets_in`` is the firewall. Ended servers stay in ``started`` until ``forget``.
+    ``lets_in`` is the firewall. Ended game servers remain in ``started`` until ``forget``.
     """
 
     world: World
@@ -177,11 +177,11 @@ class Servers:
     _bound: dict[int, GameServer] = field(factory=dict, init=False)
 
     def parent_dead(self) -> bool:
-        """Return whether the deploy server that would be notified is dead."""
+        """Return whether the deploy server is dead and cannot be notified."""
         return self.parent is None or bool(self.parent.dead)
 
     def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
-        """Start a game server in place of a process, like ``deploy.process.Spawner``."""
+        """Start a game server instead of a real process, like ``deploy.process.Spawner``."""
         if self.fails:
             self.fails -= 1
             raise OSError(12, "Cannot allocate memory")
@@ -204,20 +204,20 @@ class Servers:
         return pid
 
     def runs(self, pid: int) -> bool:
-        """Return whether this process has not ended."""
+        """Return whether the process with this pid is running."""
         return pid in self.started and not self.started[pid].over
 
     def forget(self) -> None:
-        """Forget ended servers: a month of them would fill the memory."""
+        """Forget ended game servers, which would fill the memory in a long run."""
         self.started = {pid: server for pid, server in self.started.items() if not server.over}
 
     def ended(self, server: GameServer) -> None:
-        """Release the port."""
+        """Release the port of an ended game server."""
         if self._bound.get(server.line.port) is server:
             del self._bound[server.line.port]
 
     def is_bound(self, port: int) -> bool:
-        """Return whether a program holds the UDP port, even one that outlived its deploy server."""
+        """Return whether a game server uses the UDP port, even if its deploy server has died."""
         return port in self._bound
 
     def running(self) -> list[GameServer]:
@@ -225,7 +225,7 @@ class Servers:
         return list(self._bound.values())
 
     def unread(self) -> list[str]:
-        """Return the kernel's table of the game servers' sockets."""
+        """Return the game servers' sockets in the format of the kernel's /proc/net/udp."""
         rows = [
             f"0: 00000000:{server.line.port:X} 0:0 07 0:{server.unread:X} 0 0 0 0 "
             f"{server.line.port}"
@@ -234,13 +234,13 @@ class Servers:
         return ["\n".join(["sl local_address rem_address st tx_queue:rx_queue", *rows])]
 
     def ping(self, port: int) -> None:
-        """Receive the deploy server's probe datagram."""
+        """Send the deploy server's probe datagram to the game server on the port."""
         server = self.at(port)
         if server is not None:
             server.sent_to()
 
     def end_left_over(self, spared: Collection[int]) -> None:
-        """End the game servers that the starting deploy server has not adopted."""
+        """Kill the game servers that a newly started deploy server has not adopted."""
         for server in self.running():
             if server.pid not in spared:
                 server.end(by=signal.SIGKILL)
@@ -256,14 +256,14 @@ class Servers:
         process.attach(server, nobody)
 
     def holds_up(self, account: str) -> bool:
-        """Return whether this player still counts as on a frozen hunt.
+        """Return whether this player is still assigned to a frozen hunt.
 
-        Until the deploy server ends that hunt, they get no other.
+        The player gets no other hunt until the deploy server ends the frozen one.
         """
         stands = (server for server in self.started.values() if server.still and not server.over)
         since = (server.still_since for server in stands if account in server.players)
         return any(self.world.now - at < ENDED_S for at in since)
 
     def at(self, port: int) -> GameServer | None:
-        """Return the game server that holds the port."""
+        """Return the game server that uses the port, or None."""
         return self._bound.get(port)

@@ -1,4 +1,4 @@
-"""The players' acts on instanced items, loadouts and the store."""
+"""The players' actions on instanced items, loadouts and the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PERSISTENT = "persistent"
 
 
 async def craft(me: SimPlayer, dice: random.Random) -> None:
-    """Create an item, sometimes sent twice at once."""
+    """Create an item; the request is sometimes sent twice concurrently."""
     if not me.character:
         await load(me, dice)
     if not me.character or len(me.items) >= MOST_ITEMS:
@@ -36,7 +36,7 @@ async def craft(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def repair(me: SimPlayer, dice: random.Random) -> None:
-    """Pay for a better version of an item: both or neither happens."""
+    """Pay for a better version of an item in one transaction."""
     change = _next(me, dice)
     if change is None:
         return
@@ -56,7 +56,7 @@ async def repair(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def hone(me: SimPlayer, dice: random.Random) -> None:
-    """Save one item alone, sometimes from two windows, of which the older version is refused."""
+    """Save one item alone, sometimes concurrently from two windows, one with an older version."""
     works = [_hone(me, dice) for _ in range(1 + (dice.random() < 0.3))]
     await together(me, works)
 
@@ -82,7 +82,7 @@ async def _hone(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def salvage(me: SimPlayer, dice: random.Random) -> None:
-    """Break an item down for some currency."""
+    """Exchange an item for some currency."""
     settled = [item for item in me.items if me.history.things.settled(me.character, item)]
     if not settled or me.under_way:
         return
@@ -94,7 +94,7 @@ async def salvage(me: SimPlayer, dice: random.Random) -> None:
 
 
 def _next(me: SimPlayer, dice: random.Random) -> tuple[str, int, str] | None:
-    """Return a new version of some item; None if the player has none."""
+    """Return a new version of a random item; None if the player has none."""
     if not me.items or not me.character:
         return None
     item = dice.choice(list(me.items))
@@ -103,7 +103,7 @@ def _next(me: SimPlayer, dice: random.Random) -> tuple[str, int, str] | None:
 
 
 async def arm(me: SimPlayer, dice: random.Random) -> None:
-    """Save a loadout slot or the persistent part; the reply shows what was saved."""
+    """Save a loadout slot or the persistent part, and check that the reply shows it."""
     if not me.character:
         await load(me, dice)
     if not me.character:
@@ -128,7 +128,7 @@ async def arm(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def armed(me: SimPlayer, dice: random.Random) -> None:
-    """Read the loadout."""
+    """Read and check the loadout."""
     if not me.character:
         return
     began, unlocks, path = me.now, me.unlocks, f"/loadout/{me.account}/{me.character}"
@@ -145,7 +145,7 @@ async def armed(me: SimPlayer, dice: random.Random) -> None:
 
 
 def _slots(payload: dict[str, Any]) -> dict[str, str]:
-    """Return the elements of a loadout by name, as comparable texts."""
+    """Return the parts of a loadout by name, as comparable strings."""
     slots = {str(loadout["slot_index"]): _text(loadout) for loadout in payload["loadouts"]}
     return {**slots, PERSISTENT: _text(payload["persistent"])}
 
@@ -155,7 +155,7 @@ def _text(document: dict[str, Any]) -> str:
 
 
 async def window(me: SimPlayer, dice: random.Random) -> None:
-    """Read all offers of the store and remember some."""
+    """Read all offers of the store and choose some for later purchases."""
     available: list[str] = []
     for tag in TAGS:
         reply = await me.ask("GET", f"/product/skus/public?requiredTags={tag}")
@@ -175,7 +175,7 @@ async def _purchase_tokens(me: SimPlayer, dice: random.Random, offer: str) -> li
 
 
 async def shop(me: SimPlayer, dice: random.Random) -> None:
-    """Buy something from the store; the request is sent twice, or its reply is lost."""
+    """Buy an offer from the store; the request may be sent twice, or its reply may be lost."""
     if not me.offers:
         await window(me, dice)
     if not me.offers or not me.character:

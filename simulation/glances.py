@@ -11,7 +11,7 @@ from svcserver.players.requests import FRIENDS
 
 
 async def taken_in(me: SimPlayer) -> None:
-    """Finish a log-in: the token is the player's own, and the queue admits them."""
+    """Finish a login: check that the token is the player's own and that the queue admits them."""
     token, issued = me.token, me.issued
     reply = await me.ask("GET", "/account/api/oauth/verify", patient=True)
     same = me.token == token and not me.is_over(issued)
@@ -25,12 +25,12 @@ async def taken_in(me: SimPlayer) -> None:
 
 
 async def glance(me: SimPlayer, dice: random.Random) -> None:
-    """Read one of them."""
+    """Read the friends, progress, slayer links or host status, chosen at random."""
     await dice.choice((friends, progress, slayers, status))(me)
 
 
 async def friends(me: SimPlayer) -> None:
-    """Check that the friends list has everybody who surely is a friend."""
+    """Check that the friends list contains all certain friends."""
     began, issued = me.now, me.issued
     for _ in range(2):  # somebody may end a friendship, and begin it again, while the list comes
         before = _sure(me)
@@ -47,7 +47,7 @@ async def friends(me: SimPlayer) -> None:
 
 
 def _sure(me: SimPlayer) -> list[str]:
-    """Return the accounts of players who surely are friends."""
+    """Return the accounts of all certain friends."""
     accounts = []
     for pair, known in me.history.friends.items():
         if known == "friends" and me.account in pair:
@@ -56,7 +56,7 @@ def _sure(me: SimPlayer) -> list[str]:
 
 
 async def progress(me: SimPlayer) -> None:
-    """Check that experience is at least what was acknowledged before the request."""
+    """Check that the shown experience is at least the amount acknowledged before the request."""
     account, least = me.account, me.history.grants.least[me.account]
     reply = await me.ask("GET", f"/progression/{account}")
     if reply.status != 200:
@@ -68,7 +68,7 @@ async def progress(me: SimPlayer) -> None:
 
 
 async def slayers(me: SimPlayer) -> None:
-    """Read slayer links and invites to them, one request each."""
+    """Read and check the slayer links and the invites to slayer links."""
     reply = await me.ask("GET", "/slayerlink/links")
     if reply.status == 200:
         links.check_shown(me, reply.json["payload"]["links"])
@@ -78,7 +78,7 @@ async def slayers(me: SimPlayer) -> None:
 
 
 async def status(me: SimPlayer) -> None:
-    """Read the host's status as a registered caller."""
+    """Read the host's status as a registered player."""
     reply = await me.ask("GET", "/svc/api/ServerStatus", headers={ACCOUNT_KEY: me.key})
     if reply.status == 200 and (reply.json["limited"] or not reply.json["online"]):
         me.history.wrong.add("refused for nothing", f"{me.name} is shown the status of strangers")

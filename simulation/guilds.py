@@ -1,4 +1,4 @@
-"""The players' acts in guilds."""
+"""The players' actions in guilds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcserver.players import requests
 
 
 async def guild(me: SimPlayer, dice: random.Random) -> None:
-    """Read one's guild and act in it as one's rank allows, or join one."""
+    """Read the player's guild and act in it as the player's rank allows, or join a guild."""
     began, account = me.now, me.account
     reply = await me.ask("GET", "/guild")
     if reply.status not in (200, 204):
@@ -48,7 +48,7 @@ async def _invite(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def _lead(me: SimPlayer, dice: random.Random, roll: Roll) -> None:
-    """Invite, change ranks, hand over the guild, remove a member, or disband."""
+    """Invite a player, change a rank, remove a member, or disband the guild."""
     known, draw = me.history.guilds, dice.random()
     others = sorted(account for account, _ in roll.ranks if account != me.account)
     if draw < 0.04:
@@ -72,7 +72,7 @@ async def _lead(me: SimPlayer, dice: random.Random, roll: Roll) -> None:
 
 
 async def join_guild(me: SimPlayer, dice: random.Random) -> None:
-    """Accept an invite into a guild; without one, found a guild now and then."""
+    """Accept an invite into a guild; without an invite, sometimes found a guild."""
     reply = await me.ask("GET", "/guild/invite/player")
     invites = (reply.json or {}).get("invites", []) if reply.status == 200 else []
     if not invites:
@@ -86,7 +86,7 @@ async def join_guild(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def found_guild(me: SimPlayer, dice: random.Random) -> None:
-    """Check a name and let a game server found the guild."""
+    """Check that a name is free, and let a game server found the guild."""
     name = f"Guild{me.number}x{dice.randrange(1000)}"
     server = next((server for server in me.servers.running() if server.listens), None)
     known, account, began = me.history.guilds, me.account, me.now

@@ -1,8 +1,8 @@
 """The history of what the players saw, and checks of whether a correct host could show it.
 
-It shares no code with the services: the rules are written independently. Each part records
-requests, replies and reads as they happen and reports violations. ``audit.py`` compares with what
-is stored at the end.
+The history shares no code with the services: the rules are written independently. Each part
+records requests, replies and reads as they happen and reports violations. ``audit.py`` compares the
+history with the stored data at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ YOUNG_S = 600.0  # a younger save is never thinned
 
 @define(eq=False)
 class Saves:
-    """Checks saves: acknowledged ones are there, versions only rise, nothing is unsent."""
+    """Checks saves: acknowledged saves remain, versions only rise, and the data was sent."""
 
     wrong: Violations
     acked: dict[str, int] = field(factory=dict)  # by character: the highest version acknowledged
@@ -35,7 +35,7 @@ class Saves:
     sure: dict[str, dict[int, str]] = field(factory=dict)
 
     def sent(self, character: str, version: int, data: str) -> None:
-        """Record a save that is under way and may be stored from now on."""
+        """Record a pending save, which may be stored from now on."""
         versions = self._sent.setdefault(character, {})
         versions.setdefault(version, set()).add(data)
         for old in [known_version for known_version in versions if known_version < version - 50]:
@@ -57,9 +57,10 @@ class Saves:
         return max(versions, default=0) > version or bool(versions.get(version, set()) - {data})
 
     def kept(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
-        """Check the history: version and time (ms) of each save, newest first.
+        """Check the save history: the version and time (ms) of each save, newest first.
 
-        Past ``most`` only each hour's last save stays, and saves that were young at the newest one.
+        The newest ``most`` saves must remain. Of older saves, each hour keeps only the last, except
+        for saves within ``YOUNG_S`` of the newest.
         """
         versions = [version for version, _ in saves[:most]]
         old_ms = saves[0][1] - YOUNG_S * 1_000
@@ -87,7 +88,7 @@ class Saves:
 
 @define(eq=False)
 class Earning:
-    """An inventory transaction: a currency and its own marker, both or neither."""
+    """An inventory transaction: a currency and a unique marker item, both or neither."""
 
     amount: int
     marker: str
@@ -96,19 +97,19 @@ class Earning:
 
 @define(eq=False)
 class Stacks:
-    """Checks that a transaction counts once and whole, and that totals add up."""
+    """Checks that a transaction is applied once and completely, and that totals are correct."""
 
     wrong: Violations
     of: dict[str, dict[str, Earning]] = field(factory=dict)  # character -> transaction
     sure: dict[str, int] = field(factory=lambda: defaultdict(int))  # what may be spent
 
     def sent(self, character: str, transaction: str, amount: int, marker: str) -> None:
-        """Record a transaction under way; a negative amount is spent from what is surely there."""
+        """Record a pending transaction; a negative amount is spent from certain funds."""
         self.of.setdefault(character, {})[transaction] = Earning(amount, marker)
         self.sure[character] += min(0, amount)
 
     def answered(self, character: str, transaction: str, state: str) -> None:
-        """Record a reply: an acknowledgement stands, a refusal until a repeat is acknowledged."""
+        """Record a reply: an acknowledgement is final; a retry can still replace a rejection."""
         earning = self.of[character][transaction]
         if state == ACKED and earning.state != ACKED:
             self.sure[character] += max(0, earning.amount)
@@ -131,7 +132,7 @@ class Stacks:
 
 @define(eq=False)
 class Grant:
-    """A grant that the game server sends twice at once."""
+    """A grant that the game server sends twice concurrently."""
 
     account: str
     amount: int
@@ -142,10 +143,10 @@ class Grant:
 
 @define(eq=False)
 class Grants:
-    """Checks experience: the sum of what was granted, each grant once.
+    """Checks experience: the sum of the grants, with each grant applied once.
 
-    The second of the two also counts, by the specification of the retry guard, if another grant of
-    the account comes between them or the window ends.
+    By the specification of the retry guard, the second request is also applied if another grant of
+    the account arrives between the two, or if the guard's window ends.
     """
 
     wrong: Violations
@@ -154,7 +155,7 @@ class Grants:
     _last: dict[str, list[Grant]] = field(factory=lambda: defaultdict(list), init=False)
 
     def sent(self, account: str, amount: int, now: float) -> Grant:
-        """Record a grant under way, beside other pending ones of the account."""
+        """Record a pending grant, concurrent with other pending grants of the account."""
         grant = Grant(account, amount, now)
         beside = [pending for pending in self._last[account] if pending.ended > now]
         for pending in (grant, *beside) if beside else ():
@@ -163,7 +164,7 @@ class Grants:
         return grant
 
     def answered(self, grant: Grant, state: str, now: float) -> None:
-        """Record that it was answered, refused, or will never be answered."""
+        """Record that the grant was acknowledged or rejected, or will never get a reply."""
         if now - grant.began >= REPLAY_S or state == UNKNOWN:
             self._may_count_again(grant)
         grant.ended = now + PATIENCE_S if state == UNKNOWN else now
@@ -188,23 +189,23 @@ class Grants:
 
 @define(eq=False)
 class Parties:
-    """Checks parties: the seats, one leader, and each player's own seat."""
+    """Checks parties: the number of seats, one leader, and each player's own seat."""
 
     wrong: Violations
     seats: int = 4
     shaken_at: float = -1e9  # when live state was last lost, or may have been
 
     def shake(self, now: float) -> None:
-        """Record that live state may be lost."""
+        """Record that live state may have been lost."""
         self.shaken_at = now
 
     def joined(self, account: str, party: str, shown: str, now: float) -> None:
-        """Check the party shown after the player's only acceptance that counts."""
+        """Check the party that a player is shown after accepting its invite."""
         if shown != party and now - self.shaken_at > PATIENCE_S:
             self.wrong.add("acknowledged means present", f"{account} joined {party}, not {shown}")
 
     def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
-        """Check a poll: the player's own seat, seats within limits, one leader."""
+        """Check a poll: the player has a seat, the seats are within limits, and a member leads."""
         if account not in members:
             self.wrong.add("one party each", f"{account} is shown {party} without a seat in it")
         if len(members) > self.seats or len(set(members)) != len(members):
@@ -213,7 +214,7 @@ class Parties:
             self.wrong.add("one leader", f"{party} is led by {leader}, who is not in it")
 
     def compared(self, shown: dict[str, tuple[str, tuple[str, ...], str]]) -> None:
-        """Check that all members are shown the same party at the end."""
+        """Check that all members of a party are shown the same party at the end."""
         for account, (party, members, leader) in shown.items():
             for member in members:
                 if member in shown and shown[member] != (party, members, leader):
@@ -224,7 +225,7 @@ class Parties:
 
 @define(eq=False)
 class Waiting:
-    """Checks that nobody waits for ever: the pending requests and their deadlines."""
+    """Checks that no request waits for ever: the pending requests and their deadlines."""
 
     wrong: Violations
     _open: dict[int, tuple[str, float]] = field(factory=dict, init=False)
@@ -232,18 +233,18 @@ class Waiting:
     worst: float = 0.0
 
     def began(self, what: str, now: float, patience_s: float = PATIENCE_S) -> int:
-        """Record a request; return the number to end it with."""
+        """Record a request; return the number for ``ended``."""
         self._number += 1
         self._open[self._number] = what, now + patience_s
         return self._number
 
     def restart(self, number: int, now: float, patience_s: float) -> None:
-        """Restart the patience of a request that something legitimate delays."""
+        """Restart the timeout of a request that is delayed for a legitimate reason."""
         if number in self._open:
             self._open[number] = self._open[number][0], now + patience_s
 
     def ended(self, number: int) -> None:
-        """Record that the reply has come or the caller has left."""
+        """Record that the reply has arrived or the caller has left."""
         self._open.pop(number, None)
 
     def look(self, now: float) -> None:
@@ -256,7 +257,7 @@ class Waiting:
 
 @define(eq=False)
 class History:
-    """Everything recorded in a run."""
+    """All records of a run."""
 
     wrong: Violations = field(factory=Violations)
     saves: Saves = field(init=False)

@@ -1,6 +1,6 @@
-"""The history of other holdings, and checks of whether a correct host could show them.
+"""The history of other possessions, and checks of whether a correct host could show them.
 
-Like ``history.py``, it shares no code with the services. Times are seconds of the simulation.
+Like ``history.py``, this module shares no code with the services. Times are simulated seconds.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ REMEMBERED = 40  # replaced or removed states of each thing
 class ItemChange:
     """A request's effect on an instanced item, alone or as a part of a transaction.
 
-    If the transaction's ``marker`` is held, the change counts; without one ``state`` decides.
-    ``version`` None removes the item.
+    If the inventory has the transaction's ``marker``, the change was applied; without a marker,
+    ``state`` decides. ``version`` None removes the item.
     """
 
     version: int | None
@@ -30,35 +30,35 @@ class ItemChange:
     state: str = UNKNOWN
 
     def counts(self, markers: Mapping[str, int]) -> bool:
-        """Return whether it surely happened."""
+        """Return whether the change was certainly applied."""
         return markers.get(self.marker, 0) > 0 if self.marker else self.state == ACKED
 
     def may_count(self, markers: Mapping[str, int]) -> bool:
-        """Return whether it may have happened: the reply was lost, and nothing disproves it."""
+        """Return whether the change may have been applied: nothing disproves it."""
         return self.counts(markers) if self.marker else self.state != REFUSED
 
 
 @define(eq=False)
 class Things:
-    """Checks instanced items: versions only rise, and a transaction changes all parts or none."""
+    """Checks instanced items: versions only rise, and a transaction is applied as a whole."""
 
     wrong: Violations
     of: dict[str, dict[str, list[ItemChange]]] = field(factory=dict)  # character -> item
 
     def sent(self, character: str, item: str, change: ItemChange) -> ItemChange:
-        """Record a change under way."""
+        """Record a pending change."""
         self.of.setdefault(character, {}).setdefault(item, []).append(change)
         return change
 
     def settled(self, character: str, item: str) -> bool:
-        """Return whether the outcome of every change is known, so that none comes late."""
+        """Return whether every change's outcome is known, so that none can be applied later."""
         changes = self.of.get(character, {}).get(item, [])
         return not any(change.state == UNKNOWN for change in changes)
 
     def seen(
         self, character: str, held: Mapping[str, tuple[int, str | None]], markers: Mapping[str, int]
     ) -> None:
-        """Check all items, read while no change was pending: version and data by id."""
+        """Check the version and data of all items, read while no change was pending."""
         known = self.of.get(character, {})
         for item, changes in known.items():
             self._one(f"{item} of {character}", changes, held.get(item), markers)
@@ -96,7 +96,7 @@ class Things:
 
 @define(eq=False)
 class Purchases:
-    """Checks the store: all of an offer, once, even if the request was sent twice."""
+    """Checks the store: a purchase gives the whole offer once, even if it was requested twice."""
 
     wrong: Violations
     of: dict[str, dict[str, tuple[int, int]]] = field(factory=dict)  # character -> item -> asked
@@ -115,7 +115,7 @@ class Purchases:
             self.rights.setdefault(account, set()).update(rights)
 
     def seen(self, character: str, held: Mapping[str, int]) -> None:
-        """Check the count of each item of the store: it is held once."""
+        """Check that the inventory has each purchased item once."""
         for item, (sure, unsure) in self.of.get(character, {}).items():
             count = held.get(item, 0)
             if sure and not count:
@@ -124,7 +124,7 @@ class Purchases:
                 self.wrong.add("a purchase once", f"{character} holds {count} of {item}")
 
     def entitled(self, stored: set[tuple[str, str]]) -> None:
-        """Check the entitlements in force at the end: account and name."""
+        """Check the valid entitlements at the end, given as (account, name)."""
         for account, names in self.rights.items():
             for name in sorted(names):
                 if (account, name) not in stored:
@@ -133,7 +133,7 @@ class Purchases:
 
 @define(eq=False)
 class Write:
-    """One value of something that is replaced whole."""
+    """One value of a thing that is always replaced as a whole."""
 
     value: str
     sent: float
@@ -143,13 +143,13 @@ class Write:
 
 @define(eq=False)
 class Register:
-    """Checks things that are replaced whole: a read gives the last value or one that raced it."""
+    """Checks things that are replaced whole: a read returns the last value or a concurrent one."""
 
     wrong: Violations
     of: dict[str, list[Write]] = field(factory=dict)
 
     def sent(self, what: str, value: str, now: float) -> Write:
-        """Record a new value under way."""
+        """Record a pending new value."""
         writes = self.of.setdefault(what, [])
         writes.append(Write(value, now))
         if len(writes) > REMEMBERED:
@@ -162,7 +162,7 @@ class Register:
         write.state, write.ended = state, now
 
     def read(self, what: str, value: str | None, began: float) -> None:
-        """Check a value requested at ``began``; None, or an unwritten one, was there before."""
+        """Check a value that was requested at ``began``; None means that nothing was stored."""
         writes = self.of.get(what, ())
         sure = [write for write in writes if write.state == ACKED and write.ended < began]
         same = [write for write in writes if write.value == value and write.state != REFUSED]
@@ -180,7 +180,7 @@ class Register:
 
 @define(eq=False)
 class Slots:
-    """Checks loadout slots: each unlocking counts once, and none is lost."""
+    """Checks loadout slots: each unlock adds one slot, and no slot is lost."""
 
     wrong: Violations
     most_slots: int = 5
@@ -188,14 +188,14 @@ class Slots:
     most: dict[str, int] = field(factory=dict)
 
     def unlocked(self, character: str, state: str) -> None:
-        """Record the outcome of an unlocking."""
+        """Record the outcome of an unlock request."""
         if state != REFUSED:
             self.most[character] = self.most.get(character, 0) + 1
         if state == ACKED:
             self.least[character] = self.least.get(character, 0) + 1
 
     def seen(self, character: str, slots: int) -> None:
-        """Check the number of slots while no unlocking is pending; everybody starts with one."""
+        """Check the number of slots while no unlock is pending; every character starts with one."""
         least = min(self.most_slots, 1 + self.least.get(character, 0))
         most = min(self.most_slots, 1 + self.most.get(character, 0))
         if not least <= slots <= most:
@@ -204,7 +204,7 @@ class Slots:
 
 @define(eq=False)
 class Link:
-    """A slayer link from its invite on: the outcomes of its beginning and its end."""
+    """A slayer link since its invite: the outcomes of its acceptance and its removal."""
 
     id: str
     pair: tuple[str, str]
@@ -215,7 +215,7 @@ class Link:
 
 @frozen
 class LinkRow:
-    """A side of a running link as it is stored or shown."""
+    """One side of an active link, as stored or shown."""
 
     account: str
     linked: str
@@ -225,7 +225,7 @@ class LinkRow:
 
 @define(eq=False)
 class Links:
-    """Checks slayer links: a link has two sides or none, and takes a free slot on each."""
+    """Checks slayer links: a link has two sides or none, and uses a free slot on each side."""
 
     wrong: Violations
     known: dict[str, Link] = field(factory=dict)
@@ -244,7 +244,7 @@ class Links:
                 del self.known[old.id]
 
     def accepting(self, link: str, first: str, second: str, now: float) -> Link:
-        """Record an acceptance under way."""
+        """Record a pending acceptance."""
         self.invited(link, first, second)
         known = self.known[link]
         known.at = now
@@ -253,7 +253,7 @@ class Links:
         return known
 
     def ending(self, first: str, second: str) -> list[Link]:
-        """Record the ending of two players' links; return the links that surely end."""
+        """Record the removal of two players' links; return the links that certainly existed."""
         low, high = sorted((first, second))
         there = [x for x in self._of.get((low, high), ()) if x.made != REFUSED]
         sure = [x for x in there if x.made == ACKED and x.ended != ACKED]

@@ -1,8 +1,8 @@
-"""The simulated host: every service's real code, each in its own process.
+"""The simulated host: every service's real code, each in its own simulated process.
 
-It leaves out sockets and threads (the order of events must follow from the seed), the TLS between
-relay and gateway (OpenSSL draws its own random numbers; ``tests/relay`` and ``tests/live`` test
-it), the log file, and the programs that change a firewall.
+The simulation omits sockets and threads (the order of events must follow from the seed), the TLS
+between relay and gateway (OpenSSL draws its own random numbers; ``tests/relay`` and ``tests/live``
+test it), the log file, and the programs that change a firewall.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ RESTARTED_S = 1.0
 
 
 def metagame_environ(name: str = "metagame") -> dict[str, str]:
-    """Return the settings of the metagame, or of one of several."""
+    """Return the environment variables of a single metagame, or of one of several."""
     private, public = signing_keys()
     port, chat_port = WORKERS[name]
     return {
@@ -114,7 +114,7 @@ def metagame_environ(name: str = "metagame") -> dict[str, str]:
 
 @define(eq=False)
 class SimHost:
-    """All processes of the host, and what outlives them."""
+    """All processes of the host, and the data that outlives them."""
 
     world: World
     network: Network
@@ -150,7 +150,7 @@ class SimHost:
         raw.close()
 
     def start(self) -> None:
-        """Start every service, and the engine of live state if several metagames share one."""
+        """Start every service, and a live-state engine if several metagames share one."""
         if self.shared:
             self.valkey = SimValkey(self.world, self.network)
             self.valkey.start()
@@ -171,7 +171,7 @@ class SimHost:
         }
 
     def boot(self, name: str) -> None:
-        """Start one service, as the stack does after it died."""
+        """Start one service, as the stack does after the service has died."""
         process = Process(self.world, self.network, name, address=PUBLIC)
         self.processes[name] = process
         process.program = made = self._starters()[name](process)
@@ -187,7 +187,7 @@ class SimHost:
         self.world.later(back_in_s, lambda: self._again(name))
 
     def stop(self, name: str, back_in_s: float, back: Callable[[], None] = lambda: None) -> None:
-        """Stop a service like the stack and start it again; then call ``back``.
+        """Stop a service as the stack does and start it again; then call ``back``.
 
         A service that does not stop in time is killed.
         """
@@ -216,7 +216,7 @@ class SimHost:
     # -- the services ------------------------------------------------------------
 
     def _metagame(self, reactor: Process) -> Service:
-        """Return the metagame, made like ``metagame.service.makeService``."""
+        """Return the metagame, created like in ``metagame.service.makeService``."""
         environ = metagame_environ(reactor.name) | self.environ
         settings = load(Settings, environ)[0]
         ledger = SimLedger(self.disk, reactor)
@@ -255,7 +255,7 @@ class SimHost:
         return ValkeyBoard(engine), (engine,)
 
     def _deploy(self, reactor: Process) -> Service:
-        """Return the deploy server, with game servers of the simulation."""
+        """Return the deploy server, which starts simulated game servers."""
         environ = {
             "PORT": str(DEPLOY),
             "MY_IP": PUBLIC,
@@ -337,7 +337,7 @@ class SimHost:
         return top
 
     def _gateway(self, reactor: Process) -> Service:
-        """Return the gateway, made like ``gateway.service.makeService`` without TLS."""
+        """Return the gateway, created like in ``gateway.service.makeService`` but without TLS."""
         environ = {
             "GATEWAY_CERT": "unused",
             "GATEWAY_KEY": "unused",
@@ -367,7 +367,7 @@ def _urls(ports: Iterable[int]) -> str:
 
 
 def player_machine(world: World, network: Network, number: int) -> Process:
-    """Return a player's PC with its relay, far from the host, with its own address."""
+    """Return a player's PC with its relay, on another machine than the host."""
     address = f"198.51.{100 + number // 200}.{1 + number % 200}"
     machine = f"pc-{number}"
     if (machine, "host") not in network.routes:

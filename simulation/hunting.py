@@ -1,6 +1,7 @@
 """A hunt's game server: it writes experience, loot, bounties and the hunt pass of a player.
 
-It uses its key, forwards the player's token, and sends some writes twice at once.
+The game server authenticates with its key, forwards the player's token, and sends some writes
+twice concurrently.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ BOARD = 4  # bounties of a player at a time
 
 
 async def served(me: SimPlayer, method: str, path: str, body: Any = None) -> Reply | None:
-    """Send a request of the player's game server; None if there is none."""
+    """Send a request from the player's game server; return None if the player has none."""
     server = me.place
     if server is None or not server.plays:
         return None
@@ -35,7 +36,7 @@ def on_hunt(me: SimPlayer) -> bool:
 
 
 async def twice(me: SimPlayer, method: str, path: str, body: Any) -> str:
-    """Send the same request twice at once, like the real game server."""
+    """Send the same request twice concurrently, like the real game server."""
     states: list[str] = []
 
     async def once() -> None:
@@ -56,9 +57,10 @@ async def twice(me: SimPlayer, method: str, path: str, body: Any) -> str:
 
 
 async def granted(me: SimPlayer, dice: random.Random) -> None:
-    """Grant experience and an objective, sent twice; the repeat does not count.
+    """Grant experience and an objective; the request is sent twice and must be applied once.
 
-    The objective's number makes the grant unique: an equal one within seconds counts as a repeat.
+    The objective's number makes each grant unique, because the host treats an equal grant within
+    seconds as a retry.
     """
     if not on_hunt(me):
         return
@@ -76,7 +78,7 @@ async def granted(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def loot(me: SimPlayer, dice: random.Random) -> None:
-    """Send a hunt's loot: a transaction of the game server, sometimes twice at once."""
+    """Send a hunt's loot as a transaction of the game server, sometimes twice concurrently."""
     if not me.character:
         await load(me, dice)
     if not me.character or not on_hunt(me):
@@ -90,7 +92,7 @@ async def loot(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def bounty(me: SimPlayer, dice: random.Random) -> None:
-    """Write a bounty, sometimes an older version after a newer one, which changes nothing."""
+    """Write a bounty, sometimes followed by an older version, which must change nothing."""
     if not on_hunt(me):
         return
     slot, boards, account = dice.randrange(BOARD), me.history.boards, me.account
@@ -114,7 +116,7 @@ async def bounty(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def choose_pass(me: SimPlayer, dice: random.Random) -> None:
-    """Let the game server choose a pass for the player; the last choice must be shown."""
+    """Let the game server choose a hunt pass for the player."""
     if not on_hunt(me):
         return
     path, chosen = f"/huntpass/{me.account}", me.history.chosen
@@ -143,7 +145,7 @@ async def unlock(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def earned(me: SimPlayer, dice: random.Random) -> None:
-    """Read what the hunts have brought: bounties, an objective and the hunt pass."""
+    """Read and check the rewards of hunts: bounties, an objective and the hunt pass."""
     account, boards = me.account, me.history.boards
     names = {f"Bounty_{slot}": f"{account}/Bounty_{slot}" for slot in range(BOARD)}
     least = {name: boards.acked.get(what, 0) for name, what in names.items()}

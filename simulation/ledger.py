@@ -1,8 +1,8 @@
-"""The ledger of the simulation: the real writer and reader, without their threads.
+"""The ledger of the simulation: the real database writer and reader, without their threads.
 
-``db/sqlite.py`` defines batches, their undoing and their replies. This module decides when a batch
-runs, how long its commit takes, and what the disk does to it. The database outlives its process;
-it is in memory, and beyond a session's size in a file.
+``db/sqlite.py`` defines how batches are run, rolled back and answered. This module decides when a
+batch runs, how long its commit takes, and which disk faults affect it. The database outlives its
+process. It is in memory, and spills to a file when it grows large.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _plans = Plans()  # compiled statements, shared by all worlds
 
 
 class NoScratch(BaseException):
-    """The temporary folder of this machine cannot hold the database; the host is not to blame.
+    """The temporary folder of this machine cannot hold the database; the host is not at fault.
 
-    It is not an Exception, which the host's services would treat as their own.
+    This is no Exception, because the host's services would handle an Exception as their own error.
     """
 
 
 def scratch() -> str:
-    """Return SQLite's folder for nameless files (https://sqlite.org/tempfiles.html)."""
+    """Return SQLite's folder for unnamed files (https://sqlite.org/tempfiles.html)."""
     named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
     places = [place for place in (*named, "/var/tmp", "/usr/tmp", "/tmp") if place]  # noqa: S108
     usable = (
@@ -60,9 +60,9 @@ def scratch() -> str:
 
 
 def judge(why: BaseException | None, *, filled: bool = False) -> None:
-    """Raise NoScratch if this machine failed, not the simulated disk.
+    """Raise NoScratch if the error comes from this machine, not from the simulated disk.
 
-    ``filled``: the simulated disk is full on purpose.
+    ``filled`` is true if the simulated disk is full on purpose.
     """
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     name = getattr(origin, "sqlite_errorname", "") or ""
@@ -76,7 +76,7 @@ def judge(why: BaseException | None, *, filled: bool = False) -> None:
 
 @lru_cache(maxsize=1)
 def _template() -> sqlite3.Connection:
-    """Return an empty database of the newest revision, made once by the real migrations."""
+    """Return an empty database of the newest revision, created once by the real migrations."""
     engine = _engine()
     migrations.upgrade(engine)
     with engine.connect() as connection:
@@ -85,7 +85,7 @@ def _template() -> sqlite3.Connection:
 
 
 def _engine() -> Engine:
-    """Return a new database; beyond ``CACHE_KB`` it uses a nameless temporary file."""
+    """Return a new database; above ``CACHE_KB`` it uses an unnamed temporary file."""
 
     def opened() -> sqlite3.Connection:
         raw = sqlite3.connect("", isolation_level=None, check_same_thread=False)
@@ -102,7 +102,7 @@ def _driver(connection: Connection) -> Any:
 
 @define(eq=False)
 class Disk:
-    """A database, and the faults of the disk below it."""
+    """A database, and the faults of its simulated disk."""
 
     world: World
     slow_s: float = 0.0  # what a commit takes longer now
@@ -125,12 +125,12 @@ class Disk:
         self.raw.execute("PRAGMA foreign_keys=ON")
 
     def wrote(self, statement: str) -> None:
-        """Add a writer's statement to the digest, which equal seeds must share."""
+        """Add a writer's statement to the digest, which must be equal for equal seeds."""
         if statement[:6] in _WRITES:
             self.digest.update(statement.encode("utf-8", "surrogatepass"))
 
     def fill(self) -> None:
-        """Allow no further page: SQLite then fails and rolls back as on a full disk."""
+        """Allow no further pages: SQLite then fails and rolls back as on a full disk."""
         pages = self.raw.execute("PRAGMA page_count").fetchone()[0]
         self.raw.execute(f"PRAGMA max_page_count={pages}")
         self.filled = True
@@ -142,7 +142,7 @@ class Disk:
 
     @property
     def failing(self) -> bool:
-        """Return whether statements fail now or soon."""
+        """Return whether statements fail now or will fail soon."""
         return self.fail_in >= 0 or self._bad is not None or self._job_left > 0
 
     def mend(self) -> None:
@@ -150,7 +150,7 @@ class Disk:
         self.fail_in, self.stays_bad, self.only_writes, self._bad = -1, False, False, None
 
     def failing_job(self, work: Work[T]) -> Work[T]:
-        """Return the job with a failing second or third write, however often it is tried."""
+        """Return the job whose second or third write fails, however often the job is retried."""
         number = self.world.weather.choice((2, 2, 3))
 
         def failing(tx: Any) -> T:
@@ -180,15 +180,15 @@ class Disk:
             raise _io_error()
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return committed rows, read past all code under test."""
+        """Return committed rows, read directly, bypassing all code under test."""
         return list(self.each(query, *values))
 
     def each(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield ``rows`` one by one: those of a month's logs would fill the memory."""
+        """Yield the rows of ``rows`` one by one; a long run's logs would fill the memory."""
         return iter(self.raw.execute(query, values))
 
     def lines(self) -> Iterator[str]:
-        """Yield the whole database as text."""
+        """Yield the whole database as text lines."""
         return iter(self.raw.iterdump())
 
 
@@ -213,7 +213,7 @@ class _Failing(FastConnection):
 
 
 class _BadSync:
-    """A connection whose next commit fails, as when a sync fails."""
+    """A connection whose next commit fails, as if a sync to disk had failed."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
@@ -222,14 +222,14 @@ class _BadSync:
         return getattr(self._raw, name)
 
     def execute(self, statement: str) -> Any:
-        """Run a statement; a commit fails."""
+        """Run a statement; raise on a commit."""
         if statement == "COMMIT":
             raise _io_error()
         return self._raw.execute(statement)
 
 
 class InlineWorker(Worker):
-    """The worker without its thread: batches run in the world's turn."""
+    """The worker without its thread: batches run as timers of the simulated world."""
 
     def __init__(self, disk: Disk, connection: Connection, reactor: Any, *, writes: bool) -> None:
         super().__init__("simulated", connection, reactor, writes=writes)
@@ -241,7 +241,7 @@ class InlineWorker(Worker):
         """Do nothing: there is no thread."""
 
     def stop(self) -> Deferred[None]:
-        """Accept no more jobs; waiting jobs are done."""
+        """Run the waiting jobs and accept no more."""
         self._stopped = succeed(None)
         self._hand_over()
         return self._stopped

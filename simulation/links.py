@@ -1,4 +1,4 @@
-"""The players' acts on slayer links."""
+"""The players' actions on slayer links."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svcserver.players import requests
 
 
 async def link(me: SimPlayer, dice: random.Random) -> None:
-    """Answer invites, end a link, or invite a friend, who sometimes accepts at once."""
+    """Answer invites, end a link, or invite a friend, who sometimes accepts immediately."""
     reply = await me.ask("GET", "/slayerlink/status_good")
     if reply.status != 200:
         return
@@ -28,7 +28,7 @@ async def link(me: SimPlayer, dice: random.Random) -> None:
 
 
 def check_shown(me: SimPlayer, links: list[dict[str, Any]]) -> None:
-    """Check the links shown to the player."""
+    """Check the links that the player is shown."""
     rows = [
         LinkRow(me.account, link["linked_account_id"], link["slot"], link["link_id"])
         for link in links
@@ -45,7 +45,7 @@ def invited(me: SimPlayer, invites: list[dict[str, Any]]) -> list[dict[str, Any]
 
 
 async def answer(me: SimPlayer, dice: random.Random, invite: dict[str, Any]) -> None:
-    """Accept, sometimes twice at once, or reject."""
+    """Accept an invite, sometimes twice concurrently, or reject it."""
     who, link_id = invite["account_id"], invite["link_id"]
     if dice.random() < 0.2:
         await me.ask(*requests.answer_link(who, "reject", link_id=link_id))
@@ -63,7 +63,7 @@ async def answer(me: SimPlayer, dice: random.Random, invite: dict[str, Any]) -> 
 
 
 async def end(me: SimPlayer, shown: dict[str, Any]) -> None:
-    """End a link; once acknowledged, neither side may be shown it again."""
+    """End a link; once this is acknowledged, neither player may be shown the link again."""
     ends = me.history.links.ending(me.account, shown["linked_account_id"])
     body = {"account_id": shown["linked_account_id"], "slot": shown["slot"]}
     reply = await me.ask("DELETE", "/slayerlink/links", body)
@@ -73,7 +73,7 @@ async def end(me: SimPlayer, shown: dict[str, Any]) -> None:
 
 
 async def invite(me: SimPlayer, dice: random.Random) -> None:
-    """Invite a friend into a random slot; most online friends accept at once."""
+    """Invite a friend to a random slot; most online friends accept immediately."""
     friends = [
         friend
         for friend in me.everybody

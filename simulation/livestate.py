@@ -1,4 +1,4 @@
-"""Checks of the board at the end: nobody is left, and the rest is consistent."""
+"""Checks of the board at the end: it has no players left, and its entries are consistent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def entries(host: SimHost) -> Entries:
 
 
 def _value(stored: bytes) -> Any:
-    """Return the value, sealed or not."""
+    """Return the value of an entry, whether it is signed or not."""
     try:
         return json.loads(stored)
     except ValueError:
@@ -51,7 +51,7 @@ def _value(stored: bytes) -> Any:
 
 
 def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:
-    """Yield rule and text of each violation, after all players have been away for 15 minutes."""
+    """Yield the rule and text of each violation, once all players have been away for 15 minutes."""
     for kind in OVER:
         for key in board[kind]:
             yield "live state agrees", f"{kind} still has {key}"
@@ -79,7 +79,7 @@ def _parties(parties: Mapping[str, Any], party_of: Mapping[str, str]) -> Iterato
 
 
 def _matches(board: Entries, now: float) -> Iterator[tuple[str, str]]:
-    """Check that no game server is requested, and that each queue is open and used."""
+    """Check that no game server is requested any more, and that each queue is open and used."""
     matches, places = board["matches"], board["candidates"]
     for key, match in matches.items():
         if match["asking_until"] > now:

@@ -1,4 +1,4 @@
-"""The history of guilds as their players saw them: one guild each, whole, with one leader."""
+"""The history of guilds as the players saw them: one guild per player, with one leader."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Roll:
 
 @define(eq=False)
 class Memberships:
-    """Checks each player's guild, by its name, and rank.
+    """Checks each player's guild (by name) and rank.
 
-    A name is one guild at a time: only its first founder ever requests it.
+    A name belongs to one guild at a time: only the player who first requested it founds it again.
     """
 
     wrong: Violations
@@ -44,7 +44,7 @@ class Memberships:
         self.of, self.ranks = Register(self.wrong), Register(self.wrong)
 
     def joining(self, account: str, name: str, rank: str, now: float) -> list[Write]:
-        """Record founding a guild or accepting an invite, under way."""
+        """Record a pending foundation of a guild or acceptance of an invite."""
         if rank == LEADER:
             self.founded_names[name] = None
             self._over.pop(name, None)
@@ -57,39 +57,39 @@ class Memberships:
         return writes
 
     def may_have_joined(self, account: str, since: float) -> bool:
-        """Return whether an act that makes them a member was pending since then."""
+        """Return whether a request that gives the player a guild was pending since ``since``."""
         writes = self.of.of.get(account, ())
         return any(write.value and write.ended >= since - JOINS_S for write in writes)
 
     def leaving(self, account: str, now: float) -> list[Write]:
-        """Record leaving or being removed, under way."""
+        """Record that the player is leaving or being removed."""
         return [self.of.sent(account, NONE, now)]
 
     def ranking(self, name: str, leader: str, account: str, rank: str, now: float) -> list[Write]:
-        """Record a change of rank; making another the leader changes the leader's own."""
+        """Record a pending change of rank; a new leader also changes the old leader's rank."""
         writes = [self.ranks.sent(f"{name}/{account}", rank, now)]
         if rank == LEADER:
             writes.append(self.ranks.sent(f"{name}/{leader}", OFFICER, now))
         return writes
 
     def disbanding(self, name: str, now: float) -> None:
-        """Record disbanding under way: members may be in no guild from now on."""
+        """Record a pending disbanding: members may have no guild from now on."""
         self._ending[name] = None
         for account, writes in self.of.of.items():
             if any(write.value == name for write in writes):
                 self.of.sent(account, NONE, now)
 
     def disbanded(self, name: str, now: float) -> None:
-        """Record that the guild has surely ended."""
+        """Record that the guild has certainly been disbanded."""
         self._over[name] = now
 
     def answered(self, writes: Iterable[Write], state: str, now: float) -> None:
-        """Record the outcome of pending acts."""
+        """Record the outcome of pending requests."""
         for write in writes:
             self.of.answered(write, state, now)
 
     def shown(self, account: str, roll: Roll | None, began: float) -> None:
-        """Check the player's own guild, requested at ``began``; None means none."""
+        """Check the player's own guild, requested at ``began``; None means no guild."""
         self.of.read(account, NONE if roll is None else roll.name, began)
         if roll is None:
             return
@@ -109,7 +109,7 @@ class Memberships:
             self.ranks.read(f"{roll.name}/{account}", rank, began)
 
     def settled(self, rolls: list[Roll], now: float) -> None:
-        """Check all stored guilds at the end against the requests and replies."""
+        """Compare all stored guilds with the requests and replies, at the end."""
         seats: dict[str, str] = {}
         for roll in rolls:
             if roll.name not in self.founded_names:

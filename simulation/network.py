@@ -1,4 +1,4 @@
-"""TCP in memory: connections with latency, back-pressure, cuts and silent ends."""
+"""TCP in memory: connections with latency, back-pressure, breaks and silent losses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STALLS_S = 8.0
 
 @frozen
 class Route:
-    """The path between two machines: its latency and variation."""
+    """The path between two machines: its lowest latency and its variation."""
 
     least_s: float
     varies_s: float
@@ -54,7 +54,7 @@ class Listener:
 
 @define(eq=False)
 class Network:
-    """The listeners and connections; ``sent`` is called with every delivery."""
+    """The listeners and connections; ``sent`` is called for every delivery."""
 
     world: World
     sent: Callable[[int, str, bytes], None]
@@ -70,7 +70,7 @@ class Network:
     _port: int = field(default=40_000, init=False)
 
     def name(self, address: str, machine: str) -> None:
-        """Let connections to the public ``address`` end at ``machine``."""
+        """Route connections to the public ``address`` to ``machine``."""
         self._machines[address] = machine
 
     def listen(self, process: Any, port: int, factory: Any, interface: str) -> Port:
@@ -91,9 +91,9 @@ class Network:
         listener.process.listening.pop(listener.address.port, None)
 
     def isolate(self, process: Any, machine: str, spared: int | None = None) -> None:
-        """Cut the process off the machine until ``join``; others still reach it.
+        """Disconnect the process from the machine until ``join``; other processes still reach it.
 
-        ``spared``: the number of a connection that survives; the oldest is 0.
+        ``spared`` is the number of a connection that survives; the oldest has the number 0.
         """
         self._apart[process.name, machine] = None
         there = [end for end in process.ends.values() if end.far_end.process.machine == machine]
@@ -106,7 +106,7 @@ class Network:
         self._apart.pop((process.name, machine), None)
 
     def connect(self, process: Any, host: str, port: int, attempt: Connector) -> None:
-        """Make a connection and notify the attempt of the outcome."""
+        """Open a connection and notify the attempt of the outcome."""
         local = host.startswith("127.") or host in ("localhost", "::1")
         machine = process.machine if local else self._machines.get(host, host)
         wait = self.latency(process.machine, machine)
@@ -162,7 +162,7 @@ class Network:
         return route.least_s + self.world.weather.random() * route.varies_s
 
     def loses(self, first: Any, second: Any) -> bool:
-        """Return whether packets between the two are lost now."""
+        """Return whether packets between the two processes are being lost."""
         return first.machine != second.machine and not self.silent.isdisjoint(
             (first.machine, second.machine)
         )
@@ -172,7 +172,7 @@ class Network:
         return self._number
 
     def forget(self, end: End) -> None:
-        """Drop a closed end."""
+        """Remove a closed end."""
         self.ends.pop(end.number, None)
         end.process.ends.pop(end.number, None)
 
@@ -190,7 +190,7 @@ class Network:
 
 @implementer(IListeningPort)
 class Port:
-    """A listening port, the IListeningPort of ``listenTCP``."""
+    """A listening port: the IListeningPort that ``listenTCP`` returns."""
 
     def __init__(self, network: Network, listener: Listener) -> None:
         self._network, self._listener = network, listener
@@ -200,10 +200,10 @@ class Port:
         return self._listener.address
 
     def startListening(self) -> None:
-        """Do nothing: it listens from the beginning."""
+        """Do nothing: the port listens from its creation."""
 
     def stopListening(self) -> Deferred[None]:
-        """Accept no new connections; existing ones stay."""
+        """Accept no new connections; existing connections remain."""
         self._network.close(self._listener)
         self._listener.factory.doStop()
         return succeed(None)
@@ -211,7 +211,7 @@ class Port:
 
 @implementer(IConnector)
 class Connector:
-    """An attempt to connect, the IConnector of ``connectTCP``."""
+    """A connection attempt: the IConnector that ``connectTCP`` returns."""
 
     def __init__(self, process: Any, factory: Any, timeout: float, source: str, to: Any) -> None:
         self.process, self.factory, self.source, self._to = process, factory, source, to
@@ -229,13 +229,13 @@ class Connector:
             self.stopConnecting()
 
     def connect(self) -> None:
-        """Do nothing: the attempt begins when it is created."""
+        """Do nothing: the attempt begins at its creation."""
 
     def stopConnecting(self) -> None:
         self.failed(ConnectionAborted())
 
     def failed(self, why: Exception) -> None:
-        """Notify the factory, once, that there is no connection."""
+        """Notify the factory, once, that the connection failed."""
         if not self.over:
             self._decided()
             self.factory.clientConnectionFailed(self, Failure(why))

@@ -1,4 +1,4 @@
-"""The outcomes of requests, and the violations of the rules."""
+"""The outcomes of requests, and the list of violations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ACKED, REFUSED, UNKNOWN = "acked", "refused", "unknown"
 
 
 def outcome(status: int) -> str:
-    """Return the outcome of a reply; a 5xx says as little as no reply."""
+    """Return the outcome of a reply; after a 5xx it is as unknown as without a reply."""
     return ACKED if status < 300 else REFUSED if status < 500 else UNKNOWN
 
 
@@ -28,12 +28,12 @@ class Violation:
 
 @define(eq=False)
 class Violations:
-    """The broken rules, the first 200 of them."""
+    """The violations, limited to the first 200."""
 
     listed: list[Violation] = field(factory=list)
     seconds: Callable[[], float] = lambda: 0.0
 
     def add(self, rule: str, what: str) -> None:
-        """Record a broken rule; only the first 200 are kept."""
+        """Record a violation; only the first 200 are kept."""
         if len(self.listed) < 200:
             self.listed.append(Violation(self.seconds(), rule, what))

@@ -1,4 +1,4 @@
-"""The results of acknowledged requests that another player must be shown."""
+"""The results of acknowledged requests that another player must see."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ INVITE_S = 60.0  # within this time only the two players end an invite
 
 @frozen
 class Invite:
-    """A party invite acknowledged at ``at``.
+    """A party invite that was acknowledged at ``at``.
 
-    ``still`` returns whether neither player has since changed parties or left.
+    ``still`` returns whether both players have since stayed online and in their parties.
     """
 
     party: str
@@ -27,7 +27,7 @@ class Invite:
 
 @define(eq=False)
 class Invites:
-    """Checks that invited players are shown their invites."""
+    """Checks that invited players see their invites."""
 
     wrong: Violations
     _of: dict[str, list[Invite]] = field(factory=dict, init=False)  # account -> the newest ones
@@ -37,7 +37,7 @@ class Invites:
         self._of[account] = [*self._of.get(account, [])[-9:], invite]
 
     def declining(self, account: str) -> None:
-        """Forget the player's invites: declining ends all of a sender or party."""
+        """Forget the player's invites: declining one removes all of its sender or party."""
         self._of.pop(account, None)
 
     def shown(
@@ -47,7 +47,7 @@ class Invites:
         began: float,
         untroubled: Callable[[float, str], bool],
     ) -> None:
-        """Check the invites shown to the player, requested at ``began``."""
+        """Check the invites that the player is shown, requested at ``began``."""
         for invite in self._of.pop(account, []):
             if invite.at >= began or began - invite.at > INVITE_S or not invite.still():
                 continue

@@ -1,4 +1,4 @@
-"""The timeline of a run: places and faults, as text and as an HTML page with an SVG."""
+"""The timeline of a run, with places and faults: as text, or as an HTML page with an SVG."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _kind(where: str) -> str:
 
 
 def _sampled(moments: list[Moment], most: int) -> list[Moment]:
-    """Return at most ``most`` moments; events of omitted ones are merged."""
+    """Return at most ``most`` moments; the events of omitted moments are merged."""
     if len(moments) <= most:
         return moments
     step = len(moments) / most
@@ -34,7 +34,7 @@ def _sampled(moments: list[Moment], most: int) -> list[Moment]:
 
 
 def text(result: Result) -> str:
-    """Return a line per player: ``.`` away, ``c`` in the city, ``H`` hunting; ``!`` a fault."""
+    """Return a line per player: ``.`` offline, ``c`` city, ``H`` hunting; ``!`` marks a fault."""
     moments = _sampled(result.moments, MOST)
     lines = []
     for number in range(result.scenario.players):
@@ -54,7 +54,7 @@ def text(result: Result) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return hours, minutes and seconds from the start."""
+    """Return the hours, minutes and seconds since the start."""
     whole = int(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
@@ -76,7 +76,7 @@ def page(result: Result) -> str:
 
 
 def svg(result: Result) -> str:
-    """Return a row of coloured pieces per player; faults are numbered red lines."""
+    """Return an SVG with a row of coloured segments per player; numbered red lines are faults."""
     moments = _sampled(result.moments, COLUMNS)
     end = max(result.moments[-1].at, 1.0)
     scale = (WIDTH - LEFT) / end
@@ -107,7 +107,7 @@ def svg(result: Result) -> str:
 
 
 def _faults(broken: list[Moment], scale: float, bottom: int) -> list[str]:
-    """Return a mark for each moment with faults, with as many numbers as fit."""
+    """Return a mark for each moment with faults, with as many fault numbers as fit."""
     down = bottom if len(broken) <= FEW else TOP - 2
     parts, free = [], 0.0
     for number, moment in enumerate(broken, 1):
@@ -125,7 +125,7 @@ def _faults(broken: list[Moment], scale: float, bottom: int) -> list[str]:
 
 
 def _hours(end: float, scale: float, y: int) -> list[str]:
-    """Return labels of the hours from the start, as many as fit."""
+    """Return labels for the hours since the start, as many as fit."""
     wide = DIGIT * len(f"{end // 3600:.0f} h") + APART
     step = next((hours for hours in STEPS_H if hours * 3600 * scale >= wide), STEPS_H[-1])
     return [

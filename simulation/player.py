@@ -1,4 +1,4 @@
-"""A player: the state that acts work on, and the requests to the host."""
+"""A player: the state that the player's actions use, and the requests to the host."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Act = Callable[["SimPlayer", random.Random], Awaitable[None]]
 
 
 class Stopped(Exception):
-    """The player has logged off during an act."""
+    """Raised when the player has logged off during an action."""
 
 
 @define(eq=False)
 class SimPlayer:
-    """A player, the process on their PC, and their beliefs; acts send requests through it."""
+    """A player, the process on the player's PC, and what the player knows about the host."""
 
     number: int
     name: str
@@ -92,9 +92,9 @@ class SimPlayer:
         may: Callable[[int], bool] = lambda status: False,
         **more: Any,
     ) -> Reply:
-        """Send a request; if ``patient``, repeat it until it is answered, like the game.
+        """Send a request; if ``patient``, repeat it until it gets a reply, like the game.
 
-        ``may`` returns whether a correct host may answer with this status, besides the list in
+        ``may`` returns whether a correct host may reply with this status, besides the statuses in
         ``answers.py``.
         """
         tries = 4 if patient else 1
@@ -124,14 +124,14 @@ class SimPlayer:
             return reply
 
     def _judge(self, status: int, method: str, path: str, began: float, *, right: bool) -> None:
-        """Report a wrong reply; ``right`` if it is known to be allowed."""
+        """Report a wrong reply; ``right`` means that the reply is known to be allowed."""
         if status == 500:
             self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
         if not right:
             self.history.answers.heard(self.name, method, path, status, began)
 
     def _is_out(self, path: str, issued: float, *, bears: bool) -> bool:
-        """Return whether nobody is signed in: the token has ended or is missing."""
+        """Return whether the player is signed out: the token has expired or is missing."""
         return path not in WITHOUT_TOKEN and (not bears or self.is_over(issued))
 
     def is_over(self, issued: float) -> bool:
@@ -141,7 +141,7 @@ class SimPlayer:
     async def ask_by_server(
         self, server: GameServer, method: str, path: str, sent: Any = None
     ) -> Reply:
-        """Send a request of a game server for this player, with its key and the token."""
+        """Send a request from a game server for this player, with its key and their token."""
         began, issued, who = self.now, self.issued, f"a game server for {self.name}"
         headers = {KEY_HEADER: server.line.key, **self.bearer()}
         try:
@@ -160,7 +160,7 @@ class SimPlayer:
         return self.process.seconds()
 
     async def pause(self, seconds: float) -> None:
-        """Wait; raises Stopped if the player has logged off meanwhile."""
+        """Wait; raises Stopped if the player has logged off in the meantime."""
         sitting = self.sitting
         waited: Deferred[None] = Deferred()
         self.process.world.later(seconds, lambda: waited.callback(None))
@@ -169,12 +169,12 @@ class SimPlayer:
             raise Stopped
 
     def begin(self, what: str, dice: random.Random) -> None:
-        """Start an act unless three are pending."""
+        """Start an action unless three actions are pending."""
         if self.busy < 3:
             Deferred.fromCoroutine(self.act(what, dice))
 
     def begin_all(self, acts: Sequence[str], dice: random.Random) -> None:
-        """Do all acts one after the other, whatever else is pending."""
+        """Run all actions one after the other, even if others are pending."""
 
         async def each() -> None:
             for what in acts:
@@ -183,7 +183,7 @@ class SimPlayer:
         Deferred.fromCoroutine(each())
 
     async def act(self, what: str, dice: random.Random) -> None:
-        """Do an act; failures are the host's fault only if a rule says so."""
+        """Run an action; its errors are the host's fault only if a rule says so."""
         self.acts += 1
         self.busy += 1
         try:
@@ -225,7 +225,7 @@ class SimPlayer:
         return dice.choice(known) if known else None
 
     def switched_off(self) -> None:
-        """End the game in the middle of its acts."""
+        """Stop the game in the middle of its actions."""
         self.sitting += 1
         self.token, self.where, self.place, self.party = "", "away", None, ""
         if self.chat is not None:
@@ -234,7 +234,7 @@ class SimPlayer:
         self.web.close()
 
     def unheard(self) -> None:
-        """Record a broken line: lines that do not arrive now are nobody's fault."""
+        """Record a broken connection: chat lines lost during it are not violations."""
         if self.chat is not None:
             for room in self.history.chat.rooms:
                 self.history.chat.left(room, f"{self.name}/{self.chat.resource[-6:]}", self.now)
@@ -245,7 +245,7 @@ class SimPlayer:
 
 
 async def together(me: SimPlayer, works: list[Any]) -> None:
-    """Run all at once; wait for the last, and raise the first exception."""
+    """Run all concurrently; wait for all of them, and raise the first exception."""
     running = [Deferred.fromCoroutine(work) for work in works]
     failed: Exception | None = None
     for work in running:

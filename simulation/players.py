@@ -1,4 +1,4 @@
-"""The players' acts of coming, going and hunting, and the table of all acts."""
+"""The players' actions around logging in, logging off and hunting; and the table of all actions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from svcserver.players.requests import HUNTS
 
 
 async def register(me: SimPlayer) -> bool:
-    """Register an account; after a lost reply the name may be ours, but the key is not."""
+    """Register an account; after a conflict or a lost reply, the next try uses another name."""
     if me.registering:
         return False
     me.registering, name = True, me.name
@@ -71,7 +71,7 @@ async def register(me: SimPlayer) -> bool:
 
 
 async def log_in(me: SimPlayer, dice: random.Random) -> None:
-    """Log in as the game does at its start, on a PC that may have been off."""
+    """Log in as the game does when it starts, on a PC that may have been off."""
     if me.process.dead:
         requests_sent, me.process = me.web.sent_count, me.switch_on()
         me.web = Client(me.process, sent_count=requests_sent)
@@ -119,20 +119,20 @@ async def logged_off(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def quit(me: SimPlayer, dice: random.Random) -> None:
-    """Pull the plug: all connections end, even during a request."""
+    """Switch off the PC: all connections end, even during a request."""
     me.switched_off()
     me.process.die()
 
 
 async def heartbeat(me: SimPlayer, dice: random.Random) -> None:
-    """Send a heartbeat from where the player is."""
+    """Send a heartbeat with the player's current place."""
     at = me.city if me.where == "city" else f"/Game/Maps/islands/{me.where}"
     await me.ask(*requests.heartbeat(at))
     me.say()
 
 
 async def hunt(me: SimPlayer, dice: random.Random) -> None:
-    """Request a game server, wait for it, play, and come home."""
+    """Request a game server, wait for it, play, and return to the city."""
     party = await party_of(me)
     if party is not None and party["leaderPlayerId"] != me.account and party.get("candidateId"):
         call = requests.follow(party["candidateId"])
@@ -151,7 +151,7 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def matched(me: SimPlayer, hunt_id: str) -> bool:
-    """Poll until there is a game server; its address must admit the player."""
+    """Poll until there is a game server; return whether the player got one."""
     sitting, began, waiting = me.sitting, me.now, me.history.waiting
     number = waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
     try:
@@ -179,7 +179,7 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
 
 
 async def play(me: SimPlayer, dice: random.Random) -> None:
-    """Greet by datagrams, earn, and say goodbye, or crash in the middle."""
+    """Send datagrams to the game server, earn rewards, and leave, or crash in the middle."""
     for _ in range(6):
         if me.place is None or me.say():
             break

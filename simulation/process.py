@@ -1,4 +1,4 @@
-"""A process of the simulated host: the reactor of its code, which can die and restart."""
+"""A process of the simulated host: the reactor of its code, which can die and be restarted."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ log = Logger()
 @implementer(IHostResolution)
 @define
 class _Resolution:
-    """The result of a name that is resolved at once."""
+    """The result of a name that was resolved immediately."""
 
     name: str
 
     def cancel(self) -> None:
-        """Do nothing: the name was resolved at once."""
+        """Do nothing: the name was resolved immediately."""
 
 
 class _Resolver:
-    """A resolver that takes addresses as they are and other names as this machine."""
+    """A resolver that returns addresses unchanged, and this machine for any other name."""
 
     def resolveHostName(
         self,
@@ -47,7 +47,7 @@ class _Resolver:
         addressTypes: Any = None,
         transportSemantics: str = "TCP",
     ) -> Any:
-        """Pass the one address to the receiver at once."""
+        """Pass the only address to the receiver immediately."""
         from twisted.internet.address import IPv4Address
 
         resolution = _Resolution(hostName)
@@ -62,7 +62,7 @@ class _Resolver:
 )
 @define(eq=False, slots=False)
 class Process:
-    """The reactor of one program on one machine; ``die`` ends it like a power cut."""
+    """The reactor of one program on one machine; ``die`` ends it abruptly."""
 
     world: World
     network: Network
@@ -84,7 +84,7 @@ class Process:
         return self.world.now
 
     def callLater(self, delay: float, callable: Callable[..., Any], *args: Any, **kw: Any) -> Timer:
-        """Call it, unless the process has died by then."""
+        """Call the function later, unless the process has died by then."""
         world = self.world
         timer = Timer(
             world, world.now + delay if delay > 0 else world.now, callable, self, args, kw
@@ -93,19 +93,19 @@ class Process:
         return timer
 
     def getDelayedCalls(self) -> list[Timer]:
-        """Return no calls: only Twisted's tests use this."""
+        """Return an empty list: only Twisted's tests use this method."""
         return []
 
     def callFromThread(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """Call it in the next turn: there are no threads."""
+        """Call the function in the next iteration: there are no threads."""
         self.callLater(0, callable, *args, **kw)
 
     def callInThread(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """Call it in the next turn: there are no threads."""
+        """Call the function in the next iteration: there are no threads."""
         self.callLater(0, callable, *args, **kw)
 
     def guard(self, call: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """Call it like a reactor: exceptions are logged and end nothing."""
+        """Call the function as a reactor does: log exceptions, and continue."""
         try:
             call(*args, **kw)
         except Exception:
@@ -133,10 +133,10 @@ class Process:
     # -- the rest of a reactor ---------------------------------------------------
 
     def addSystemEventTrigger(self, *_: Any, **__: Any) -> None:
-        """Do nothing: a simulation ends without a shutdown."""
+        """Do nothing: a simulated reactor has no shutdown events."""
 
     def removeSystemEventTrigger(self, *_: Any) -> None:
-        """Do nothing: no trigger is kept."""
+        """Do nothing: no trigger is stored."""
 
     def installNameResolver(self, resolver: Any) -> Any:
         before, self.nameResolver = self.nameResolver, resolver
@@ -153,23 +153,23 @@ class Process:
         self.die()
 
     def crash(self) -> None:
-        """Die at once, as ``stop`` does here."""
+        """End the process immediately, as ``stop`` does here."""
         self.die()
 
     def iterate(self, delay: float = 0) -> None:
         """Do nothing: the world runs all processes."""
 
     def fireSystemEvent(self, eventType: str) -> None:
-        """Do nothing: no trigger is kept."""
+        """Do nothing: no trigger is stored."""
 
     def callWhenRunning(self, callable: Callable[..., Any], *args: Any, **kw: Any) -> None:
-        """Call it in the next turn: a process runs from its start."""
+        """Call the function in the next iteration: a process runs from its creation."""
         self.callLater(0, callable, *args, **kw)
 
     # -- death -------------------------------------------------------------------
 
     def freeze(self, seconds: float) -> None:
-        """Freeze for ``seconds``: no timer fires, nothing is read."""
+        """Freeze for ``seconds``: no timer fires, and nothing is read."""
         self.frozen_until = max(self.frozen_until, self.world.now + seconds)
         self.world.at(self.frozen_until, self._thaw)
 
@@ -178,7 +178,7 @@ class Process:
             end.read_on()
 
     def vanish(self) -> None:
-        """End like a machine that loses its power: nobody elsewhere is notified."""
+        """Simulate a power loss of the machine: other machines are not notified."""
         self.network.off.add(self.machine)
         for end in list(self.ends.values()):
             if end.far_end.process.machine != self.machine:
@@ -186,11 +186,11 @@ class Process:
         self.die()
 
     def release(self) -> None:
-        """Release the program of a dead process."""
+        """Release the reference to the program of a dead process."""
         self.program = None
 
     def die(self) -> None:
-        """End at once: no timer fires and no protocol is notified; the other ends get a reset."""
+        """End immediately: timers and protocols are not called; the other ends get a reset."""
         self.dead = True
         self.running = False
         self.world.buried += self, *self.ends.values(), *self.listening.values()

@@ -1,4 +1,4 @@
-"""The rates of the rare events of ``kernel/buggify.py`` in a run; some never happen."""
+"""The rates of the rare events of ``kernel/buggify.py`` in a run; some rates are zero."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ UNSEEN = ("tokens: ", "sqlite: ", "ledger: a batch waits", "firewall: ")
 
 @define(eq=False)
 class RareThings:
-    """The rare events of a run; ``happened`` is called with each name."""
+    """The rare events of a run; ``happened`` is called with the name of each."""
 
     world: World
     happened: Callable[[str], None]
@@ -45,7 +45,7 @@ class RareThings:
     _rates: dict[str, float] = field(factory=dict, init=False)
 
     def happens(self, name: str) -> bool:
-        """Return whether the rare event of this name happens now."""
+        """Return whether the named rare event happens now."""
         if self.over:
             return False
         rate = self._rates.get(name)
@@ -59,13 +59,13 @@ class RareThings:
 
 
 def traces_s(name: str) -> float | None:
-    """Return how long later requests may notice it; None if nobody can."""
+    """Return for how many seconds the event may affect requests; None if it affects none."""
     if name.startswith(UNSEEN):
         return None
     return next((seconds for at, seconds in TRACES_S.items() if name.startswith(at)), 0.0)
 
 
 def rate_of(seed: int, name: str) -> float:
-    """Return the rate of the event in the run of this seed."""
+    """Return the event's rate in the run with this seed."""
     draw = random.Random(f"rare {seed} {name}")  # noqa: S311
     return draw.choice(next((rates for at, rates in RATES.items() if name.startswith(at)), USUAL))

@@ -1,4 +1,4 @@
-"""A run: a host and its players from one seed, then quiet, then the audit."""
+"""A run: a host and its players from one seed, then a quiet period, then the audit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _STAMP = struct.Struct("<dQQ").pack  # when, over which end, how many bytes
 
 @frozen
 class Scenario:
-    """The parameters of a run; ``steps``, read from ``steps_file``, replace those of the seed."""
+    """The parameters of a run; ``steps``, read from ``steps_file``, replace the seed's steps."""
 
     seed: int
     players: int = 20
@@ -61,7 +61,7 @@ class Scenario:
     steps_file: str = ""
 
     def script(self) -> Script:
-        """Return the given steps, else those of the seed."""
+        """Return the given steps, or else the seed's steps."""
         if self.steps is not None:
             return Script.of_steps(self.steps)
         return Script.of_seed(
@@ -82,7 +82,7 @@ EVENTS = 8  # of a merged moment
 
 
 def thinned(moments: list[Moment]) -> list[Moment]:
-    """Return half as many moments: each stands for two, with the first of their events."""
+    """Merge each pair of moments into one, with the first of their events."""
     half = []
     for at in range(0, len(moments), 2):
         events = tuple(event for moment in moments[at : at + 2] for event in moment.events)
@@ -117,7 +117,7 @@ class Result:
 
 @define(eq=False)
 class Run:
-    """One run; ``turn`` gets the part that is done and returns whether to end early."""
+    """One run; ``turn`` gets the completed fraction and returns whether to end early."""
 
     scenario: Scenario
     turn: Turn = lambda part: False
@@ -235,7 +235,7 @@ class Run:
         return self._begun
 
     def _agenda(self, script: Script, breaker: Breaker) -> Callable[[float], None]:
-        """Return a function that queues the steps until a time, ahead of later ones."""
+        """Return a function that queues the steps up to a time, ahead of later timers."""
         start, first = self.world.now, self.world.reserve(script.count)
         steps = enumerate(script.steps, first)
         ahead = next(steps, None)
@@ -276,7 +276,7 @@ class Run:
             self._fold()
 
     def _fold(self) -> None:
-        """Forget what is over and checked; no byte of the run depends on it."""
+        """Forget records that are complete and checked; this does not affect the run."""
         self.host.servers.forget()
         for player in self.players:
             player.web.forget()
@@ -285,7 +285,7 @@ class Run:
         self.history.chat.forget(self.world.now - FOLD_S / 2, self.world.now)
 
     def _settle(self) -> None:
-        """Let everything end, ask all players what they are shown, then send them home."""
+        """Wait until all actions end, read what each player is shown, then log all players off."""
         self._rest(QUIET_S)
         for player in self.players:
             if player.key:
@@ -326,7 +326,7 @@ class Run:
         self.history.parties.compared(shown)
 
     def _rest(self, seconds: float) -> None:
-        """Let ``seconds`` pass, and more while players are busy."""
+        """Let ``seconds`` pass, and more while players still have pending actions."""
         least = int(seconds / 20)
         for number in range(least + 10):
             if number > least and not any(player.busy for player in self.players):
@@ -369,7 +369,7 @@ class Run:
 
 
 def simulate(scenario: Scenario, turn: Turn = lambda part: False) -> Result:
-    """Run a scenario; ``turn`` gets the part that is done, 0 to 1, and may end the run.
+    """Run a scenario; ``turn`` gets the completed fraction (0 to 1) and may end the run.
 
     Raises NoScratch if this machine has no room for the database.
     """

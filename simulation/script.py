@@ -1,4 +1,4 @@
-"""The script of a run: steps that follow from the seed and can be shrunk."""
+"""The script of a run: a list of steps, which the seed determines and ``shrink`` can shorten."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ HOUR_S = 3600.0
 
 
 def shared(seed: int) -> bool:
-    """Return whether this seed's host has two metagames on one engine."""
+    """Return whether this seed's host has two metagames that share an engine."""
     return seed % 4 == 2
 
 
 @frozen
 class Step:
-    """At ``at`` seconds from the start ``who`` does ``what``; ``dice`` decides the rest."""
+    """A step: ``at`` seconds after the start, ``who`` does ``what``; ``dice`` decides the rest."""
 
     at: float
     who: int
@@ -36,7 +36,7 @@ class Step:
 
     @classmethod
     def read(cls, text: str) -> Step:
-        """Return the step of a line; raises ValueError."""
+        """Parse a line of a ``.steps`` file; raises ValueError."""
         at, who, what, dice = text.split()
         return cls(float(at), int(who), what, int(dice))
 
@@ -44,7 +44,7 @@ class Step:
 def script(
     seed: int, players: int, seconds: float, *, faults: bool = False, pace_s: float = 35.0
 ) -> list[Step]:
-    """Return the steps of a run: each player acts every ``pace_s`` on average, some together."""
+    """Return a run's steps: each player acts every ``pace_s`` on average, some concurrently."""
     return list(Script.of_seed(seed, players, seconds, faults=faults, pace_s=pace_s).steps)
 
 
@@ -52,7 +52,8 @@ def script(
 class Script:
     """The steps of a run in order, and their number.
 
-    The steps of a seed are generated on demand, once: a month of them would fill the memory.
+    A seed's steps are generated on demand and only once: the steps of a long run would fill the
+    memory.
     """
 
     count: int
@@ -98,7 +99,7 @@ def _of_player(
     weights: Mapping[str, float],
     draw: random.Random,
 ) -> Iterator[Step]:
-    """Yield the steps of one player, and of others who act at the same instant."""
+    """Yield the steps of one player, and of others who act at the same moment."""
     names, shares = list(weights), list(weights.values())
     at = draw.uniform(0.0, 60.0)
     while at < seconds:
@@ -114,7 +115,7 @@ def _of_player(
 
 
 def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> list[Step]:
-    """Return faults, and the steps of impatient players who leave and come back."""
+    """Return the faults, and the steps of impatient players who leave and return."""
     steps: list[Step] = []
     often, every_s = _faults(seed, draw), draw.choice((80.0, 240.0, 240.0))
     at = draw.uniform(60.0, 300.0)
@@ -130,7 +131,7 @@ def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> l
 
 
 def _faults(seed: int, draw: random.Random) -> dict[str, int]:
-    """Return the weight of each fault; some never happen in a seed, so others come often."""
+    """Return the weight of each fault; a seed omits some faults, so that others are frequent."""
     shares = {}
     for name in sorted(FAULTS):
         share = draw.choice((0, 1, 1, 4))

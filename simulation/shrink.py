@@ -1,4 +1,4 @@
-"""Finds fewer steps that break the same rule, by halves, quarters and so on (ddmin)."""
+"""Finds fewer steps that break the same rule, with the ddmin algorithm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAY_S = 86_400.0
 
 
 def command(scenario: Scenario, file: str = "") -> str:
-    """Return the command line that repeats the run; ``file`` holds its steps."""
+    """Return the command line that repeats the run; ``file`` contains its steps."""
     file = file or scenario.steps_file
     steps = ["--steps", file] if file else []
     days = f"{scenario.seconds / DAY_S:.12f}".rstrip("0").rstrip(".")
@@ -33,7 +33,7 @@ def command(scenario: Scenario, file: str = "") -> str:
 
 
 def failure_report(result: Result, steps: list[Step]) -> str:
-    """Return the violations, the fewest steps, and the commands that repeat them, for a test."""
+    """Return a test's failure text: violations, fewest steps, and the commands to repeat them."""
     scenario, file = result.scenario, f"seed-{result.scenario.seed}.steps"
     wrong = "\n".join(f"  {violation.at:.0f} s {violation}" for violation in result.violations[:5])
     lines = "\n".join(f"  {step.line()}" for step in steps)
@@ -46,7 +46,7 @@ def shrunk(
     seconds: float = 300.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Step]:
-    """Return the shortest list found in ``seconds`` that breaks the first rule again."""
+    """Return the shortest list found within ``seconds`` that still breaks the first rule."""
     scenario = result.scenario
     rule, at = result.violations[0].rule, result.violations[0].at
     deadline = clock() + seconds
@@ -65,7 +65,7 @@ def shrunk(
 def fewest(
     steps: list[Step], breaks: Callable[[list[Step]], bool], may_go_on: Callable[[], bool]
 ) -> list[Step]:
-    """Return the steps left by ``ddmin``: parts are removed while the rest still ``breaks``."""
+    """Return the steps left by ``ddmin``, which removes parts while the rest still ``breaks``."""
     parts = 2
     for _ in range(TRIES):
         if len(steps) < 2 or not may_go_on():

@@ -1,4 +1,4 @@
-"""The players' acts in parties and with friends."""
+"""The players' actions in parties and with friends."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ May = Callable[[int], bool]
 
 
 async def poll_party(me: SimPlayer, dice: random.Random) -> None:
-    """Poll the party, which also shows that the client is there."""
+    """Poll the party, which also shows the host that the client is online."""
     await party_of(me)
 
 
 async def party_of(me: SimPlayer) -> dict[str, Any] | None:
-    """Return the party as the player is shown it.
+    """Request and return the party that the player is shown.
 
-    The added key ``moves`` is the player's number of moves at the request; -1 if unknown.
+    The added key ``moves`` is the player's number of moves before the request; -1 if unknown.
     """
     moves = -1 if _astray(me) else me.moves
     reply = await me.ask("POST", "/party", {})
@@ -39,7 +39,7 @@ async def party_of(me: SimPlayer) -> dict[str, Any] | None:
 
 
 def unless_leading(me: SimPlayer, party: dict[str, Any] | None, moves: int = 0) -> May:
-    """Return the check of statuses that a player may get who may not lead the shown party.
+    """Return a function that allows 400 and 403 unless the player leads the shown party.
 
     ``moves`` is the number of moves that the request itself causes.
     """
@@ -50,7 +50,7 @@ def unless_leading(me: SimPlayer, party: dict[str, Any] | None, moves: int = 0) 
 
 
 async def _invite(me: SimPlayer, invited: SimPlayer, shown: dict[str, Any] | None) -> bool:
-    """Invite them into the shown party; return whether it was acknowledged."""
+    """Invite a player into the shown party; return whether the invite was acknowledged."""
     party, still = me.party, _stays(me, invited)
     call = requests.invite(invited.account, party)
     reply = await me.ask(*call, may=unless_leading(me, shown))
@@ -61,7 +61,7 @@ async def _invite(me: SimPlayer, invited: SimPlayer, shown: dict[str, Any] | Non
 
 
 def _stays(*people: SimPlayer) -> Callable[[], bool]:
-    """Return a check whether none of them has since changed parties or left."""
+    """Return a function that tells whether all players have stayed online and in their parties."""
 
     def standing() -> list[tuple[int, int, float]]:
         return [(player.moves, player.sitting, player.shut_out_at) for player in people]
@@ -71,7 +71,7 @@ def _stays(*people: SimPlayer) -> Callable[[], bool]:
 
 
 def _astray(me: SimPlayer) -> bool:
-    """Return whether a move of the player is, or may be, pending.
+    """Return whether the player is moving, or may be moving, to another party.
 
     A player whose sessions the owner has ended leaves the party once the metagame notices.
     """
@@ -79,7 +79,7 @@ def _astray(me: SimPlayer) -> bool:
 
 
 async def invite(me: SimPlayer, dice: random.Random) -> None:
-    """Invite somebody into the party."""
+    """Invite a random player into the party."""
     invited = me.other(dice)
     if invited is not None:
         await _invite(me, invited, await party_of(me))
@@ -88,7 +88,7 @@ async def invite(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def gather(me: SimPlayer, dice: random.Random) -> None:
-    """Invite more players than a party has seats; all accept at once."""
+    """Invite more players than a party has seats; all accept concurrently."""
     shown, party = await party_of(me), me.party
     if not party:  # quit meanwhile, or the host is away
         return
@@ -103,7 +103,7 @@ async def gather(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def join(me: SimPlayer, party: str, times: int = 1) -> None:
-    """Accept an invite into the party, perhaps twice at once, and check that it counts."""
+    """Accept a party invite, ``times`` concurrently, and check that the party is shown."""
     alone, moves, sitting = not me.moving, me.moves + times, me.sitting
     answers = []
 
@@ -146,7 +146,7 @@ async def accept(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def leave_party(me: SimPlayer, dice: random.Random) -> None:
-    """Leave the party for one's own."""
+    """Leave the party; the player then has a party of one."""
     await me.move("DELETE", "/party/member")
     await poll_party(me, dice)
 
@@ -164,7 +164,7 @@ async def promote(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def befriend(me: SimPlayer, dice: random.Random) -> None:
-    """Request or accept a friendship, or sometimes end one."""
+    """Request or accept a friendship, or sometimes end an existing one."""
     friend = me.other(dice)
     if friend is None:
         return

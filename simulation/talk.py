@@ -1,4 +1,4 @@
-"""The history of the chat as players received it: one order, each line once, none lost."""
+"""The history of the chat as players received it: one order, no repeated and no lost lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATE_S = 300.0  # the deadline of echo or refusal, even during faults
 
 @define(eq=False)
 class Listening:
-    """A chat session in a room: the lines it received, and from when on."""
+    """A chat session's stay in a room: the received lines, and the time of entry."""
 
     since: float
     lines: list[str] = field(factory=list)
@@ -26,7 +26,7 @@ class Listening:
 
 @define(eq=False)
 class ChatHistory:
-    """Checks the chat: one order for all, each line once, and echoed lines reach everybody."""
+    """Checks the chat: one order, no repeats, and lines that return to the sender reach all."""
 
     wrong: Violations
     rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener
@@ -42,11 +42,11 @@ class ChatHistory:
     gaps: list[tuple[float, float]] = field(factory=list)  # when metagames were apart
 
     def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
-        """Record a period in which a line may reach only some; ``margin_s`` until it is noticed."""
+        """Record a period in which only some may receive a line, extended by ``margin_s``."""
         self.gaps.append((since - margin_s, until + margin_s))
 
     def entered(self, room: str, who: str, now: float) -> None:
-        """Record an entry: from now on the session must receive each line of the room."""
+        """Record that a session entered the room and must now receive each of its lines."""
         self.left(room, who, now)
         self.rooms.setdefault(room, {}).setdefault(who, []).append(Listening(now))
 
@@ -61,22 +61,22 @@ class ChatHistory:
             del self.whispered_to[line]
 
     def utters(self, text: str, now: float) -> str:
-        """Return the text with its own number in place of ``#``, sent now."""
+        """Replace ``#`` in the text by a unique number, and record the time of sending."""
         line = text.replace("#", str(self.spoken), 1)
         self.spoken += 1
         self.sent_times[line] = now
         return line
 
     def spoke(self, room: str, who: str, line: str) -> None:
-        """Record a line sent into a room; it must come back to its speaker."""
+        """Record a line sent to a room, which must be echoed to its sender."""
         self.owed[line] = room, who
 
     def owes(self, line: str, to: str, who: str) -> None:
-        """Record a whisper to a session that is there; it must arrive."""
+        """Record a whisper to an online session, which must receive it."""
         self.whispered_to[line] = to, who
 
     def is_there(self, who: str, now: float) -> bool:
-        """Return whether every process surely knows the session."""
+        """Return whether every process certainly knows the session."""
         return any(
             listener.until is None and listener.since < now - THERE_S
             for listeners in self.rooms.values()
@@ -84,7 +84,7 @@ class ChatHistory:
         )
 
     def look_at_whispers(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
-        """Report whispers that did not arrive in time without a fault."""
+        """Report whispers that were late or lost although there was no fault."""
         for line, (to, who) in list(self.whispered_to.items()):
             sent_at = self.sent_times[line]
             if now - sent_at > ECHO_S:
@@ -93,9 +93,9 @@ class ChatHistory:
                     self.wrong.add("a whisper is heard", f"{to} never heard {line!r} of {who}")
 
     def look(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
-        """Report lines that did not come back in time without a fault.
+        """Report lines whose echo was late or lost although there was no fault.
 
-        During a fault a line may be late or refused, but not lost silently.
+        During a fault a line may be late or rejected, but not lost silently.
         """
         for line, (room, who) in list(self.owed.items()):
             if now - self.sent_times[line] <= ECHO_S:
@@ -110,7 +110,7 @@ class ChatHistory:
             self._settled(line)
 
     def refuses(self, line: str) -> None:
-        """Record that the speaker was told that a line is refused."""
+        """Record that the sender was told that a line was rejected."""
         self.whispered_to.pop(line, None)
         if line in self.owed:
             self.refused.add(line)
@@ -120,7 +120,7 @@ class ChatHistory:
         self.refused.discard(line)
 
     def heard(self, room: str, who: str, line: str, own: bool, now: float) -> None:
-        """Check a received line: it was sent, and is new to the listener."""
+        """Check a received line: it was sent, and the session did not receive it before."""
         self.count += 1
         if own:
             self._settled(line)
@@ -137,7 +137,7 @@ class ChatHistory:
             self.echoed.setdefault(room, set()).add(line)
 
     def whispered(self, line: str, who: str) -> None:
-        """Check a received whisper: it was sent, and is new to the recipient."""
+        """Check a received whisper: it was sent, and was not received before."""
         self.whispered_to.pop(line, None)
         self.whispers[f"{who} {line}"] = self.whispers.get(f"{who} {line}", 0) + 1
         if line not in self.sent_times:
@@ -146,10 +146,10 @@ class ChatHistory:
             self.wrong.add("each line once", f"{who} heard the whisper {line!r} twice")
 
     def settle(self, now: float, margin_s: float = 20.0) -> None:
-        """Compare everything received so far, and forget it.
+        """Compare and forget everything received so far.
 
-        A line reaches the room between its sending and its first arrival. Everybody who was there
-        all that time and ``margin_s`` longer must have received it.
+        A line reaches the room between its sending and its first arrival. Every session that was in
+        the room during that time and ``margin_s`` longer must have received the line.
         """
         self.look(now + LATE_S, lambda _, __: False)
         self._compare(self.sent_times.keys(), now, margin_s)
@@ -169,7 +169,7 @@ class ChatHistory:
         self.whispers.clear()
 
     def forget(self, before: float, now: float) -> None:
-        """Compare lines sent before ``before``, and forget them to bound the memory."""
+        """Compare and forget the lines sent before ``before``, to limit the memory."""
         over = {
             line for line, at in self.sent_times.items() if at < before and line not in self.owed
         }
@@ -193,7 +193,7 @@ class ChatHistory:
         self.rooms = {room: entry for room, entry in self.rooms.items() if entry}
 
     def _compare(self, lines: Collection[str], now: float, margin_s: float = 20.0) -> None:
-        """Check that there is one order and that these lines reached everybody they must."""
+        """Check that the lines have one order and reached every session that must receive them."""
         for room, listeners in self.rooms.items():
             spans = [(who, span) for who, every in listeners.items() for span in every]
             self._order(room, [span.lines for _, span in spans])
@@ -207,7 +207,7 @@ class ChatHistory:
                         self.wrong.add("all hear a line", f"{who} in {room} never heard {line!r}")
 
     def _order(self, room: str, sequences: list[list[str]]) -> None:
-        """Check that one order of all lines explains each listener's sequence."""
+        """Check that a single order of all lines is consistent with each listener's order."""
         before: TopologicalSorter[str] = TopologicalSorter()
         for lines in sequences:
             for earlier, later in pairwise(lines):

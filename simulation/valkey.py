@@ -1,7 +1,7 @@
-"""A model of Valkey: it speaks the engine's protocol and loses the newest writes at a failover.
+"""A model of Valkey: it speaks RESP and loses the newest writes in a failover.
 
-The scripts of ``board/scripts.py`` are reimplemented here. Commands that the board never sends are
-unknown.
+The scripts of ``board/scripts.py`` are reimplemented here. Commands that the board never sends
+are unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Reply = int | bytes | None | Sequence[Any]
 
 
 def reply(value: Reply) -> bytes:
-    """Return a reply in RESP2."""
+    """Encode a reply in RESP2."""
     if value is None:
         return b"$-1\r\n"
     if isinstance(value, int):
@@ -56,7 +56,7 @@ class _Wire(Protocol):
             self.send(self.engine.answer(self, command))
 
     def send(self, data: bytes) -> None:
-        """Send a reply or a message of a channel."""
+        """Send a reply, or a message of a pub/sub channel."""
         transport: Any = self.transport
         transport.write(data)
 
@@ -66,7 +66,7 @@ class _Wire(Protocol):
 
 @define(eq=False)
 class SimValkey:
-    """The engine, or the replica that has replaced it."""
+    """The live-state engine, or the replica that has replaced it."""
 
     world: World
     network: Network
@@ -92,12 +92,12 @@ class SimValkey:
         self.slow(0.0)
 
     def slow(self, more_s: float) -> None:
-        """Add ``more_s`` to the latency of its replies."""
+        """Add ``more_s`` to the latency of the engine's replies."""
         route = Route(self.route.least_s + more_s, self.route.varies_s + more_s)
         self.network.routes["host", MACHINE] = route
 
     def start(self) -> None:
-        """Start to listen; stored data remains, scripts and subscriptions do not."""
+        """Start to listen; the stored data remains, but scripts and subscriptions are lost."""
         self.network.off.discard(MACHINE)
         self.process = Process(self.world, self.network, "valkey", MACHINE, ADDRESS)
         self.wires.clear()
@@ -113,7 +113,7 @@ class SimValkey:
             self.world.later(back_in_s, self.start)
 
     def lose_power(self, lost_s: float, back_in_s: float) -> None:
-        """Switch off its machine: nobody is notified, and nothing answers until it is back."""
+        """Switch off the engine's machine: clients are not notified and get no replies."""
         if not self.process.dead:
             self.outages += 1
             self.process.vanish()
@@ -131,7 +131,7 @@ class SimValkey:
                 table[key] = before
 
     def empty(self, back_in_s: float) -> None:
-        """Kill the engine and start it again empty."""
+        """Kill the engine and restart it without its data."""
         if not self.process.dead:
             self.process.die()
             for table in (self._entries, self._lists, self._told, self._lately, self._lives):
@@ -148,7 +148,7 @@ class SimValkey:
     # -- commands -----------------------------------------------------------------
 
     def answer(self, wire: _Wire, command: list[bytes]) -> bytes:
-        """Return the reply to a command; an error for an unknown one."""
+        """Return the reply to a command, or an error if the command is unknown."""
         name, *words = command
         match name.upper(), words:
             case b"PING", []:
@@ -246,7 +246,7 @@ class SimValkey:
         return numbers
 
     def _tell(self, channel: bytes, number: int, text: bytes) -> None:
-        """Publish news and store it."""
+        """Publish a message and store it."""
         stored = text if len(text) <= LONGEST_LATELY else b"%d " % number
         self._put(self._lately, (channel, number), stored)
         self._lately.pop((channel, number - 2 * MOST_LATELY), None)
@@ -265,7 +265,7 @@ class SimValkey:
             self._put(members, member, score if value else _NOTHING)
 
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """Write, and remember the previous value as long as a replica may lag."""
+        """Write a value, and keep the previous one as long as a replica may lag."""
         now = self.world.now
         self._journal.append((now, table, key, table.get(key, _NOTHING)))
         while self._journal[0][0] < now - BEHIND_S:

@@ -1,4 +1,4 @@
-"""The simulated host's replacements for the outside: keys, a firewall, files, a treq client."""
+"""Replacements for the outside world of a simulated host: keys, firewall, files, treq client."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _prime(draw: random.Random) -> int:
 
 @lru_cache(maxsize=1)
 def signing_keys() -> tuple[str, str]:
-    """Return the two settings of a key pair that is the same in every simulation."""
+    """Return the two settings of the key pair, which is the same in every simulation."""
     draw = random.Random("the signing key of every simulation")  # noqa: S311
     p, q = _prime(draw), _prime(draw)
     n, d = p * q, pow(EXPONENT, -1, (p - 1) * (q - 1))
@@ -66,7 +66,7 @@ def signing_keys() -> tuple[str, str]:
 
 @implementer(IBodyProducer)
 class _Body:
-    """A body that is written at once: treq's own needs turns of the machine's reactor."""
+    """A body that is written immediately; treq's own body needs iterations of the real reactor."""
 
     def __init__(self, data: Any) -> None:
         self.data = data.read() if isinstance(data, BytesIO) else bytes(data)
@@ -88,7 +88,7 @@ class _Body:
 
 @lru_cache(maxsize=1)
 def _https() -> BrowserLikePolicyForHTTPS:
-    """Return the HTTPS policy, made once because it is slow; nothing uses HTTPS here."""
+    """Return the HTTPS policy, created once because it is slow; the simulation uses no HTTPS."""
     return BrowserLikePolicyForHTTPS()
 
 
@@ -101,7 +101,7 @@ def http_client(reactor: Any, connect_s: float = 5.0) -> HTTPClient:
 
 @define(eq=False)
 class FakeFirewall:
-    """A firewall that remembers its rule and outlives the helper."""
+    """A firewall that stores its rule and outlives the allowlist helper."""
 
     name: str = "simulated"
     rule: Rule | None = None
@@ -121,7 +121,7 @@ class FakeFirewall:
         return self.rule == rule
 
     def describe(self, rule: Rule) -> str:
-        """Return the rule as the audit log would show it."""
+        """Return the rule in the form that the audit log shows."""
         return f"open {rule.ports} for {', '.join(rule.ips) or 'nobody'}"
 
     def lets_in(self, ip: str, port: int) -> bool:
@@ -132,7 +132,7 @@ class FakeFirewall:
 
 @define(eq=False)
 class MemoryState:
-    """The allowlist's state file, which outlives the helper."""
+    """The allowlist's state file in memory, which outlives the allowlist helper."""
 
     entries: list[OpenAddress] = field(factory=list)
 
@@ -145,7 +145,7 @@ class MemoryState:
 
 @frozen
 class NoAudit:
-    """An audit log that writes nothing: the history records more."""
+    """An audit log that writes nothing, because the history records more."""
 
     path: Path = Path("audit.log")
 
@@ -182,7 +182,7 @@ class Admitting(ChannelFactory):
     """A factory that asks the policy before it accepts, like ``edge.tls.TlsFactory``."""
 
     def buildProtocol(self, addr: Any) -> Any:
-        """Return the protocol of an admitted connection; None closes it."""
+        """Return the protocol of an admitted connection; None rejects the connection."""
         policy: Any = self.policy
         return super().buildProtocol(addr) if policy.admit(peer_of(addr)) else None
 
@@ -202,7 +202,7 @@ FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"
 
 @lru_cache(maxsize=1)
 def game_files() -> GameFiles:
-    """Return two small files, listed once for all simulations of this process."""
+    """Return two small files, which all simulations of this process share."""
     listed = {
         name: ManifestEntry(name, len(data), hashlib.sha256(data).hexdigest())
         for name, data in FILES.items()
