@@ -35,9 +35,9 @@ from svcserver.metagame.social.parties.store import LiveParties, near
 
 reactor: Any = twisted_reactor
 ACCOUNTS = 100_000
-AT_ONCE = 64  # acts of a worker that wait for the engine
-BEATS = 1 / 3  # of the acts; the others are polls
-LOOK = 64  # acts between two looks at the clock
+AT_ONCE = 64  # a worker's requests in flight
+BEATS = 1 / 3  # share of heartbeats; the other requests are polls
+LOOK = 64  # requests between two readings of the clock
 
 
 @frozen

@@ -63,7 +63,7 @@ def main() -> None:
 
     Thread(target=write, args=(folder, store.requests, done), daemon=True).start()
     log = str(folder / "bare-store-requests.log").encode()
-    # without this twisted.web reads each JSON body as a form, too: a third of a request
+    # otherwise twisted.web also parses each JSON body as a form: a third of the cost
     site = BufferedSite(store, logPath=log, parsePOSTFormSubmission=False)
     reactor.listenTCP(int(sys.argv[1]), site, backlog=511, interface="127.0.0.1")
     reactor.run()

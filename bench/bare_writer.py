@@ -32,7 +32,7 @@ from bench.players import document
 PLAYERS = 50
 VARIANTS = 20
 Store = Callable[[sqlite3.Connection, str, dict[str, Any]], None]
-Job = tuple[Store, str, dict[str, Any], Any]  # how, whose, what, who waits for it
+Job = tuple[Store, str, dict[str, Any], Any]  # function, owner, body, waiting request
 
 
 def main() -> None:

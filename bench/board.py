@@ -76,7 +76,7 @@ async def measure(instance: Instance) -> None:
             me = players[number * 7 % PLAYERS]
             await parties.act(lambda rules: rules.standing(rules.poll(me)), near(me))
 
-        await timed(None, poll)  # what is remembered of each player is known from then on
+        await timed(None, poll)  # fill the caches of each player
         print(f"party poll {name:14}", await timed(None if board.shared is False else pid, poll))
     keys = [b"svc:none:%d" % number for number in range(5)]
     called = await timed(pid, lambda _: engine.run(LOAD, keys, [b""] * 5))

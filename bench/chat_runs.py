@@ -24,7 +24,7 @@ FLOOD = 20_000  # stanzas
 BREATH_S = 0.0005  # between two GET /svc-status
 IDLE, WARM = 500, 20
 TALKERS = 8
-LONGEST = "\N{DRAGON}" * 2_048  # a line in its most bytes
+LONGEST = "\N{DRAGON}" * 2_048  # the longest line in bytes
 SHOUT_S = 0.04  # between two lines of a talker: a session may send thirty stanzas a second
 ROOM = "City-1"
 PAD = "x" * 56
@@ -209,7 +209,7 @@ async def stalled(server: Server) -> tuple[bool, float]:
 
     for talker in talkers:
         talker.sink = hear
-    await _shout(talkers, asyncio.Event(), 2.0, lambda: None)  # what all of them need anyway
+    await _shout(talkers, asyncio.Event(), 2.0, lambda: None)  # what every client needs
     await reader.arrive(receive_buffer=8 * KIB)
     await reader.join(ROOM)
     assert reader.transport is not None

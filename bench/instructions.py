@@ -125,7 +125,7 @@ async def count(port: int, counter: Counter, rows: list[str], players: int, requ
     cast = [Player(port, random.Random(n)) for n in range(players)]
     for player in cast:
         await player.arrive()
-        await player.save()  # a document as real ones are
+        await player.save()  # a realistic document
     counter.switch_on()
     for row in rows:
         await send(cast, row, SESSION * players if row == "mix" else WARM)

@@ -110,7 +110,7 @@ def _parsed(output: str, cpu: float) -> WrkRun:
 
 def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> WrkRun:
     """Send requests at random moments, about half as often as ``full`` (requests per second)."""
-    connections = 20  # their own handshakes, at the start, are load too
+    connections = 20  # the TLS handshakes at the start are load, too
     script = folder / "pause.lua"
     script.write_text(PAUSE.format(most=max(1, round(2000 * connections / (full / 2)))))
     return wrk(pid, url, connections, seconds, script=script)
@@ -142,7 +142,7 @@ def growth(
     The server must be freshly started: a server keeps the memory of an earlier load, which hides
     the growth.
     """
-    held = [_ask(port, warm, tls, headers)]  # the first one loads what is loaded once
+    held = [_ask(port, warm, tls, headers)]  # the first request triggers one-time loading
     before = memory(pid)
     try:
         held += [_ask(port, path, tls, headers) for _ in range(clients)]

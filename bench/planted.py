@@ -68,7 +68,7 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
     from simulation.run import Scenario, simulate
 
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
-    gc.freeze()  # what was imported stays
+    gc.freeze()  # never collect the imported modules
     began = time.process_time()
     first: dict[str, Any] = {"seed": None}
     for seed in seeds:

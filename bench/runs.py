@@ -26,7 +26,7 @@ class Run:
     errors: int = 0
     generator: float = 0.0  # of its core
     server_us: float = 0.0  # CPU of the server for one request
-    missing: int = 0  # acknowledged, and not there afterwards
+    missing: int = 0  # acknowledged, but missing afterwards
 
 
 @define

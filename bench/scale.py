@@ -49,7 +49,7 @@ APART, FASTER = 5, 1.7  # cores for generator, two workers, PostgreSQL and engin
 POLL_US, TWO, AT_100, AT_1000, LATER_MS = 100.0, 0.85, 0.60, 0.85, 5.0
 ROOM, HALL = 100, 1_000
 CROWD = 100_000
-FULL = 0.7  # of a core that is planned with
+FULL = 0.7  # planned load of a core
 LINES_A_PLAYER = 1 / 60  # a second, in a room of 100
 MARKS = "<!-- bench.scale --page begins -->\n", "<!-- bench.scale --page ends -->\n"
 
@@ -135,7 +135,7 @@ def accounts(table: Table, _: Path, arguments: argparse.Namespace) -> None:
     """Measure the same requests sent to one engine by concurrent workers on all cores."""
     in_memory(table, arguments.seconds)
     cores = len(CORES)
-    count = max(2, cores - 1)  # the engine has one of its own, where there are enough
+    count = max(2, cores - 1)  # the engine has its own core if there are enough
     instance = Instance.make()
     with all_cores():
         instance.start()

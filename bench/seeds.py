@@ -68,8 +68,8 @@ def main() -> None:
     count, file = int(sys.argv[1]), Path(sys.argv[2])
     part, parts = map(int, (sys.argv[3] if sys.argv[3:] else "1/1").split("/"))
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
-    gc.freeze()  # what was imported stays
-    gc.set_threshold(50_000, 20, 20)  # a run ends before what it throws away fills the memory
+    gc.freeze()  # never collect the imported modules
+    gc.set_threshold(50_000, 20, 20)  # a run ends before its garbage fills the memory
     known, running = file.read_text().splitlines() if file.exists() else [], commit()
     done = {seed.split("\t")[0] for seed in known}
     for seed in range(part, count + 1, parts):

@@ -11,7 +11,7 @@ from bench.runs import Runs
 TWISTED, UVICORN = "bare twisted.web", "uvicorn + starlette"
 BEATS_BY_WRK, TWISTED_BY_WRK = "heartbeat by wrk", "bare twisted.web by wrk"
 MIX, CROWD = "mix", "crowd"
-alone = {  # what remains of a scenario without HTTP
+alone = {  # the work of a scenario without HTTP
     "login": "RS256 signing alone",
     "save": "the writer alone, saves",
     "inventory": "the writer alone, inventory",
@@ -20,7 +20,7 @@ bare = {  # twisted.web before the bare group-commit writer
     "save": "bare writer, saves",
     "inventory": "bare writer, inventory",
 }
-# (yardstick, floor); the writer alone is shown for the distance only: it answers nobody
+# (baseline, floor); the writer alone has no floor, because it sends no replies
 FLOORS: dict[str, tuple[tuple[str, float | None], ...]] = {
     "status": ((TWISTED, 1.3), (UVICORN, 0.8)),
     "login": ((alone["login"], 0.7),),

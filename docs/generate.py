@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 def write() -> None:
     """Write every page."""
-    shutil.rmtree(FOLDER, ignore_errors=True)  # with pages of routes that are gone
+    shutil.rmtree(FOLDER, ignore_errors=True)  # it may have pages of removed routes
     (FOLDER / "http").mkdir(parents=True)
     document = api()
     pages = {

@@ -52,7 +52,7 @@ OVER = """[...document.querySelectorAll(".drawing img")].filter((one) => {
     return one.getBoundingClientRect().right > column.right + 1;
 }).map((one) => one.alt)"""
 UNSEEN = "[...document.images].filter((one) => !one.naturalWidth).map((one) => one.src)"
-KINDS = (  # doors, pictures, blocks, drawings, tables, what a search finds
+KINDS = (  # landing pages, pictures, code blocks, drawings, tables, search results
     "index.html",
     "players/index.html",
     "owners/first-evening.html",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
-OLDEST = 315_532_800  # the first moment of 1980: an archive in the zip format knows none before
+OLDEST = 315_532_800  # 1980-01-01, the earliest time that the zip format can store
 
 
 def version() -> str:

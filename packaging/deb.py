@@ -56,7 +56,7 @@ def install(work: Path, home: Path) -> None:
     pip = (sys.executable, "-m", "pip", "--python", home / "bin" / "python")
     quiet = ("install", "-q", "--no-compile", "--disable-pip-version-check")
     lock = ROOT / "requirements" / "run.lock"
-    # pip imports attrs where it is installed, and what Python compiled then would name this folder
+    # pip imports the installed attrs; bytecode compiled then would contain this folder's path
     never = {"PYTHONDONTWRITEBYTECODE": "1"}
     run(*pip, *quiet, "--require-hashes", "--only-binary", ":all:", "-r", lock, **never)
     run(*pip, *quiet, "--no-deps", wheel(work / "wheel"), **never)

@@ -27,7 +27,7 @@ START = "/usr/lib/svcserver/start"
 # The kernel spares process 1 a SIGTERM for which it has no handler yet, and Python needs a second
 # until it has one: so that process is this one, which hands the signal on and takes over orphans.
 INIT = "tini"
-# An end by SIGTERM is as asked, and no failure: twistd, too, ends by it when all has stopped.
+# An exit by SIGTERM is no failure: twistd, too, exits with it when everything has stopped.
 AS_ASKED = "143"
 # The same in every image, else the next one could not read the /data of the one before. One of the
 # system's users, so that the package takes it for its own, far from where Debian begins to count.
@@ -42,7 +42,7 @@ LEFT_OUT = ("usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
 DOC = '"$1"/usr/share/doc'
 KEPT_DOC = f"-name copyright -o -path {DOC}'/svcserver/*'"
 HOME = "/var/lib/svcserver"  # as the package has it
-# with an end of its own: podman 4 does not end one that hangs, as beside a frozen metagame
+# needs its own timeout: podman 4 does not kill a check that hangs on a frozen metagame
 HEALTH = "timeout 9 svcctl status --config /data"
 
 

@@ -71,7 +71,7 @@ def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
     install = ("pip", "install", "-q", "--no-compile", "--target", site)  # shiv packs no bytecode
     run(*install, "--require-hashes", "-r", LOCK)
     run(*install, "--require-hashes", "-r", WINDOWS_LOCK)
-    # by name, since pip would note the path of a wheel that it is given, which differs by machine
+    # by name, because pip would record a given wheel's path, which differs by machine
     named = ("--no-index", "--find-links", wheel.parent, "svc-launcher")
     run(*install, "--no-deps", *named)
     remove_programs(site)

@@ -24,7 +24,7 @@ SPDX = {
     "BSD License": "BSD",
 }
 HOLDER = re.compile(r"(?mi)^[\s*#]*copyright\s+(?:\(c\)\s*|©\s*)?(.*\w.*)$")
-# of the text of a licence itself, and what its readers shall fill in
+# lines about the licence text itself, and placeholders to fill in
 NO_HOLDER = re.compile(r"\[yyyy\]|Free Software Foundation|(?i:notice|owner|holder|license)")
 
 

@@ -94,7 +94,7 @@ def debian_packages(status: str) -> Iterator[dict[str, str]]:
         name, number = fields["Package"], fields["Version"]
         where = f"arch={fields['Architecture']}&distro={SUITE}"
         purl = f"pkg:deb/debian/{quote(name, safe='')}@{quote(number, safe='')}?{where}"
-        if name == "svcserver":  # which no archive of Debian's has
+        if name == "svcserver":  # no Debian archive has this package
             purl = f"pkg:generic/{name}@{number}"
         yield {
             "type": "application" if name == "svcserver" else "library",

@@ -22,7 +22,7 @@ class End:
 
     far_end: End
     protocol: Any = None
-    dataBuffer = b""  # autobahn's adapter looks at these three
+    dataBuffer = b""  # autobahn's adapter reads these attributes
     offset = 0
 
     def __init__(self, network: Any, process: Any, here: Any, peer: Any) -> None:
@@ -32,14 +32,14 @@ class End:
         self.gone = False  # connectionLost was called, or will be
         self.disconnecting = False
         self._fin = False  # we write no more
-        self.vanished = False  # with its machine: the other end was not told
-        self._unheard_since: float | None = None  # nobody takes what we send
+        self.vanished = False  # the machine lost power: the other end was not notified
+        self._unheard_since: float | None = None  # since when sent bytes have had no receiver
         self._paused = False
         self._rests = False  # a slow reader, between two pieces
         self._inbox: deque[bytes] = deque()
         self._inbox_end: BaseException | str | None = None
         self._under_way: deque[tuple[float, Any]] = deque()
-        self._bytes = 0  # ours that the other end has not taken
+        self._bytes = 0  # sent by this end and not yet read by the other end
         self._producer: Any = None
         self._held = False  # the producer was told to pause
         network.ends[self.number] = self

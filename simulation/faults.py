@@ -34,7 +34,7 @@ class Breaker:
     # called when a fault begins, before its end is known
     begins: Callable[[str], None] = lambda who: None
     until: float = field(default=0.0)  # everything is mended by then
-    struck: str = field(default="", init=False)  # the player whose line the fault is of
+    struck: str = field(default="", init=False)  # the only player whom the fault affects
 
     def somebody(self, dice: random.Random) -> Any:
         """Return a random player, and record that the fault affects only this player."""
@@ -203,7 +203,7 @@ def slow_engine(breaker: Breaker, dice: random.Random) -> None:
         breaker.mend(dice.uniform(10.0, 120.0), lambda: engine.slow(0.0))
 
 
-HEARD_LATE_S = 2.0  # a shorter cut loses no news
+HEARD_LATE_S = 2.0  # a shorter disconnection loses no messages
 
 
 def cut_engine(breaker: Breaker, dice: random.Random) -> None:
@@ -239,7 +239,7 @@ def slow_reader(breaker: Breaker, dice: random.Random) -> None:
     breaker.mend(dice.uniform(5.0, 60.0), lambda: breaker.network.slow.discard(machine))
 
 
-NOTICED_S = 4.0  # until a metagame notices by itself that the engine is away
+NOTICED_S = 4.0  # until a metagame notices by itself that the engine is unreachable
 
 
 def powerless_engine(breaker: Breaker, dice: random.Random) -> None:

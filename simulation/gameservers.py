@@ -75,7 +75,7 @@ class GameServer:
     unread: int = 0  # bytes
     adopted: bool = False  # by a deploy server that did not start it
     last_heard: float = 0.0
-    players: dict[str, float] = field(factory=dict)  # who, and when last heard
+    players: dict[str, float] = field(factory=dict)  # account -> time of the last datagram
     loot: dict[str, int] = field(factory=dict)  # rewards given, by player
 
     @property
@@ -168,12 +168,12 @@ class Servers:
     lets_in: Callable[[str, int], bool]
     started: dict[int, GameServer] = field(factory=dict)  # by pid
     launches: int = 0
-    hunts: int = 0  # launches of those that end when nobody is left
-    fails: int = 0  # so many of the next launches cannot be started
+    hunts: int = 0  # launched game servers that end when no player is left
+    fails: int = 0  # how many of the next launches fail
     hangs: bool = False  # the next one never listens
-    twice: list[str] = field(factory=list)  # ports that two held at once
+    twice: list[str] = field(factory=list)  # ports that two game servers used at the same time
     parent: Any = None
-    end_sessions: Callable[[str, int], None] = lambda account, at: None  # the owner's hand
+    end_sessions: Callable[[str, int], None] = lambda account, at: None  # as the owner does
     _bound: dict[int, GameServer] = field(factory=dict, init=False)
 
     def parent_dead(self) -> bool:

@@ -138,7 +138,7 @@ async def armed(me: SimPlayer, dice: random.Random) -> None:
     payload = reply.json["payload"]
     slots, chosen = _slots(payload), me.history.chosen
     for slot in (*map(str, range(6)), PERSISTENT):
-        if f"{path}/{slot}" in chosen.of:  # what was never saved may have the game's own
+        if f"{path}/{slot}" in chosen.of:  # an unsaved slot may have the game's default
             chosen.read(f"{path}/{slot}", slots.get(slot), began)
     if not me.unlocking and me.unlocks == unlocks:
         me.history.slots.seen(me.character, payload["num_character_slots"])

@@ -67,7 +67,7 @@ class Saves:
         hours = [at_ms // 3_600_000 for _, at_ms in saves[most:] if at_ms <= old_ms]
         if len(set(hours)) != len(hours):
             self.wrong.add("old saves are thinned", f"{character} keeps {len(saves)}")
-        since = versions[-1] if len(versions) == most else 0  # with fewer none is thinned
+        since = versions[-1] if len(versions) == most else 0  # with fewer saves none is removed
         for version in self.sure.get(character, {}):
             if version > since and version not in versions:
                 self.wrong.add(
@@ -137,8 +137,8 @@ class Grant:
     account: str
     amount: int
     began: float
-    ended: float = inf  # neither of the two is under way from then on
-    again: bool = False  # the second of the two may count, too
+    ended: float = inf  # neither of the two requests is pending after this time
+    again: bool = False  # the second request may be applied, too
 
 
 @define(eq=False)
@@ -274,10 +274,10 @@ class History:
     answers: Answers = field(init=False)
     boards: Saves = field(init=False)  # of bounties, by account and bounty
     chosen: Register = field(init=False)  # loadout slots, and the hunt pass
-    friends: dict[tuple[str, str], str] = field(factory=dict)  # pair -> what is known of it
-    befriending: dict[tuple[str, str], None] = field(factory=dict)  # who ever asked whom for it
+    friends: dict[tuple[str, str], str] = field(factory=dict)  # pair -> known state
+    befriending: dict[tuple[str, str], None] = field(factory=dict)  # (sender, recipient)
     invites: Invites = field(init=False)  # into parties
-    calm: bool = True  # nothing is broken on purpose: then nothing may be refused for want of it
+    calm: bool = True  # no fault is simulated, so no request may fail because of one
     registered: dict[str, str] = field(factory=dict)  # name -> account
     unsure_names: set[str] = field(factory=set)  # registrations that got no answer
 

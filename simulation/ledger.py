@@ -67,7 +67,7 @@ def judge(why: BaseException | None, *, filled: bool = False) -> None:
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     name = getattr(origin, "sqlite_errorname", "") or ""
     full = name == "SQLITE_FULL" and not filled
-    if full or name.startswith(("SQLITE_IOERR_", "SQLITE_CANTOPEN")):  # ours is SQLITE_IOERR alone
+    if full or name.startswith(("SQLITE_IOERR_", "SQLITE_CANTOPEN")):  # ours: SQLITE_IOERR only
         raise NoScratch(
             f"{scratch()} does not take the database of the simulation: {origin};"
             " make room there, or let TMPDIR name another folder"
@@ -105,11 +105,11 @@ class Disk:
     """A database, and the faults of its simulated disk."""
 
     world: World
-    slow_s: float = 0.0  # what a commit takes longer now
-    fail_in: int = -1  # so many statements more succeed, then one fails
+    slow_s: float = 0.0  # additional duration of each commit
+    fail_in: int = -1  # how many statements succeed before one fails
     stays_bad: bool = False  # and from then on the same statement each time, as on a bad sector
-    only_writes: bool = False  # what is read is in memory and does not fail
-    bad_syncs: int = 0  # so many of the next commits fail, when all of their jobs are done
+    only_writes: bool = False  # reads come from memory and do not fail
+    bad_syncs: int = 0  # how many of the next commits fail, after their jobs have run
     on_commit: Callable[[], bool] | None = None  # asked after a commit: True kills the process
     engine: Engine = field(factory=_engine, init=False)
     raw: Any = field(init=False)

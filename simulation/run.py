@@ -45,7 +45,7 @@ AWAY_S = 900.0  # everything that outlives a player's session ends
 FOLD_S = 7200.0  # how often old history is checked and forgotten
 MOST_MOMENTS = 3000  # of the timeline
 Turn = Callable[[float], bool]  # returns whether to end the run now
-_STAMP = struct.Struct("<dQQ").pack  # when, over which end, how many bytes
+_STAMP = struct.Struct("<dQQ").pack  # time, number of the end, number of bytes
 
 
 @frozen
@@ -309,7 +309,7 @@ class Run:
     def _compare(self) -> None:
         """Compare the metagames' rooms, and the parties shown to the players."""
         if room_differences(self.host):
-            self._advance(self.world.now + 20.0)  # somebody may just have left
+            self._advance(self.world.now + 20.0)  # a player may just have left
             differences = room_differences(self.host)
             if differences:
                 self.history.wrong.add("live state agrees", differences)

@@ -141,7 +141,7 @@ async def accept(me: SimPlayer, dice: random.Random) -> None:
         try:
             await me.ask("DELETE", "/party/invite", body)
         finally:
-            me.history.invites.declining(me.account)  # what came meanwhile may be of the same
+            me.history.invites.declining(me.account)  # new ones may have the same sender
         await poll_party(me, dice)
 
 

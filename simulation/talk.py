@@ -31,15 +31,15 @@ class ChatHistory:
     wrong: Violations
     rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener
     sent_times: dict[str, float] = field(factory=dict)  # line -> when it was sent
-    reached: dict[str, float] = field(factory=dict)  # line -> when anybody first heard it
-    echoed: dict[str, set[str]] = field(factory=dict)  # room -> lines their speaker heard
+    reached: dict[str, float] = field(factory=dict)  # line -> when it was first received
+    echoed: dict[str, set[str]] = field(factory=dict)  # room -> lines their sender received
     whispers: dict[str, int] = field(factory=dict)
     owed: dict[str, tuple[str, str]] = field(factory=dict)  # line -> room and who said it
-    refused: set[str] = field(factory=set)  # lines whose speaker was told that nobody hears them
-    whispered_to: dict[str, tuple[str, str]] = field(factory=dict)  # to whom, and who whispers
+    refused: set[str] = field(factory=set)  # lines whose sender was told that they were rejected
+    whispered_to: dict[str, tuple[str, str]] = field(factory=dict)  # line -> recipient and sender
     count: int = 0
     spoken: int = 0  # lines and whispers
-    gaps: list[tuple[float, float]] = field(factory=list)  # when metagames were apart
+    gaps: list[tuple[float, float]] = field(factory=list)  # with metagames disconnected
 
     def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
         """Record a period in which only some may receive a line, extended by ``margin_s``."""

@@ -77,7 +77,7 @@ class SimValkey:
     _entries: dict[bytes, tuple[bytes, float]] = field(factory=dict, init=False)
     _lists: dict[bytes, dict[bytes, float]] = field(factory=dict, init=False)
     _told: dict[bytes, int] = field(factory=dict, init=False)
-    _lately: dict[tuple[bytes, int], bytes] = field(factory=dict, init=False)  # news by number
+    _lately: dict[tuple[bytes, int], bytes] = field(factory=dict, init=False)  # messages by number
     _lives: dict[bytes, bytes] = field(factory=dict, init=False)  # names of its life, by key
     _heard: dict[bytes, dict[_Wire, None]] = field(factory=dict, init=False)
     _scripts: dict[bytes, Callable[[list[bytes], list[bytes]], Reply]] = field(
