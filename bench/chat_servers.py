@@ -194,7 +194,7 @@ async def _register(port: int, logins: list[Login]) -> None:
 
 
 def unprivileged(home: Path, command: list[str]) -> list[str]:
-    """Return ``command`` to run as nobody if we are root; ``home`` is then owned by nobody."""
+    """Return ``command`` as the user nobody if we are root; that user then owns ``home``."""
     if os.geteuid() != 0:
         return command
     who = pwd.getpwnam(NOBODY)

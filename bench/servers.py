@@ -40,7 +40,7 @@ def all_cores() -> Iterator[None]:
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on now."""
+    """Return a TCP port that no program uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -83,7 +83,7 @@ def build_bundle(wheel: Path, dist: Path, work: Path) -> Path:
 
 
 def remove_programs(site: Path) -> None:
-    """Remove the packages' scripts, which nobody calls and which name this Python."""
+    """Remove the packages' scripts, which are unused and contain the path of this Python."""
     shutil.rmtree(site / "bin")
     for record in site.glob("*.dist-info/RECORD"):
         lines = record.read_bytes().splitlines(keepends=True)

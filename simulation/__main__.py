@@ -53,10 +53,10 @@ def main(
     shrink: bool,
     as_json: bool,
 ) -> None:
-    """Run days of a whole host in minutes, and check everything it tells its players.
+    """Simulate days of a whole host in minutes, and check every reply to its players.
 
     The real services run in one process, without sockets, on a simulated clock, network and disk.
-    The exit status is 1 when a rule was violated.
+    The exit status is 1 if a rule was violated.
     """
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     steps = None if file is None else read_steps(file)
