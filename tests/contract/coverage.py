@@ -34,7 +34,7 @@ LONG = "tests/prove/"  # run by hand: whoever runs ``make test`` has proven noth
 
 @frozen
 class Route:
-    """Method and path, who may call, and the marks of the row."""
+    """A route of the specification: its method, its path, its access label and its marks."""
 
     name: str
     access: str
@@ -43,7 +43,7 @@ class Route:
 
 @frozen
 class Mark:
-    """The text of one ``@proves``, its test, and why that test does not run."""
+    """The text of one ``@proves``, its test, and the reason if that test does not run."""
 
     says: str
     test: str
@@ -51,19 +51,19 @@ class Mark:
 
 
 def routes(page: str) -> list[Route]:
-    """The routes that the page specifies."""
+    """Return the routes that the page specifies."""
     matches = map(_ROUTE.fullmatch, page.splitlines())
     return [Route(*(cell.strip() for cell in match.groups())) for match in matches if match]
 
 
 def rules(page: str) -> list[str]:
-    """All else that the page wants a test of."""
+    """Return the page's other rules that need a test."""
     return [match[1] for match in map(_RULE.fullmatch, page.splitlines()) if match]
 
 
 @cache
 def marks() -> tuple[Mark, ...]:
-    """Every mark beside a test."""
+    """Return every mark beside a test."""
     return tuple(
         mark
         for path in sorted((ROOT / "tests").rglob("*.py"))
@@ -73,7 +73,7 @@ def marks() -> tuple[Mark, ...]:
 
 
 def marks_of(file: str, source: str) -> Iterator[Mark]:
-    """The marks in one file."""
+    """Return the marks in one file."""
     tree = ast.parse(source)
     machines = {
         node.value.value.id  # a stateful machine is a test by its TestCase
@@ -109,7 +109,7 @@ def _marks_on(file: str, node: ast.AST, machines: object, idle: str = "") -> Ite
 
 
 def _idle(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
-    """Why a test never runs: marked so, or given up in its first statement."""
+    """Return why a test never runs: it is marked so, or skips in its first statement."""
     first = next((statement for statement in node.body if not _is_text(statement)), None)
     texts = [ast.unparse(statement) for statement in node.decorator_list]
     if isinstance(first, ast.Raise | ast.Expr):
@@ -127,13 +127,13 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def own_routes() -> list[Route]:
-    """Routes that the specification does not have, as the marks of their tests say them."""
+    """Return the routes that only marks of tests name, since the specification lacks them."""
     matches = (OWN.fullmatch(mark.says) for mark in marks())
     return [Route(*(cell or "" for cell in mark.groups())) for mark in matches if mark]
 
 
 def proofs(page: str, marked: tuple[Mark, ...]) -> dict[str, list[str]]:
-    """Every row, and the tests that prove it."""
+    """Return every row with the tests that prove it."""
     by_row = defaultdict(list)
     for mark in marked:
         if not mark.idle and not mark.test.startswith(LONG):
@@ -160,7 +160,7 @@ def faults(page: str, marked: tuple[Mark, ...]) -> list[str]:
 
 
 def main() -> None:
-    """Print the faults, or the table; exit 1 when there is a fault."""
+    """Print the faults or the table; exit with status 1 if there is a fault."""
     page = PAGE.read_text()
     if "--list" in sys.argv:
         for row, tests in proofs(page, marks()).items():

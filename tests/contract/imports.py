@@ -1,4 +1,4 @@
-"""A contract for import-linter: a feature opens only modules of some names to others."""
+"""A contract for import-linter: other packages may import only certain modules of a feature."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class FeaturesContract(Contract):
     opened_to_owners = fields.ListField(subfield=fields.StringField())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Look at every import below the package."""
+        """Check every import below the package."""
         options: Any = self
         package, owners = options.package.name, (options.owners, options.opened_to_owners)
         broken = not_allowed(graph, package, options.opened, options.composition, owners)
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """One line for each import that is not allowed."""
+        """Print one line for each import that is not allowed."""
         for importer, module in check.metadata["broken"]:
             output.print_error(f"{importer} imports {module}, which is for its own feature only")

@@ -1,4 +1,4 @@
-"""Every act of staff leaves a row in the audit log, as does every refused try."""
+"""Every action of staff leaves a row in the audit log, and so does every rejected attempt."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class AuditContract(SynchronousTestCase):
         self.game.browse("POST", "/guild", game_server=GAME_SERVER_KEY, json=body)
 
     def give_her_much(self) -> None:
-        """Saves and notes, so that all acts find something to do."""
+        """Give the player saves and notes, so that every action has something to act on."""
         ann, character = self.ann.player, self.ann.character
         save = {"characterId": character, "data": "{}", "updateVersion": 1}
         self.game.browse("POST", "/character", json=save, token=ann.token)
@@ -62,7 +62,7 @@ class AuditContract(SynchronousTestCase):
         self.game.ledger.run(lambda tx: SqlPeople(tx).add_notes(ann.id, 5))
 
     def sent(self) -> Mapping[str, Any]:
-        """A body for every row; what is refused by a rule is recorded all the same."""
+        """Return a body for each route; requests that a rule rejects are recorded as well."""
         ann, person = self.ann.player.id, {"Account": "Ann_1"}
         version = {"CharacterId": self.ann.character, "Version": 1}
         return {
@@ -100,7 +100,7 @@ class AuditContract(SynchronousTestCase):
         }
 
     def rows(self) -> int:
-        """How many there are; the page shows a hundred at once."""
+        """Return the number of audit rows; the page shows a hundred at a time."""
         count = select(func.count()).select_from(AUDIT_LOG)
         return int(self.game.ledger.run(lambda tx: tx.execute(count).scalar_one()))
 
@@ -174,7 +174,7 @@ class AuditContract(SynchronousTestCase):
         return "account" if row["target"] in people else others.get(row["target"], invite)
 
     def refused(self, row: Any, status: int, actor: str, **sent: Any) -> None:
-        """Ask, and find one more row that says refused, by whom and what."""
+        """Send a request; check that one more row records the rejection and its caller."""
         before = self.rows()
         page = self.game.browse(row.method, self.path(row), **sent)
         self.assertEqual(page.status, status, (row.name, page.body))
@@ -193,7 +193,7 @@ class AuditContract(SynchronousTestCase):
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_so_does_every_credential_that_is_not_enough(self) -> None:
-        """Every route that takes an admin key is tried, reads included."""
+        """Every route that takes an admin key is tested, including reads."""
         mia, kim, bea = (self.game.player(name, admin=True) for name in ("Mia", "Kim", "Bea"))
         self.own_ways(DashboardAccess(mia.id, factor=new_factor()))
         self.own_ways(DashboardAccess(kim.id, key_hash="0" * 64))

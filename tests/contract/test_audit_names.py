@@ -1,4 +1,4 @@
-"""The names of acts in the audit log are those of the code, and every command of svcctl has one."""
+"""The audit log's action names match the code, and every svcctl command has one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORDS = re.compile(r"[a-z][a-z -]+\Z")
 
 
 def acts_in(code: Path) -> set[str]:
-    """The names of acts that the code hands over."""
+    """Return the action names that the code passes on."""
     calls = (
         (getattr(node.func, "attr", getattr(node.func, "id", "")), node.args)
         for file in code.rglob("*.py")
@@ -79,7 +79,7 @@ LEAVES = re.compile(
 
 
 def commands(group: Any = svcctl_main, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Every command of ``svcctl`` by its words, and the function that it runs."""
+    """Return every ``svcctl`` command by name, with the function that it runs."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)

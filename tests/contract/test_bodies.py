@@ -1,4 +1,4 @@
-"""The front door reads bodies: a row names a shape, and nobody adds one that parses by hand."""
+"""Every route names its body's shape; no handler parses a body itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOR_A_PLAYER = (
 
 
 def shapeless(part: Any, place: str) -> Iterator[str]:
-    """The places in a JSON schema where anything may stand without a word why."""
+    """Yield the places in a JSON schema that allow any value without giving a reason."""
     if not isinstance(part, dict) or ("description" in part and "properties" not in part):
         return
     if part == {"type": "object"}:

@@ -1,4 +1,4 @@
-"""docs/owners/configuration.md has every variable that is read, its default, and no other."""
+"""docs/owners/configuration.md lists exactly the variables that are read, with defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 
 
 def rows() -> dict[str, dict[str, tuple[str, str]]]:
-    """Section to variable to its default and what it is for."""
+    """Map each section to its variables, and each variable to its default and purpose."""
     settings: dict[str, dict[str, tuple[str, str]]] = {name: {} for name in SERVICES}
     for section, name, *cells in described(OWNERS_PAGE.read_text("utf-8")):
         assert NAME.fullmatch(name), f"{section}: {name} is no variable's whole name"
@@ -48,7 +48,7 @@ class ConfigurationPageTests(SynchronousTestCase):
 
     @proves("every variable is documented with its default, and no other")
     def test_each_has_a_sentence_of_what_it_is_for(self) -> None:
-        """The page of docs/reference that is written from the code takes it from here."""
+        """The generated page in docs/reference takes these sentences from here."""
         silent = [
             name
             for section in rows().values()
@@ -59,7 +59,7 @@ class ConfigurationPageTests(SynchronousTestCase):
 
 
 def fits(field: Any, cell: str) -> bool:
-    """Return whether the text of the default column means the code's default."""
+    """Return whether the text in the default column matches the code's default."""
     default, read = field.default, field.metadata["read"]
     word = cell.split(",")[0].split(" (")[0].strip("`")
     if default is NOTHING:

@@ -1,4 +1,4 @@
-"""Faults of the specification's rows and of the marks beside tests."""
+"""The detection of faulty specification rows and faulty marks beside tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of our own that import-linter checks."""
+"""Our own contract for import-linter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names on which other programs rely stay as ``interface.json`` lists them.
+"""The names on which other programs rely are unchanged from ``interface.json``.
 
 ``RECORD`` is the command that records an intended change.
 """

@@ -1,4 +1,4 @@
-"""Every act that writes says how it is kept apart from others; a page of docs has the reasons."""
+"""Every transaction that writes declares its isolation; a docs page gives the reasons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_ONE_ACCOUNT = {"data", "events", "log"}
 
 
 def writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """Yield each call that hands over writing work, with the outermost function that makes it."""
+    """Yield each call that passes writes to a ledger, with the outermost calling function."""
     holders = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     for holder in [tree, *holders]:
         functions = [
@@ -46,7 +46,7 @@ def handed_over(function: ast.AST) -> list[ast.Call]:
 
 
 def ledger_of(call: ast.Call) -> str:
-    """``ledger``, ``data`` and the like, where it is a write."""
+    """Return the ledger's name if the call is a write, otherwise an empty string."""
     made = call.func
     if not isinstance(made, ast.Attribute) or made.attr not in ("write", "noted"):
         return ""
@@ -68,7 +68,7 @@ def scope_of(call: ast.Call) -> str:
 
 @lru_cache(maxsize=1)
 def in_code() -> dict[str, str]:
-    """The scope of each act, as ``folder: method``."""
+    """Return each transaction's scope in the code, as ``folder: method``."""
     scopes = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         place = str(file.relative_to(PACKAGE))
@@ -81,7 +81,7 @@ def in_code() -> dict[str, str]:
 
 
 def on_the_page() -> dict[str, str]:
-    """The same of the page's table."""
+    """Return each transaction's scope in the page's table."""
     scopes = {}
     for folder, methods, scope in re.findall(
         r"^\| `([\w/]+)` \| ([^|]+) \| (\w+) \|", PAGE.read_text("utf-8"), re.MULTILINE
@@ -92,7 +92,7 @@ def on_the_page() -> dict[str, str]:
 
 
 def marks() -> Iterator[str]:
-    """Every act that a test says it proves (``tests.support.isolates``)."""
+    """Return every transaction that a test claims to prove (``tests.support.isolates``)."""
     for file in sorted(TESTS.rglob("test_*.py")):
         text = file.read_text("utf-8")
         if "@isolates(" not in text:

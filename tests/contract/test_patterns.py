@@ -1,8 +1,8 @@
-"""No regular expression of ours takes more than linear time, whatever a stranger sends.
+"""Each of our regular expressions takes at most linear time on hostile text.
 
-Every pattern gets texts made from itself that make a bad one backtrack: what it repeats, again
-and again, with an end that does not fit. A pattern of quadratic time needs a second or more of
-the processor for the longest; a linear one a few milliseconds.
+Every pattern is tried on texts derived from itself that make a bad pattern backtrack: its repeated
+parts, many times, with an end that does not match. For the longest text, a pattern of quadratic
+time needs a second or more of CPU time, and a linear one a few milliseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Text = str
 
 @lru_cache(maxsize=1)
 def used() -> dict[tuple[Text, int, bool], set[Text]]:
-    """Every pattern with its flags and whether it is for bytes, and the methods it is used with."""
+    """Return every pattern, its flags, whether it is for bytes, and the methods called on it."""
     patterns: dict[tuple[Text, int, bool], set[Text]] = {}
     for module in pkgutil.walk_packages(svcserver.__path__, "svcserver."):
         if ".migrations." in module.name:
@@ -53,7 +53,7 @@ def used() -> dict[tuple[Text, int, bool], set[Text]]:
 
 
 def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
-    """Those of a module's variable: itself, of a class, or in a collection."""
+    """Yield the patterns in a module's variable: itself, in a class, or in a collection."""
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, dict):
@@ -65,7 +65,7 @@ def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
 
 
 def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
-    """Yield the patterns that are compiled within functions."""
+    """Yield the patterns that functions compile."""
     for node in nodes(source):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
@@ -84,13 +84,13 @@ def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
 
 @lru_cache(maxsize=1)
 def everything() -> Text:
-    """All source, read once."""
+    """Return all source files, read only once."""
     return "\n".join(path.read_text() for path in sorted(ROOT.rglob("*.py")))
 
 
 @lru_cache
 def uses_in(source: Text) -> dict[Text, set[Text]]:
-    """Each name with the methods it is used with; every worker of a test run needs it."""
+    """Return each name with the methods called on it; every test worker needs them."""
     uses: dict[Text, set[Text]] = {}
     for name, use in CALLED.findall(source):
         uses.setdefault(name, set()).add(use)
@@ -98,14 +98,14 @@ def uses_in(source: Text) -> dict[Text, set[Text]]:
 
 
 def key_of(pattern: re.Pattern[Any]) -> tuple[Text, int, bool]:
-    """A pattern as text, so that those for bytes and for text are read alike."""
+    """Return a pattern as text, so that bytes and text patterns are handled alike."""
     raw = pattern.pattern
     text = raw.decode("latin-1") if isinstance(raw, bytes) else raw
     return text, pattern.flags, isinstance(raw, bytes)
 
 
 def example(tokens: Any, repeated: list[tuple[Text, Text]], before: Text = "") -> Text:
-    """A text that fits, short; notes what is repeated, with what stands before it."""
+    """Return a short matching text; record each repeated part and the text before it."""
     text = ""
     for kind, value in tokens:
         text += one(kind, value, repeated, before + text)
@@ -113,7 +113,7 @@ def example(tokens: Any, repeated: list[tuple[Text, Text]], before: Text = "") -
 
 
 def one(kind: Any, value: Any, repeated: list[tuple[Text, Text]], before: Text) -> Text:
-    """The same of one node of a parsed pattern."""
+    """Return a short matching text for one node of a parsed pattern."""
     if kind is sre.LITERAL:
         return chr(value)
     if kind is sre.NOT_LITERAL:
@@ -139,7 +139,7 @@ def one(kind: Any, value: Any, repeated: list[tuple[Text, Text]], before: Text) 
 
 
 def sample_of(choices: Any) -> Text:
-    """A character of a class."""
+    """Return one character of a character class."""
     negated = choices[0][0] is sre.NEGATE
     fits = [
         code for code in (*range(97, 123), *range(32, 97), *range(0, 32)) if is_in(choices, code)
@@ -148,7 +148,7 @@ def sample_of(choices: Any) -> Text:
 
 
 def is_in(choices: Any, code: int) -> bool:
-    """Return whether a class holds a character; only the categories in use here."""
+    """Return whether a character class contains a character; only categories used here work."""
     holds, letter = False, chr(code)
     kinds = {
         sre.CATEGORY_DIGIT: letter.isdigit(),
@@ -166,7 +166,7 @@ def is_in(choices: Any, code: int) -> bool:
 
 
 def texts(pattern: Text, flags: int, length: int) -> Iterator[Text]:
-    """Texts of about that length that are hard for the pattern."""
+    """Yield texts of about this length that are hard for the pattern."""
     repeated: list[tuple[Text, Text]] = []
     whole = example(_parser.parse(pattern, flags), repeated)
     pumps = {(before, body) for before, body in repeated if body} | {
@@ -183,12 +183,12 @@ def texts(pattern: Text, flags: int, length: int) -> Iterator[Text]:
 
 
 def before_of(whole: Text) -> Text:
-    """The beginning that fits, without its end: what a search begins again and again."""
+    """Return the first half of a match, with which a search starts again and again."""
     return whole[: len(whole) // 2]
 
 
 def seconds(pattern: re.Pattern[Any], uses: set[Text], text: Any) -> float:
-    """Processor time of the dearest use."""
+    """Return the CPU time of the slowest method on the text, in seconds."""
     began = time.thread_time()
     if uses <= FROM_THE_START:
         pattern.match(text)
@@ -200,7 +200,7 @@ def seconds(pattern: re.Pattern[Any], uses: set[Text], text: Any) -> float:
 
 
 def slowness(pattern: Text, flags: int, of_bytes: bool, uses: set[Text]) -> str:
-    """The text's beginning for which the pattern is too slow; empty when it never is."""
+    """Return the beginning of a text for which the pattern is too slow, or an empty string."""
     compiled = re.compile(pattern.encode("latin-1") if of_bytes else pattern, flags)
     for length in LENGTHS:
         for text in texts(pattern, flags & ~re.UNICODE if of_bytes else flags, length):
@@ -224,12 +224,12 @@ def test_a_quadratic_pattern_is_noticed() -> None:
 
 
 def test_no_pattern_is_more_than_linear() -> None:
-    """One test for all: looking for them takes a second, which no other worker is to wait for."""
+    """One test checks all patterns: collecting them takes a second, once and in one worker."""
     slow = {key[0]: slowness(*key, uses) for key, uses in sorted(used().items())}
     assert {pattern: text for pattern, text in slow.items() if text} == {}
 
 
 def test_no_pattern_repeats_a_group_possessively() -> None:
-    """Python before 3.11.5 matches such a group wrongly: secrets stayed in logs on Debian 12."""
+    """Python before 3.11.5 matches these groups wrongly: logs on Debian 12 kept secrets."""
     group = re.compile(r"(?<!\\)\)(?:[*+?]|\{[\d,]+\})\+|\(\?>")
     assert [text for text, *_ in used() if group.search(text)] == []

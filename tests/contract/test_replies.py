@@ -88,7 +88,7 @@ async def _handler() -> Answer:
 
 
 class DescribedTests(SynchronousTestCase):
-    """The comparison itself, with a row that says one thing and does another."""
+    """Tests of the comparison itself, with a route that contradicts its description."""
 
     def setUp(self) -> None:
         described._compared.clear()

@@ -1,4 +1,4 @@
-"""No value of ours shows a key or a token when it is printed, as a traceback or a log may do."""
+"""The repr of our values never shows a key or a token, which tracebacks or logs may print."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HARMLESS = {
 
 
 def classes() -> Iterator[type[Any]]:
-    """Every attrs class of the package."""
+    """Return every attrs class in the package."""
     for module in walk_packages(svcserver.__path__, "svcserver."):
         if ".migrations." in module.name:
             continue

@@ -1,4 +1,4 @@
-"""The rows are the specification's tables: none missing, none added, none labelled otherwise."""
+"""The routes match the specification's tables: none missing, none added, equal labels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SECRET = re.compile(r":(token|code)\b")
 
 
 def route_of(row: Row) -> Route:
-    """A row as the page writes it."""
+    """Return a route in the notation of the specification's page."""
     marks = [word for name, word in MARKS.items() if getattr(row, name)]
     path = re.sub(r"<(\w+)>", lambda name: f":{_camel(name[1])}", row.path)
     return Route(f"{row.method} {path}", row.access.value, ", ".join(marks))
@@ -51,7 +51,7 @@ def _camel(name: str) -> str:
 
 
 def ours(row: Row) -> bool:
-    """Return whether the row is our addition, which the gateway lets nobody reach."""
+    """Return whether the route is our addition, which the gateway makes unreachable."""
     if row.path == "/svc/api/DashboardAccounts":
         return False
     added = row.path.startswith("/svc/api/Dashboard") and row.access is Access.ADMIN_KEY

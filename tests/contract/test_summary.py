@@ -1,4 +1,4 @@
-"""The summary of ``make test``: tests/summary.py."""
+"""The summary that ``make test`` prints (tests/summary.py)."""
 
 from __future__ import annotations
 

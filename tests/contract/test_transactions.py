@@ -1,4 +1,4 @@
-"""Transactions take time and ids inside, since they may begin late and run twice."""
+"""Transactions get the time and new ids inside, since they may start late and run twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAYS_IN = {"read", "write", "noted", "write_or_record", "act", "around", "leave"
 
 
 def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
-    """Names that hold the time or an id, used in work that ``function`` hands over."""
+    """Yield names that hold a time or an id and are used in a transaction of ``function``."""
     held = {
         name.id
         for statement in statements_of(function)
@@ -39,7 +39,7 @@ def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def works_of(function: ast.AST) -> Iterator[ast.Lambda | ast.FunctionDef]:
-    """The work that ``function`` hands over."""
+    """Yield the transactions that ``function`` passes to a ledger."""
     within = list(ast.walk(function))
     arguments = [
         argument
@@ -55,7 +55,7 @@ def works_of(function: ast.AST) -> Iterator[ast.Lambda | ast.FunctionDef]:
 
 
 def swallowed(function: ast.AST) -> Iterator[int]:
-    """Lines where work catches an error and goes on: what it wrote before would be kept."""
+    """Yield lines where a transaction catches an error and continues, keeping earlier writes."""
     for work in works_of(function):
         for node in ast.walk(work):
             if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):
@@ -71,7 +71,7 @@ def is_set(name: ast.Name) -> bool:
 
 
 def statements_of(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements of a function, without those of functions inside it."""
+    """Yield the statements of a function, without those of nested functions."""
     for child in ast.iter_child_nodes(function):
         if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield child
@@ -79,7 +79,7 @@ def statements_of(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def pairs(target: ast.AST, value: ast.AST) -> Iterator[tuple[ast.Name, ast.AST]]:
-    """Each name with what it gets; ``a, b = x, y`` one by one."""
+    """Yield each assigned name with its value; ``a, b = x, y`` gives two pairs."""
     if isinstance(target, ast.Name):
         yield target, value
     elif isinstance(target, ast.Tuple):
@@ -95,7 +95,7 @@ def asks_the_moment(value: ast.AST) -> bool:
 
 
 def functions() -> Iterator[tuple[Path, ast.AST]]:
-    """Every function of the metagame."""
+    """Return every function in the metagame."""
     for file in sorted(PACKAGE.rglob("*.py")):
         for node in nodes(file.read_text("utf-8")):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""The packages ``http`` and ``web`` know no word of the game: services hand them their own."""
+"""The packages ``http`` and ``web`` are independent of the game: services pass its terms in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_HTTP = re.compile(r"Bad Gateway|Gateway Timeout")
 
 
 def words(source: str) -> list[str]:
-    """Words of the game in a module, outside comments and pointers to the specification."""
+    """Return game terms in a module, outside comments and references to the specification."""
     plain = OF_HTTP.sub("", COMMENT.sub("", source))
     return [line.strip() for line in plain.splitlines() if WORDS.search(line)]
 

@@ -1,4 +1,4 @@
-"""The worked example of docs/architecture.md is a feature that works as it is printed."""
+"""The worked example in docs/architecture.md is a feature that works as printed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROW = "POST /greeting"
 
 
 def printed() -> list[str]:
-    """The page's blocks of Python."""
+    """Return the page's Python code blocks."""
     return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
@@ -44,7 +44,7 @@ class WorkedExampleTests(SynchronousTestCase):
         self.assertEqual(town.game.browse("POST", "/greeting", json=same).status, 401)
 
     def patch_features(self, factory: Any) -> None:
-        """The one line in ``composition.py``."""
+        """Add the example's one line to ``composition.py``."""
         real = Metagame.features
 
         def features(game: Metagame) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""``svcctl`` in this process."""
+"""A runner for ``svcctl`` commands in the test process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ran:
 
 
 def svcctl(*words: object) -> Ran:
-    """Run the command; its exceptions reach the test."""
+    """Run the command; exceptions propagate to the test."""
     ran = CliRunner().invoke(main, [str(word) for word in words])
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         raise ran.exception
@@ -46,17 +46,17 @@ def svcctl(*words: object) -> Ran:
 
 
 def nowhere(test: Any) -> Path:
-    """A path that is not there yet, and gone after ``test`` (mktemp would litter the checkout)."""
+    """Return an unused path that is removed after ``test``, unlike trial's mktemp."""
     return Path(test.enterContext(TemporaryDirectory())) / "folder"
 
 
 def new_host(folder: Path) -> Path:
-    """A host's folder."""
+    """Return the folder of a new host."""
     ran = svcctl("init", folder, "--public-host", "203.0.113.10", "--owner", "Olga")
     assert ran.status == 0, ran.err
     return folder
 
 
 def database_of(folder: Path) -> AbstractContextManager[Connection]:
-    """A transaction on a host's database."""
+    """Yield a transaction on the host's database."""
     return transaction(existing(url_of(find(str(folder), None))))

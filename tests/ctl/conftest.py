@@ -1,4 +1,4 @@
-"""A host's new database comes from a copy: migrating one takes most of what making a host does."""
+"""New hosts get a copied database, because migrating one takes most of the setup time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _migrate = migrations._run
 
 @lru_cache(maxsize=1)
 def _made() -> tuple[str, ...]:
-    """Return the statements that make a fully migrated database, once in a test run."""
+    """Return the statements that create a fully migrated database, once per test run."""
     engine = create_engine("sqlite://")
     with engine.begin() as tx:
         _migrate(tx, revisions.known()[-1])
@@ -36,5 +36,5 @@ def _copy(tx: Connection, revision: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Migrations themselves are tested in tests/db."""
+    """Copy the migrated database; tests/db tests the migrations themselves."""
     monkeypatch.setattr(migrations, "_run", _copy)

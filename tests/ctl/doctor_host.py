@@ -1,4 +1,4 @@
-"""A host for ``svcctl doctor`` to look at, on a machine that has all it needs."""
+"""A host that ``svcctl doctor`` examines, on a machine that has everything it needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEALTHY = {"valkey_version": "8.0.1", "redis_version": "7.2.4", "maxmemory_polic
 
 @define
 class Quiet(Machine):
-    """A machine with all that a host needs, on which nothing runs."""
+    """A fake machine that has everything a host needs, and on which nothing runs."""
 
     at: float | None = None
     disk: DiskSpace = field(factory=lambda: DiskSpace(100 * GB, 50 * GB))

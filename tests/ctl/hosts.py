@@ -42,7 +42,7 @@ def _row(first: int, count: int, kind: int) -> bool:
 
 
 def row_of(count: int, kind: int) -> int:
-    """The first of some free ports in a row, below the ones the kernel hands out."""
+    """Return the first of some consecutive free ports, below the kernel's ephemeral range."""
     for _ in range(len(_OURS) // count):
         row = list(islice(_ports, count))
         if row[-1] - row[0] == count - 1 and _row(row[0], count, kind):
@@ -51,7 +51,7 @@ def row_of(count: int, kind: int) -> int:
 
 
 def demo_host(folder: Path, scale: Scale | None = None, owner: str = "owner") -> Path:
-    """A demo host that disturbs no other."""
+    """Return a demo host that uses no other host's ports or files."""
     workers = scale.workers if scale is not None else 0
     tcp = row_of(14 + EACH * workers, socket.SOCK_STREAM)
     udp = row_of(8, socket.SOCK_DGRAM)
@@ -65,14 +65,14 @@ def demo_host(folder: Path, scale: Scale | None = None, owner: str = "owner") ->
 
 
 def value(folder: Path, component: str, name: str) -> str:
-    """A setting of the host."""
+    """Return one of the host's settings."""
     match = re.search(rf"(?m)^{name}=(.*)$", (folder / f"{component}.env").read_text())
     assert match, name
     return match[1]
 
 
 def change(folder: Path, component: str, name: str, new: str) -> None:
-    """Change the value of a setting."""
+    """Change one of the host's settings."""
     path = folder / f"{component}.env"
     there = path.read_text().splitlines() if path.is_file() else []
     lines = [line for line in there if not line.startswith(f"{name}=")]
@@ -85,7 +85,7 @@ def run(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def completed(words: list[str], folder: Path, program: str) -> subprocess.CompletedProcess[str]:
-    """The program as a process of its own that has ended."""
+    """Run the program as a separate process until it ends; return its result."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         outputs = out.fileno(), err.fileno()
         process = prestarted.start(words, os.environ, folder, *outputs, program=program)
@@ -107,9 +107,9 @@ def demo_once(folder: Path, players: int = 2) -> subprocess.CompletedProcess[str
 def stack(
     folder: Path, *words: str, itself: bool = False
 ) -> Iterator[Prestarted | subprocess.Popen[Any]]:
-    """A running ``svc-stack``; its output is in ``out.log``.
+    """Run ``svc-stack``, with its output in ``out.log``.
 
-    ``itself``: started as an owner's is, and its components as well.
+    With ``itself``, the stack and its components are started as an owner starts them.
     """
     line = ["--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder), *words]
     environ = {**os.environ, "PORT": "1", "DATABASE_URL": "sqlite:///of-the-stack.db"}
@@ -130,5 +130,5 @@ def stack(
 
 
 def said(folder: Path) -> str:
-    """The output of the stack and of its children."""
+    """Return the output of the stack and of its children."""
     return (folder / "out.log").read_text(errors="replace")

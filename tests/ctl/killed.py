@@ -1,4 +1,4 @@
-"""``svcctl`` in a child that is killed at one of its steps."""
+"""A runner for ``svcctl`` in a child process that is killed at a given step."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CHANGES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod",
 
 
 def killed_at_rename(number: int) -> None:
-    """End this process before its rename of that number, but for those in the folder of work.
+    """Kill this process before its rename with this number.
 
-    Python, too, renames what it has compiled.
+    Renames in the working folder, and Python's own renames of compiled files, do not count.
     """
     count = 0
 
@@ -36,7 +36,7 @@ def killed_at_rename(number: int) -> None:
 
 
 def killed_at_put(name: str) -> None:
-    """End this process before the file with this name is put into place."""
+    """Kill this process before the file with this name is put into place."""
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
         if event == "os.rename" and str(sent[1]).endswith(f"/{name}"):
@@ -46,7 +46,7 @@ def killed_at_put(name: str) -> None:
 
 
 def killed_at_step(number: int, folder: Path) -> None:
-    """End this process before its n-th operation on a file of ``folder``."""
+    """Kill this process before its n-th operation on a file in ``folder``."""
     count = 0
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
@@ -64,7 +64,7 @@ def child(
     *words: object,
     meanwhile: Callable[[int], object] = lambda pid: None,
 ) -> int:
-    """How a process with that trap ends that calls it; ``meanwhile`` gets its id."""
+    """Run ``svcctl`` in a child with this trap; return its status. ``meanwhile`` gets its pid."""
     pid = os.fork()
     if not pid:
         status = RAISED

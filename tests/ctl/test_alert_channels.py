@@ -1,4 +1,4 @@
-"""``svcctl alerts add``: every webhook is signed, unless the owner says otherwise."""
+"""``svcctl alerts add`` signs every webhook unless the owner disables signing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AlertChannelTests(HostCase):
         self.assertNotIn("SIGNING_SECRET", text["plain"] + text["mail"])
 
     def of_file(self, name: str, form: str, text: str, *more: str) -> Any:
-        """Add a channel by the lines of a file."""
+        """Add a channel that a file's lines describe."""
         lines = self.folder.parent / "lines.env"
         lines.write_text(text)
         return self.ctl("alerts", "add", name, "--form", form, "--from", lines, *more)

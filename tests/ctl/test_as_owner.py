@@ -1,4 +1,4 @@
-"""``svcctl`` as the owner who has a second factor and a key of their own for the dashboard."""
+"""``svcctl`` for an owner with a second factor and a separate dashboard key."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ GUILD = {"name": "Lanterns", "nameplate": "LAN"}
 
 
 class RunningHostCase(HostCase):
-    """A host and its metagame, in memory but for the database; requests reach it, and no network.
+    """A host with an in-memory metagame and a real database; requests use no network.
 
-    They have the headers that svcctl really sends.
+    The requests have the headers that ``svcctl`` really sends.
     """
 
     def setUp(self) -> None:
@@ -46,7 +46,7 @@ class RunningHostCase(HostCase):
         self.patch(as_owner, "epoch", self.game.clock.seconds)
 
     def ledger(self) -> InstantLedger | None:
-        """The host's database."""
+        """Return a ledger on the host's database."""
         return InstantLedger(existing(url_of(Host(self.folder))))
 
     def exchange(
@@ -65,7 +65,7 @@ class RunningHostCase(HostCase):
         return page.status, page.body
 
     def stop_the_metagame(self) -> None:
-        """Have its port refuse connections: it is bound, so that nobody else takes it."""
+        """Let the metagame's port refuse connections; the test binds it to keep it reserved."""
         self.patch(as_owner, "_exchange", REAL_EXCHANGE)
         held = self.enterContext(socket.socket())
         held.bind(("127.0.0.1", 0))
@@ -87,7 +87,7 @@ class SecondFactorTests(RunningHostCase):
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
 
     def ledger(self) -> None:
-        """A database of its own, where everybody's keys are known."""
+        """Return a ledger on a separate database, in which all keys are known."""
 
     def found_guild(self) -> None:
         token = self.ann.player.token

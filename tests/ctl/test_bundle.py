@@ -1,4 +1,4 @@
-"""``svcctl bundle``: everything that helps, and none of the host's secrets."""
+"""``svcctl bundle`` collects everything that helps support, without the host's secrets."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class DatabaseTests(HostCase):
             self.assertEqual(backup.execute("SELECT notes FROM accounts").fetchall(), [(0,)])
 
     def held(self) -> tuple[Path, Path]:
-        """A database to copy, and one into which nothing can be copied: another writes to it."""
+        """Return a database to copy, and a destination that another process locks."""
         copy, target = self.folder / "copy.db", self.folder / "svc.db"
         self.assertEqual(self.ctl("db", "backup", copy).status, 0)
         holder = sqlite3.connect(target, isolation_level=None)

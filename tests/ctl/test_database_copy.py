@@ -36,7 +36,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def value(column: Column[Any], number: int) -> Any:
-    """Something of the column's kind; the same text everywhere, so that references hold."""
+    """Return a value of the column's type; equal texts everywhere keep foreign keys valid."""
     if column.nullable and number % 2:
         return None
     kind = column.type
@@ -73,7 +73,7 @@ def fill(url: str) -> None:
 
 @lru_cache(maxsize=1)
 def full_file() -> bytes:
-    """A SQLite file with rows in every table, made once."""
+    """Return a SQLite file with rows in every table, made only once."""
     with tempfile.TemporaryDirectory() as folder:
         fill(f"sqlite:///{folder}/full.db")
         return Path(folder, "full.db").read_bytes()

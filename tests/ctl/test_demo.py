@@ -1,4 +1,4 @@
-"""The output of ``make run``: the way in for a player who has only the launcher."""
+"""The output of ``make run``: how a player with only the launcher can join."""
 
 from __future__ import annotations
 

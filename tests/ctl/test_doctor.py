@@ -1,4 +1,4 @@
-"""``svcctl doctor``: every planted fault is found, with its cure. Spec: 2 §8."""
+"""``svcctl doctor`` finds every planted fault and names the remedy. Spec: 2 §8."""
 
 from __future__ import annotations
 

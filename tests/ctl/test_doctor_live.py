@@ -1,4 +1,4 @@
-"""``svcctl doctor`` on the engine of LIVE_URL: what it says of itself, and how it is asked."""
+"""``svcctl doctor`` checks the engine of LIVE_URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor's findings about the machine: ports, rights, disk, neighbours. Spec: 2 §8."""
+"""The doctor's findings about the machine: ports, permissions, disk, other hosts. Spec: 2 §8."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class MachineTests(DoctorCase):
         self.plant("allowlist", "ALLOWLIST_DRY_RUN", "0")
 
         def nothing(name: str) -> None:
-            """Not one of them is installed."""
+            """Return None: no firewall program is installed."""
 
         with mock.patch.object(firewall, "find", nothing):
             self.finds("found neither nft nor iptables", "install nftables")

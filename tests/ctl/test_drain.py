@@ -1,4 +1,4 @@
-"""``svcctl drain off`` right behind an upgrade: the metagame does not listen yet."""
+"""``svcctl drain off`` right after an upgrade, before the metagame listens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OFF = ("drain", "off", "--reason", "it is in")
 
 
 class DrainOffTests(HostCase):
-    """On a clock that only sleeping moves."""
+    """The clock advances only when the command sleeps."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -38,7 +38,7 @@ class DrainOffTests(HostCase):
         self.now += seconds
 
     def answers(self, refusals: int, otherwise: Exception | None = None) -> None:
-        """The metagame refuses that many connections, and then answers, or fails."""
+        """Let the metagame refuse this many connections and then answer, or fail."""
 
         def act(owner: object, route: str, body: Any, reason: str = "") -> Any:
             self.requests.append((route, body, reason))

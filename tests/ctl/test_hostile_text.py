@@ -1,7 +1,7 @@
-"""Text of players, staff, game servers, hosts and files steers no owner's terminal, by any command.
+"""Hostile text from any source cannot control an owner's terminal through any command.
 
-One nasty text stands in every text of the database, in every text of every reply, in files, their
-names and the arguments. Each command that ``svcctl`` knows then runs in a pseudo-terminal.
+The same hostile text is in every text of the database and of every reply, in files, in file names
+and in arguments. Each ``svcctl`` command then runs in a pseudo-terminal.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def commands(group: click.Group = main, path: str = "") -> Iterator[tuple[str, c
 
 
 def plant(tx: Connection) -> None:
-    """A row in every table, with the text in every column of text."""
+    """Insert a row into every table, with the hostile text in every text column."""
     know_every_table()
     for table in METADATA.sorted_tables:
         row = {column.name: _value(table.name, column) for column in table.columns}
@@ -106,7 +106,7 @@ def _value(table: str, column: Any) -> Any:
 
 
 def spoilt(value: Any) -> Any:
-    """A reply in which every text is nasty, but for ids and times."""
+    """Return a reply with hostile text in place of all texts except ids and times."""
     if isinstance(value, dict):
         return {key: spoilt(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -116,7 +116,7 @@ def spoilt(value: Any) -> Any:
 
 @contextmanager
 def terminal() -> Iterator[list[bytes]]:
-    """Have the command print to a pseudo-terminal; what came of it, at the end."""
+    """Redirect the command's output to a pseudo-terminal; yield a list for the bytes read."""
     master, slave = pty.openpty()
     tty.setraw(slave)
     read: list[bytes] = []
@@ -164,7 +164,7 @@ class HostileTextTests(HostCase):
         self.paths = self.plant_files()
 
     def plant_files(self) -> list[Path]:
-        """Files whose contents and names are nasty: a passport, the game, an archive."""
+        """Create files with hostile contents and names: a passport, the game, an archive."""
         folder = self.folder / NASTY_NAME
         folder.mkdir()
         (folder / NASTY_NAME).write_text(NASTY)
@@ -195,7 +195,7 @@ class HostileTextTests(HostCase):
         return page.status, json.dumps(reply).encode()
 
     def words(self, command: click.Command, text: str, path: Path, *, bare: bool) -> list[str]:
-        """An argument for everything that the command wants; unless ``bare``, every text, too."""
+        """Return the command's required arguments and, unless ``bare``, all text options."""
         options, arguments = list[str](), list[str]()
         for parameter in command.params:
             is_text = isinstance(parameter.type, click.types.StringParamType)
@@ -229,7 +229,7 @@ class HostileTextTests(HostCase):
         return b"".join(read).decode("utf-8", "surrogateescape")
 
     def replace_programs(self) -> None:
-        """Have the parts that start a reactor, a host or a connection say the text at once."""
+        """Replace parts that start a reactor, a host or a connection: they print the text."""
 
         def run(host: Any, ready: Any) -> str:
             ready(NASTY)

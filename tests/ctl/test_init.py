@@ -192,7 +192,7 @@ class InitTests(SynchronousTestCase):
         self.assertIn("disk full", ran.line)
 
     def test_the_note_is_written_first_and_what_makes_it_a_host_last(self) -> None:
-        """So a stop leaves no files of which nobody knows whose they are, and no half a host."""
+        """A stopped init thus leaves no unexplained files and no incomplete host."""
         put, names = begun.put, list[str]()
 
         def noted(path: Path, *sent: Any) -> None:
@@ -211,7 +211,7 @@ class InitTests(SynchronousTestCase):
 
 
 class EngineTests(SynchronousTestCase):
-    """The URLs of a database and of live state; one with a password comes unseen."""
+    """The URLs of the database and of live state; a URL with a password is read without echo."""
 
     def setUp(self) -> None:
         self.folder = nowhere(self)
@@ -219,7 +219,7 @@ class EngineTests(SynchronousTestCase):
         self.database = f"sqlite:///{self.folder / 'mine.db'}"
 
     def made(self, *words: str, **environ: str) -> tuple[dict[str, str], str]:
-        """The metagame's settings, and what was said on the error output."""
+        """Return the metagame's settings and the command's error output."""
         folder = nowhere(self)
         with mock.patch.dict(os.environ, environ):
             ran = svcctl("init", folder, *words)

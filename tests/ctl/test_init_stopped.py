@@ -1,4 +1,4 @@
-"""``svcctl init`` that is killed at any of its steps, and repeated."""
+"""``svcctl init`` is killed at each of its steps, and then repeated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST = 40  # renames: one for each file
 
 
 def killed_at_removal() -> None:
-    """End this process when it is about to remove the note."""
+    """Kill this process just before it removes the note."""
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
         if event == "os.remove" and begun.NOTE in str(sent[0]):
@@ -35,7 +35,7 @@ def killed_at_removal() -> None:
 
 
 def killed_before_the_commit() -> None:
-    """End this process after the owner is written but before the commit."""
+    """Kill this process after the owner is written but before the commit."""
     add = SqlAccounts.add
 
     def written(*sent: object) -> None:
@@ -47,7 +47,7 @@ def killed_before_the_commit() -> None:
 
 @pytest.mark.live
 class StoppedTests(SynchronousTestCase):
-    """Hosts with a database of their own, and with one that is there before them."""
+    """Hosts with a new database, and hosts with a database that already existed."""
 
     def setUp(self) -> None:
         self.folder, self.data = nowhere(self), nowhere(self)
@@ -59,7 +59,7 @@ class StoppedTests(SynchronousTestCase):
         return ["init", self.folder, "--private-host", "127.0.0.1", *beside, *more]
 
     def owners(self, file: Path | None = None) -> list[str]:
-        """Return the account of the folder's key, and the names of other owners."""
+        """Return the account that the folder's key belongs to, and the names of other owners."""
         engine = create_engine(f"sqlite:///{file or self.database}")
         self.addCleanup(engine.dispose)
         with transaction(engine) as tx:
@@ -178,7 +178,7 @@ class StoppedTests(SynchronousTestCase):
             self.assertEqual([path for path in self.data.iterdir() if path.name[0] == "."], [])
 
     def test_an_owner_of_that_name_is_not_taken_over(self) -> None:
-        """Also where the one that was killed had not come to the database."""
+        """This also holds if the killed init had not yet reached the database."""
         self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
         target = nowhere(self)
         self.assertEqual(svcctl("init", target, *self.words()[2:]).status, 0)

@@ -1,4 +1,4 @@
-"""``svcctl keys``: signing keys renewed and retired. Spec: 1 §5, design §9."""
+"""``svcctl keys``: the renewal and retirement of signing keys. Spec: 1 §5, design §9."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KeysTests(DoctorCase):
         return Tokens(time.time, keys)
 
     def start(self, hours_ago: float = 0) -> None:
-        """The metagame started with the settings of now, so long ago."""
+        """Start the metagame with the current settings, as if this many hours ago."""
         then = time.time() - hours_ago * 3600
         settings = find(str(self.folder), None).settings("metagame", Settings)
         with mock.patch.object(service, "epoch", lambda: then):

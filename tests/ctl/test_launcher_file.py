@@ -1,4 +1,4 @@
-"""The launcher that a host hands out: put there, told in the letter, looked for by the doctor."""
+"""The launcher file that a host offers: stored, named in the letter, checked by the doctor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LauncherFileTests(SynchronousTestCase):
         self.assertEqual((ran.status, ran.data["sha256"]), (0, SHA256))
 
     def says(self) -> str:
-        """The first sentence to a friend."""
+        """Return the first sentence of the letter to a friend."""
         text = join_string(self.folder, "ABCD-EFGH-JKMN")
         assert text is not None
         first, *more = letter(self.folder, text)

@@ -1,4 +1,4 @@
-"""The command line itself: a command costs only what it needs."""
+"""The command line itself: each command imports only what it needs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MainTests(SynchronousTestCase):
         self.assertIn("is not a host: it has no settings", svcctl("doctor", "--config", empty).line)
 
     def test_a_folder_that_only_another_user_may_read_is_one_line(self) -> None:
-        """The error is planted, since root can read everything."""
+        """The error is simulated, since root can read everything."""
         denied = PermissionError(EACCES, "Permission denied", "/srv/game/metagame.env")
         with mock.patch.object(Path, "is_file", side_effect=denied):
             ran = svcctl("up", "--yes", "/srv/game")

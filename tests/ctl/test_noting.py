@@ -1,4 +1,4 @@
-"""Rows of the audit log for what ``svcctl`` does outside the database."""
+"""Audit rows for actions that ``svcctl`` performs outside the database."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class NotingTests(HostCase):
         return [json.loads(line) for line in ran.out.splitlines()]
 
     def did(self, action: str, *words: object, target: str = "") -> dict[str, Any]:
-        """The row of a command that does it."""
+        """Run a command that succeeds; return its audit row."""
         return self.row(action, 0, *words, target=target)
 
     def tried(self, action: str, *words: object, target: str = "") -> str:
-        """Why one is refused, as its row says and its line."""
+        """Run a command that is rejected; return the reason, which row and message both contain."""
         ran = self.ctl(*words)
         newest = self.row(action, 1, *words, target=target)
         self.assertEqual(ran.line, f"svcctl: {' '.join(newest['refused'].split())}"[:264])

@@ -1,4 +1,4 @@
-"""Commands that are shown to an owner can be typed in the owner's shell."""
+"""Commands that are shown to an owner can be pasted into the owner's shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``svcctl account export`` and ``delete``: the file is the owner's, and may be the only copy."""
+"""``svcctl account export`` and ``delete``: the exported file may be the only copy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FileOfAnAccountCase(HostCase):
         return [(row["action"], row["target"], row["refused"]) for row in rows]
 
     def assert_whole(self) -> None:
-        """The copy is there with all that was kept, for its owner alone, and nothing beside it."""
+        """Check that the export is complete, private to the owner, and the only file."""
         self.assertEqual(json.loads(self.file.read_text())["account"], "Alpha")
         self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
         self.assertEqual(list(self.above.iterdir()), [self.file])
@@ -107,7 +107,7 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
 
 
 class TransactionTests(FileOfAnAccountCase):
-    """The database as PostgreSQL may be: the act runs twice, or the commit's answer is lost."""
+    """On PostgreSQL, a transaction may run twice, or the reply to its commit may be lost."""
 
     def twice(self, engine: Engine, work: Work, wait_ms: int) -> Any:
         with self.assertRaises(RolledBack), transaction(engine, wait_ms) as tx:
@@ -208,7 +208,7 @@ class SavesTests(RunningHostCase):
         return str(character["CharacterVersions"][0]["Reason"])
 
     def acts(self) -> list[tuple[str, str, str, bool]]:
-        """Action, target and reason of each row, and that it was done; the newest first."""
+        """Return action, target, reason and success of each row, newest first."""
         rows = [json.loads(line) for line in self.ctl("audit", "--json").out.splitlines()]
         names = ("action", "target", "reason")
         return [(*(row[name] for name in names), row["refused"] is None) for row in rows]

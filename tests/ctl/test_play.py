@@ -1,4 +1,4 @@
-"""The simulated client's parts: whom it blames, and what it takes for an answer."""
+"""The simulated client's parts: fault attribution, and accepted replies."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class PlayerTests(SynchronousTestCase):
 
 
 class Datagrams(Clock):
-    """A reactor with UDP on paper."""
+    """A fake reactor with UDP."""
 
     def listenUDP(self, port: int, protocol: Any, interface: str = "") -> Any:
         self.protocol, self.sent, self.interface = protocol, [], interface

@@ -1,4 +1,4 @@
-"""Every line is counted where it must arrive: what a bad chat server would have to answer for."""
+"""The simulated chat client counts each line wherever it must arrive, to detect faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from svcserver.players.chat import ANSWER_S, ChatClient
 
 @define(eq=False)
 class Server:
-    """A chat server on paper; ``copies`` of each line reach whom they should, or not."""
+    """A fake chat server that may deliver ``copies`` of a line, or the wrong recipients' lines."""
 
     copies: int = 1
     astray: bool = False  # whispers reach everybody
@@ -49,7 +49,7 @@ class Server:
 
 @define
 class Session:
-    """A client's connection to the server on paper."""
+    """A client's connection to the fake server."""
 
     server: Server
     client: ChatClient

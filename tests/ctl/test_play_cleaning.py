@@ -1,4 +1,4 @@
-"""How ``svcctl play`` ends: with nothing of its players on the host, and with a reason."""
+"""``svcctl play`` removes all data of its players when it ends, and gives a reason."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CleaningTests(HostCase):
                 guilds.join(Member(account, "g", rank, 1))
 
     def fill(self, tx: Any, name: str, known: dict[str, Any]) -> None:
-        """Add a row, with a zero or an empty text where nothing is known."""
+        """Add a row; columns without a given value get zero or an empty text."""
         table = METADATA.tables[name]
         row = {part.name: known[part.name] for part in table.c if part.name in known}
         for column in table.c:

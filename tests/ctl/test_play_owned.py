@@ -1,4 +1,4 @@
-"""The earnings of players on a metagame in memory, and whether a fresh login finds a theft."""
+"""Players' earnings on a metagame in memory; a new log-in must detect missing items."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class EarningTests(SynchronousTestCase):
         self.do(player.save(2_000))
 
     def evening(self) -> None:
-        """Two hunts, a purchase, and friends."""
+        """Play two hunts, make a purchase and add friends."""
         for number in (1, 2):
             self.hunt(self.ada, number)
         self.do(together.shop(self.ada))
@@ -72,7 +72,7 @@ class EarningTests(SynchronousTestCase):
         self.do(together.found_guild(self.ada, [self.bo], self.server.wire, GAME_SERVER_KEY))
 
     def look(self) -> None:
-        """A fresh login of Ada's compares."""
+        """Log in again as Ada and compare her belongings."""
         fresh = self.come(self.ada.name, self.ada.key)
         self.do(owned.compare(fresh, self.ada, EVERYTHING))
         checks._same_document(fresh, self.ada)
@@ -86,7 +86,7 @@ class EarningTests(SynchronousTestCase):
             tx.execute(text(words), wanted | values)
 
     def rows(self, name: str, new: Any = None) -> Any:
-        """Return the rows of a table; with ``new`` it holds those instead."""
+        """Return a table's rows; if ``new`` is given, replace them with it."""
         table = METADATA.tables[name]
         with self.game.ledger.engine.begin() as tx:
             if new is not None:

@@ -1,4 +1,4 @@
-"""A restore into the PostgreSQL of a host: from before a migration, damaged, and back again."""
+"""A restore into a host's PostgreSQL: of old, damaged and current dumps."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RestoreTests(HostCase):
         self.copy = self.copies / "copy.dump"
 
     def use_fresh(self) -> None:
-        """Let the host have a new database, of a role that is no superuser."""
+        """Give the host a new database, owned by a role that is no superuser."""
         self.url, self.admin = own_database()
         change(self.folder, "metagame", "DATABASE_URL", self.url)
 
@@ -108,7 +108,7 @@ class RestoreTests(HostCase):
 
     @contextmanager
     def administered(self) -> Iterator[Connection]:
-        """The superuser's connection to it, which commits every statement."""
+        """Yield a superuser's connection to the database in autocommit mode."""
         engine = create_engine(database_url(self.admin), poolclass=NullPool)
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
             yield tx
@@ -128,7 +128,7 @@ class RestoreTests(HostCase):
         return ran
 
     def filled(self) -> Path:
-        """A dump of the newest revision with one account; a second comes after it."""
+        """Dump the newest revision with one account, then add a second account."""
         self.at("head")
         self.add("alpha")
         self.done("db", "backup", self.copy)
@@ -185,7 +185,7 @@ class RestoreTests(HostCase):
     @proves("svcctl db")
     @proves("svcctl backup now|list|prove|restore")
     def test_a_new_folder_whose_database_nobody_has_named_begins_no_other(self) -> None:
-        """A backup without secrets does not hold DATABASE_URL."""
+        """A backup without secrets does not contain DATABASE_URL."""
         self.filled()
         made = self.ctl("backup", "now", "--json").data["file"]
         target = nowhere(self)
@@ -393,7 +393,7 @@ class RestoreTests(HostCase):
 
     @proves("svcctl db")
     def test_a_restore_that_is_not_answered_may_be_done(self) -> None:
-        """PostgreSQL ends the connection when it is asked to commit."""
+        """PostgreSQL closes the connection during the commit."""
         self.filled()
         plain = postgres_restore._given
 

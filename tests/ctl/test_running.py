@@ -1,4 +1,4 @@
-"""A restore where a service under systemd runs the host, or where nothing can be known."""
+"""A restore while systemd runs the host, or while the host's state is unknown."""
 
 from __future__ import annotations
 

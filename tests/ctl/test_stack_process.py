@@ -1,4 +1,4 @@
-"""``svc-stack`` as a child of a command: its log has a bound."""
+"""``svc-stack`` as a command's child process, with a limited log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thin commands: cert, content, relay, allowlist, status. Spec: design §2."""
+"""The simple commands: cert, content, relay, allowlist, status. Spec: design §2."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class StatusTests(HostCase):
 
     @proves("svcctl status")
     def test_the_health_for_people_says_nothing_of_bans(self) -> None:
-        """Its contract has them as not supported, from before there were any."""
+        """The health reply is older than bans and lists them as not supported."""
         health = {"eventLoop": {"p50Ms": 20.2}, "bans": {"supported": False, "count": None}}
         look = mock.Mock(return_value=(STATUS, health))
         with mock.patch.object(status_command, "look", look):
@@ -243,7 +243,7 @@ class StatusTests(HostCase):
             self.assertIn(cure, line)
 
     def watch(self, rounds: int, between: Callable[[], object]) -> Ran:
-        """``--watch`` until Ctrl-C in that round; ``between`` runs after the first."""
+        """Run ``--watch`` until Ctrl-C in this round; ``between`` runs after the first round."""
         left = iter(range(rounds))
 
         def wait(event: Event, seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""The systemd units of a host: one source, understood by systemd, with few rights. Spec: 2 §8."""
+"""A host's systemd units: one source, valid for systemd, with few permissions. Spec: 2 §8."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> 
 
 
 def exposure(path: Path) -> float:
-    """The figure of ``systemd-analyze security``."""
+    """Return the exposure score that ``systemd-analyze security`` prints."""
     assert ANALYZE is not None
     done = subprocess.run(
         [ANALYZE, "security", "--offline=true", "--no-pager", str(path)],

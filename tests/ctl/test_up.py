@@ -1,4 +1,4 @@
-"""``svcctl up``: from nothing to a running host with three answers."""
+"""``svcctl up`` creates and runs a host after three questions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UpTests(SynchronousTestCase):
         self.failed: PlayFailed | None = None
 
     def up(self, *words: str, answers: str = "") -> Ran:
-        """Run it with a stack that is ready at once, and then stopped by Ctrl-C."""
+        """Run ``svcctl up`` with a stack that is ready immediately and then stopped by Ctrl-C."""
 
         def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
             self.started.append(host)

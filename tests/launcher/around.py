@@ -1,4 +1,4 @@
-"""A launcher without sockets, threads and processes: replies are scripted, time is advanced."""
+"""A launcher without sockets, threads or processes: replies are scripted, time is simulated."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def invite_text(**changes: Any) -> str:
 
 
 def manifest(files: Mapping[str, bytes], **more: Any) -> bytes:
-    """Return the host's list of these files, with ``more`` in it."""
+    """Return the host's manifest of these files, with the members of ``more`` added."""
     entries = [
         {"path": path, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for path, data in sorted(files.items())
@@ -71,7 +71,7 @@ class FakeRequest:
             self.done.errback(why or NoReply())
 
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
-        """Send the head and the body."""
+        """Deliver the response's head and body."""
         self.begin(status, **headers)
         self.send(body)
         self.finish()
@@ -93,12 +93,12 @@ class _NoPool:
     closed = False
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
 
 @define
 class FakeHost:
-    """A host whose replies are looked up by method and path; files wait for the test."""
+    """A host whose replies are looked up by method and path; downloads wait for the test."""
 
     answers: dict[tuple[str, str], Any] = field(factory=dict)
     requests: list[tuple[str, str, Any]] = field(factory=list)
@@ -134,7 +134,7 @@ class FakeHost:
 
 
 def at_once(work: Callable[..., Any], *args: Any) -> Deferred[Any]:
-    """Run the work at once, in place of a thread."""
+    """Run the work immediately instead of in a thread."""
     return maybeDeferred(work, *args)
 
 
@@ -162,7 +162,7 @@ class FakeProcess:
 
 
 class FakeLauncher(Launcher):
-    """A launcher whose hosts are all one FakeHost."""
+    """A launcher that connects to one FakeHost for every host."""
 
     def client(self, record: HostRecord, content_port: int = 0) -> Any:
         return self.clock.fake_host
@@ -191,7 +191,7 @@ class LauncherCase(SynchronousTestCase):
         self.launcher = self.start()
 
     def start(self) -> FakeLauncher:
-        """Return the launcher as after a start."""
+        """Return a launcher that has just started."""
         state = self.folder / "state"
         return FakeLauncher(
             self.clock,
@@ -204,13 +204,13 @@ class LauncherCase(SynchronousTestCase):
         )
 
     def lay_game(self) -> None:
-        """Put the game's program where the launcher looks for it."""
+        """Put the game's program where the launcher expects it."""
         program = self.folder / "games" / "play-example-org-443" / "game.exe"
         program.parent.mkdir(parents=True, exist_ok=True)
         program.touch()
 
     def spawn(self, arguments: Sequence[str], *_: Any) -> FakeProcess:
-        """Start a game that does nothing."""
+        """Start a fake game."""
         process = FakeProcess(arguments)
         self.processes.append(process)
         return process
@@ -222,9 +222,9 @@ class LauncherCase(SynchronousTestCase):
         return member
 
     def registered(self, files: Mapping[str, bytes] | None = None) -> Membership:
-        """Return a host where the player has an account, with its files checked.
+        """Return a host with checked files, on which the player has an account.
 
-        With a list of no files the player already has the game.
+        With an empty list of files, the player already has the game.
         """
         if files == {}:
             self.lay_game()

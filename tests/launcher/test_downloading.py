@@ -1,4 +1,4 @@
-"""The game's files of a host: fetched, repaired, paused, and what may be started of them."""
+"""A host's game files: downloaded, repaired, paused, and ready to start."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class DownloadingTests(LauncherCase):
         self.assertIn("/game.exe", show(restarted, 61000)["settings"]["shown"])
 
     def test_two_hosts_do_not_download_into_one_folder_at_a_time(self) -> None:
-        """Each took the other's partial files for those of an older version, and removed them."""
+        """Each download used to delete the other's partial files as if they were outdated."""
         member = self.registered(FILES)
         member.inputs.fetch()
         second = self.launcher.join(invite_text(host="other.example.org"))

@@ -1,4 +1,4 @@
-"""Game files: compared, downloaded, verified, put in place; cut and damaged on the way."""
+"""Game files are compared, downloaded, verified and installed, despite damaged downloads."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class FolderTests(SynchronousTestCase):
 
 
 def grown(folder: GameFolder, files: tuple[GameFile, ...]) -> None:
-    """All downloads, as if they had come."""
+    """Write all downloads completely."""
     for file in folder.prepare(files):
         growing = PartialFile(folder, file)
         growing.resume(Progress())
@@ -240,7 +240,7 @@ class DownloadTests(SynchronousTestCase):
         self.assertEqual(big.held, 0)
 
     def test_file_is_verified_after_its_last_chunk_is_written(self) -> None:
-        """Under a limit pieces are small, so more than one waits while the disk is busy."""
+        """Under a rate limit chunks are small, so several wait while the disk is busy."""
         writes: list[Callable[[], None]] = []
 
         def slow(work: Any, *args: Any) -> Deferred[Any]:

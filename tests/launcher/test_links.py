@@ -1,4 +1,4 @@
-"""``svc:`` links: registered with each system, and undone."""
+"""``svc:`` links: their registration on each operating system, and its removal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Registered:
 
 
 class Winreg(ModuleType):
-    """The used part of Windows' module, over the same registry in memory."""
+    """A fake of the used parts of ``winreg``, on a registry in memory."""
 
     HKEY_CURRENT_USER, REG_SZ = 7, 1
 
@@ -71,7 +71,7 @@ class Winreg(ModuleType):
 
 
 class Desktop:
-    """The used helpers of a Linux desktop."""
+    """Fakes of the used Linux desktop tools."""
 
     def __init__(self, chosen: str = "") -> None:
         self.chosen = chosen

@@ -1,4 +1,4 @@
-"""A host from the invite to the game, with every refusal's text."""
+"""A host, from the invite to the game, with the text of every rejection."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ class PlayingTests(LauncherCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_children_of_a_wrapper_are_ended_with_it(self) -> None:
-        """Proton is gone at once, and the game that it has started may take its time."""
+        """Proton ends immediately, but the game that it started may take longer."""
         self.ready()
         self.member.inputs.play()
         [game] = self.processes
@@ -355,7 +355,7 @@ class PlayingTests(LauncherCase):
         self.assertEqual(self.member.host.note, words.GAME_ENDED)
 
     def test_stopped_start_does_not_end_another_hosts_game(self) -> None:
-        """Its relay was closed by that once."""
+        """In an earlier version, a stopped start closed the other host's relay."""
         self.ready()
         second = self.launcher.join(PRIVATE)
         self.patch(FakeLauncher, "open_way", Launcher.open_way)

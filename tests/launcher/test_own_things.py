@@ -1,4 +1,4 @@
-"""Key renewal, and the host's and friends' state as the player reads it."""
+"""Key renewal, and the state of the host and of friends as shown to the player."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RenewalTests(LauncherCase):
         self.assertNotIn(self.key(), str(show(member, 61000)))
 
     def test_a_lost_answer_loses_no_account(self) -> None:
-        """The host may have taken the new key: both are kept until it is known."""
+        """The host may have accepted the new key, so both keys are kept until this is known."""
         member = self.registered({})
         self.remote.loses(*NEW_KEY, NoReply(after_sending=True))
         self.remote.loses("GET", "/svc/api/GetUserInfo", NoReply())

@@ -1,6 +1,6 @@
-"""The imports of the launcher's packages are packed with them.
+"""The launcher's package includes every module that it imports.
 
-Found here at once: the file that is built of them is only started by slow tests.
+This test finds a missing module quickly; only slow tests start the packaged program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def packed() -> dict[str, Path]:
 
 
 def imported(source: str) -> Iterator[tuple[str, ...]]:
-    """Yield the meanings of each import: a module, or a name of the module before it."""
+    """Yield the possible modules of each import: a module, or a name in a module."""
     for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from ((alias.name,) for alias in node.names)

@@ -1,4 +1,4 @@
-"""Access to the page and its requests; other origins, names and users are refused."""
+"""Access to the page and its requests; other origins, host names and users are rejected."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Wire(StringTransport):
 
     @property
     def open(self) -> bool:
-        """True unless our side has closed it."""
+        """True unless the launcher has closed the connection."""
         return self.connected and not self.disconnecting
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def abortConnection(self) -> None:
         self.connected = False
@@ -93,7 +93,7 @@ class PageCase(LauncherCase):
     def ask(
         self, method: str, path: str, body: Any = None, *, peer: str = "127.0.0.1", **fields: str
     ) -> tuple[int, str, bytes]:
-        """A request as our page sends it, with ``fields`` changed; an empty one is left out."""
+        """Send a request like our page's, with header ``fields`` changed; omit empty fields."""
         data = body if isinstance(body, bytes) else json.dump(body) if body is not None else b""
         headers = {
             "Host": OWN,
@@ -395,7 +395,7 @@ class PageTests(PageCase):
         self.assertEqual((self.launcher.members, list(self.launcher.hosts)), ({}, []))
 
     def test_a_hostile_key_file_brings_a_host_and_a_key_alone(self) -> None:
-        """Not how the game is started, which the file of a stranger could else say."""
+        """A key file from a stranger cannot set how the game is started."""
         more = {"command": "/bin/evil", "runner": "evil", "folder": "/etc", "id": "../../x"}
         self.assertEqual(self.ask("POST", "/api/import", json.dump({**KEY_FILE, **more}))[0], 200)
         [record] = self.launcher.hosts

@@ -1,4 +1,4 @@
-"""Starting and ending a game: its runner, and all its children, on each kind of system."""
+"""Starting a game, and ending it with all its child processes, on each operating system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pure parts: lists of files, commands, folders, the relay's port."""
+"""The pure functions for file lists, commands, folders and the relay's port."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ListingTests(SynchronousTestCase):
             self.assertLess(self.memory_of(text), 3 * len(text))
 
     def memory_of(self, text: bytes) -> int:
-        """Return the most bytes that reading ``text`` takes, beside the text."""
+        """Return the peak memory for reading ``text``, without the text itself, in bytes."""
         tracemalloc.start()
         try:
             read_listing(text)
@@ -234,7 +234,7 @@ class PlacesTests(SynchronousTestCase):
 
 class PortTests(SynchronousTestCase):
     def test_bad_port_is_reported_and_not_used(self) -> None:
-        """The launcher ended with a traceback on it once."""
+        """An earlier launcher exited with a traceback on a bad port."""
         lines: list[str] = []
         for text, port in (("", 61000), (" ", 61000), ("61010", 61010), ("1024", 1024)):
             self.assertEqual(relay_port(text, lines.append), port)

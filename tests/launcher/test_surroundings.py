@@ -1,4 +1,4 @@
-"""Terminal, key store, the file of a running launcher, and requests to a host."""
+"""The terminal, the key store, the file of a running launcher, and requests to a host."""
 
 from __future__ import annotations
 
@@ -154,12 +154,12 @@ class TerminalTests(LauncherCase):
 
 
 def locked(*_: object) -> None:
-    """A key store whose owner is away."""
+    """Fail like a key store that is locked while its owner is away."""
     raise KeyringLocked("for the test")
 
 
 class Backend:
-    """A system's key store."""
+    """A fake of the operating system's key store."""
 
     priority = 1
 
@@ -239,7 +239,7 @@ class KeyTests(SynchronousTestCase):
 
 
 def overhear(listening: socket.socket, answer: bytes, received: list[bytes]) -> None:
-    """Somebody's program: answers whatever it is sent, until the other side closes."""
+    """Run an unrelated program that answers every request until the connection is closed."""
     with listening.accept()[0] as connection:
         connection.settimeout(10)
         request = b""
@@ -253,7 +253,7 @@ def overhear(listening: socket.socket, answer: bytes, received: list[bytes]) -> 
 
 class RunningTests(SynchronousTestCase):
     def test_program_on_a_killed_launchers_port_gets_nothing(self) -> None:
-        """It is asked first for what only the launcher of the file can answer."""
+        """The program must first prove that it is the launcher named in the file."""
         state = new_folder(self)
         received: list[bytes] = []
         for answer in (b'{"proof":"%s"}' % (b"0" * 64), b"{}", b"[]", b"no json"):
@@ -314,7 +314,7 @@ class Upstream:
 
 
 class Pool:
-    """Gives connections in their order."""
+    """A pool that returns given connections in order."""
 
     def __init__(self, *connections: Any) -> None:
         self.left = list(connections)

@@ -1,4 +1,4 @@
-"""The texts of numbers and of a host's replies. Pure."""
+"""The texts for numbers and for a host's replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The final audit reads every table, and the logs must explain the rest."""
+"""The final audit reads every table; the logs must explain all differences."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class LogsTests(SynchronousTestCase):
         self.history.stacks.answered("c", "t1", ACKED)
 
     def listed(self, change: str) -> list[str]:
-        """Return the rules that are broken after this statement."""
+        """Return the rules that are violated after this statement."""
         self.host.disk.raw.execute(change)
         host: Any = self.host
         LogsAudit(host, self.history).run()

@@ -1,4 +1,4 @@
-"""The command that repeats a run has the same parameters: seconds, file and faults."""
+"""The command that repeats a run has the run's parameters: seconds, file and faults."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class StopTests(SynchronousTestCase):
 
 
 class RoomTests(SynchronousTestCase):
-    """The database of a long run is in a file of this machine, which may have no room."""
+    """The database of a long run is a file on this machine, whose disk may be full."""
 
     def setUp(self) -> None:
         self.patch(program, "globalLogBeginner", Mock())
@@ -91,7 +91,7 @@ class RoomTests(SynchronousTestCase):
         self.patch(tempfile, "tempdir", folder.name)
 
     def lived(self) -> Ran:
-        """Run some minutes of two players."""
+        """Simulate some minutes with two players."""
         return CliRunner().invoke(program.main, ["--days", "0.005", "--players", "2"])
 
     def test_a_full_temporary_folder_is_one_line(self) -> None:

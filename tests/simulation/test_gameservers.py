@@ -16,7 +16,7 @@ PORT, IP = 8774, "198.51.100.7"
 
 
 def started(servers: Servers) -> GameServer:
-    """Start another game server on the port, which listens."""
+    """Start another game server, which listens on the port."""
     line = CommandLine("key", PORT, "map", "behemoth", "hunt", "somebody", "127.0.0.1:1")
     nobody: Any = None  # no deploy server is notified
     pid = FIRST_PID + servers.launches
@@ -63,7 +63,7 @@ class GameServerTests(SynchronousTestCase):
 
 class StartedAnewTests(SynchronousTestCase):
     def test_a_restarted_game_is_on_no_game_server(self) -> None:
-        """The first restarts the game during a hunt; the second gets its port."""
+        """The first player restarts the game during a hunt; the second gets the hunt's port."""
         steps = [Step(5.0, who, "log_in", who) for who in range(2)]
         steps += [Step(30.0, 0, "hunt", 1), Step(60.0, 0, "log_in", 2)]
         steps += [Step(350.0, 1, "hunt", 3), Step(560.0, 1, "hunt", 4)]

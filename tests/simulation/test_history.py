@@ -76,7 +76,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), ["a grant once"])
 
     def test_two_grants_side_by_side_may_count_twice_each(self) -> None:
-        """The second of equal grants is a repeat only if no other came between."""
+        """The second of two equal grants is a repeat only if no other grant came between them."""
         grants = self.history.grants
         first, second = grants.sent("a", 10, 0.0), grants.sent("a", 1, 3.0)
         third = grants.sent("b", 100, 3.0)

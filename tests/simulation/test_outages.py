@@ -10,7 +10,7 @@ from simulation.valkey import MACHINE
 
 
 def ran(seed: int, players: int, seconds: float, *steps: Step) -> tuple[Run, Result]:
-    """Return a run of these steps beside those of the seed."""
+    """Run these steps together with the seed's own steps; return the run and its result."""
     own = script(seed, players, seconds)
     run = Run(
         Scenario(seed, players, seconds, steps=sorted([*own, *steps], key=lambda step: step.at))

@@ -1,4 +1,4 @@
-"""The bugs that ``bench.planted`` plants can still be planted."""
+"""Each bug in ``bench.planted`` can still be planted."""
 
 from __future__ import annotations
 

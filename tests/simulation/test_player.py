@@ -1,4 +1,4 @@
-"""The refusals and delays that a simulated player accepts or reports."""
+"""The rejections and delays that a simulated player accepts or reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOG_IN = "/account/api/oauth/token"
 
 @define
 class Pc:
-    """A process that neither sends nor ends."""
+    """A fake computer process that neither sends data nor ends."""
 
     world: World
     dead: bool = False
@@ -35,7 +35,7 @@ class Pc:
 
 @define
 class Web:
-    """A client that answers everything with one status."""
+    """A client that receives the same status for every request."""
 
     status: int
     headers: dict[str, str] = field(factory=dict)
@@ -55,7 +55,7 @@ class PlayerCase(SynchronousTestCase):
         )
 
     def answers(self, status: int, *, signed_in: bool) -> None:
-        """Answer every request of the player with this status from now on."""
+        """Answer every later request of the player with this status."""
         web: Any = Web(status, {"Authorization": "Bearer x"} if signed_in else {})
         self.player.web = web
         if signed_in:
@@ -91,7 +91,7 @@ class StatusTests(PlayerCase):
 
 class WaitingTests(PlayerCase):
     def begin(self, status: int) -> None:
-        """Request a game server; every reply has this status and names none."""
+        """Request a game server; every reply has this status and contains no server."""
         self.answers(status, signed_in=True)
         Deferred.fromCoroutine(matched(self.player, "hunt"))
 

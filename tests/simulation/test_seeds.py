@@ -31,7 +31,7 @@ FAMILIES = 6  # of paths whose answers are lost in some kept seed
 
 
 def kept_seeds() -> Iterator[tuple[Scenario, float]]:
-    """The seeds of the file, and how many seconds of each are played."""
+    """Return the seeds in the file, and how many seconds of each are simulated."""
     for line in KEPT.read_text().splitlines():
         if line and not line.startswith("#"):
             seed, players, seconds, faults, *_ = line.split()

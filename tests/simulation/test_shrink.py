@@ -33,7 +33,7 @@ class ShrinkTests(SynchronousTestCase):
 
 
 class FailureTests(SynchronousTestCase):
-    """A bug planted in the rules of parties, from the failure to its repetition."""
+    """A bug planted in the party rules, from its detection to its reproduction."""
 
     def replayed(self, line: str) -> dict[str, Any]:
         """Return the output of the printed command as one object."""

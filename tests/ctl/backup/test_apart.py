@@ -1,4 +1,4 @@
-"""A drill lives on the whole restored host, and meets nothing of the one that runs."""
+"""A drill uses the complete restored host, and nothing of the running host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ApartTests(BackupCase):
         )
 
     def drilled(self, *settings: str) -> dict[str, str]:
-        """A backup whose drill gets as far as the processes; the texts of its host's files."""
+        """Make a backup; return the texts of the files on its drill's host."""
         self.stack_env(*settings)
         texts: dict[str, str] = {}
 

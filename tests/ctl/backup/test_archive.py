@@ -1,4 +1,4 @@
-"""The backup's file: every damage is noticed, and nothing is written outside."""
+"""The backup archive: all damage is detected, and nothing is written outside its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``svcctl backup``: made, kept, listed, restored; the drill itself is a live test."""
+"""``svcctl backup``: make, keep, list and restore; a live test covers the drill itself."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class BackupCase(HostCase):
 
 class BackupTests(BackupCase):
     def restored(self, *lines: str) -> tuple[Ran, Path]:
-        """Into a folder of its own, by the passphrase that ``lines`` of stack.env set."""
+        """Restore into a new folder, with the passphrase that ``lines`` of stack.env set."""
         self.stack_env("BACKUP_PASSPHRASE=a long passphrase", *lines)
         self.patch(os, "environ", {**os.environ, "BACKUP_PASSPHRASE": "a long passphrase"})
         file, into = self.made().data["file"], nowhere(self)

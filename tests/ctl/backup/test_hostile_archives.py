@@ -1,4 +1,4 @@
-"""Archives that no program of ours has written: each ends in one line, and writes nothing else."""
+"""Hostile archives: each gives a one-line error message and writes nothing else."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def listing(name: str) -> tuple[tarfile.TarInfo, bytes]:
 
 class HostileTests(ArchiveCase):
     def refused(self, data: bytes, why: str = "") -> None:
-        """The archive is refused in one short line, and nothing is written outside its folder."""
+        """Check that the archive is rejected in one short line; no outside file is written."""
         self.file.write_bytes(data)
         into = self.fresh()
         refused = str(self.assertRaises(DamagedBackup, archive.unpack, self.file, into))
@@ -237,7 +237,7 @@ def changed(plain: bytes, changes: list[Change]) -> bytes:
 
 class MutatedTests(ArchiveCase):
     def same_or_refused(self, data: bytes) -> None:
-        """Either the very content, or one line; never anything beside the folder."""
+        """Check for either equal content or a one-line error, and no files outside the folder."""
         self.file.write_bytes(data)
         into = self.fresh()
         try:

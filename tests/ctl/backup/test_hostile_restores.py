@@ -1,4 +1,4 @@
-"""Sound archives whose settings or database no program of ours has written."""
+"""Intact archives with hostile settings or a hostile database."""
 
 from __future__ import annotations
 

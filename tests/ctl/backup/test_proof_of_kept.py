@@ -1,4 +1,4 @@
-"""The proof opens the very file that is kept, whoever it is encrypted for."""
+"""The proof opens the stored file itself, whoever the recipient of its encryption is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSE = Lock.close
 
 
 def rotten(lock: Lock, source: Path, target: Path) -> None:
-    """Encrypts, and flips a bit of what is kept."""
+    """Encrypt, then flip one bit of the result."""
     CLOSE(lock, source, target)
     data = bytearray(target.read_bytes())
     data[-5] ^= 1
@@ -33,7 +33,7 @@ class ProofOfTheKeptTests(BackupCase):
         self.stack_env(f"BACKUP_RECIPIENTS={self.owner.to_public()}")
 
     def proven(self) -> Ran:
-        """A backup with all of its proof but the processes of the evening."""
+        """Make a backup with its whole proof, except for the processes of the simulated evening."""
         host = contextmanager(lambda *_: iter([mock.Mock()]))
         with (
             mock.patch.object(proving, "_host", host),

@@ -1,4 +1,4 @@
-"""``svcctl backup restore --into`` that is killed at any of its steps, and repeated."""
+"""``svcctl backup restore --into`` is killed at each of its steps, and then repeated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STATE = "backup-state.json"
 @pytest.mark.live
 class KilledTests(BackupCase):
     def backup(self, *, secrets: bool, kind: str) -> Path:
-        """A backup that is not encrypted; a dump of PostgreSQL is a file like any other here."""
+        """Return an unencrypted backup; a PostgreSQL dump is an ordinary file here."""
         self.stack_env(f"BACKUP_PASSPHRASE={WORDS}", f"BACKUP_SECRETS={int(secrets)}")
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         parts = nowhere(self)
@@ -50,7 +50,7 @@ class KilledTests(BackupCase):
         return svcctl("backup", "restore", file, "--into", folder)
 
     def sound_or_none(self, folder: Path, whole: set[str]) -> bool:
-        """Return whether a host is there; half a host that could start fails the test."""
+        """Return whether there is a host; fail if there is an incomplete host that could start."""
         there = files_of(folder)
         if begun.LAST in there:
             self.assertEqual(there, whole)
@@ -99,7 +99,7 @@ class KilledTests(BackupCase):
             self.killed_everywhere(secrets=secrets, kind="postgresql")
 
     def begun(self, file: Path, *, moves: int) -> Path:
-        """A folder where a restore was killed when so many files were in place."""
+        """Return a folder where a restore was killed after putting this many files in place."""
         folder = nowhere(self)
         trap = partial(killed_at_rename, 2 + moves)  # the first rename is the note's
         self.assertEqual(child(trap, "backup", "restore", file, "--into", folder), KILLED)
@@ -129,13 +129,13 @@ class KilledTests(BackupCase):
 
 
 def killed_at_place() -> None:
-    """End this process when all files are written but none is in place yet."""
+    """Kill this process when all files are written but none is in place yet."""
     killed = mock.Mock(side_effect=lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     mock.patch.object(begun, "place", killed).start()
 
 
 def files_of(folder: Path) -> set[str]:
-    """The files in place, by their paths."""
+    """Return the installed files by path."""
     paths = folder.rglob("*") if folder.exists() else ()
     names = (str(path.relative_to(folder)) for path in paths if path.is_file())
     return {path for path in names if path[0] != "."}

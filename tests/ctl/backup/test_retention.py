@@ -1,4 +1,4 @@
-"""Which backups are kept. Spec: issue "The owner's hand", backups that are proven."""
+"""The backups that are kept. Spec: issue "The owner's hand", backups that are proven."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RetentionTests(SynchronousTestCase):
 
     @given(st.lists(MOMENTS, max_size=60))
     def test_what_was_dropped_once_is_never_wanted_later(self, made: list[datetime]) -> None:
-        """Thinning twice is thinning once, so no night deletes what the one before had kept."""
+        """Thinning is idempotent, so no night deletes what the previous night kept."""
         rule = BackupRetention(3, 2, 2)
         dates = rule.kept(made)
         self.assertEqual(rule.kept(list(dates)), dates)

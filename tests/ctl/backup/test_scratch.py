@@ -1,4 +1,4 @@
-"""Leftovers of a killed drill are removed by the next one, and nothing else is."""
+"""A drill removes a killed drill's leftovers, and nothing else."""
 
 from __future__ import annotations
 
