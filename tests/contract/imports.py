@@ -16,11 +16,11 @@ def not_allowed(
     composition: Collection[str],
     owners: tuple[str, Collection[str]] = ("", ()),
 ) -> list[tuple[str, str]]:
-    """Importer and imported, where a feature's module not named in ``opened`` is used by others.
+    """Return (importer, imported) for each use of a feature's module that is not in ``opened``.
 
-    A feature is a package below ``package`` with a module ``routes`` or, where it is small,
-    ``feature``; modules beside features are open to all of them.
-    ``owners``: a package beside, and what is opened to it besides.
+    A feature is a package below ``package`` with a module ``routes`` or, if it is small,
+    ``feature``; every feature may import modules outside features. ``composition`` may import
+    all modules. ``owners``: a package, and the module names that only it may import as well.
     """
     modules = graph.find_descendants(package)
     features = {
@@ -38,10 +38,10 @@ def not_allowed(
 
 
 class FeaturesContract(Contract):
-    """Others import only the modules of a feature that are named in ``opened``.
+    """Other packages import only those modules of a feature that are named in ``opened``.
 
-    ``composition`` lists the modules that may import them all; ``owners`` is a package that
-    may import those named in ``opened_to_owners``, too.
+    ``composition`` lists modules that may import all modules; ``owners`` is a package that
+    may also import the modules named in ``opened_to_owners``.
     """
 
     type_name = "features"

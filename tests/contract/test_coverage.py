@@ -1,4 +1,4 @@
-"""The detection of faulty specification rows and faulty marks beside tests."""
+"""The checker finds faulty specification rows and faulty marks beside tests."""
 
 from __future__ import annotations
 

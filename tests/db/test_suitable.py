@@ -1,4 +1,4 @@
-"""Servers that give consecutive connections unsuitable sessions are rejected."""
+"""PostgreSQL servers are rejected if a connection does not keep its own session."""
 
 from __future__ import annotations
 

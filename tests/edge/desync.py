@@ -1,9 +1,9 @@
-"""Requests that two servers could read differently, by family, with what must happen.
+"""Requests that two servers could parse differently, by family, with the expected results.
 
-A verdict is a status (refused, the connection ends, nothing reaches the upstream) or
-``N`` as a negative number: ``-2`` means that exactly two requests pass. What follows
-each case on the connection, ``SMUGGLED``, must never arrive as a request of its own when
-the case is refused.
+A verdict is a status (the request is rejected, the connection ends, and nothing reaches the
+upstream) or a negative number: ``-2`` means that exactly two requests pass. Each case is
+followed on the connection by ``SMUGGLED``, which must never arrive as a separate request if
+the case is rejected.
 """
 
 from __future__ import annotations
