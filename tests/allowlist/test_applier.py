@@ -1,4 +1,4 @@
-"""When the firewall is told: never twice at once, never too often, until it holds."""
+"""The firewall is updated by one run at a time, at a limited rate, until it succeeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ A, B = ("203.0.113.1",), ("203.0.113.1", "203.0.113.2")
 
 
 class Wall:
-    """A firewall whose runs end when a test says so."""
+    """A fake firewall whose runs end when the test says so."""
 
     def __init__(self, clock: Clock, interval_s: float = 3.0) -> None:
         self.clock = clock

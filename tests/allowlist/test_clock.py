@@ -1,4 +1,4 @@
-"""The helper while somebody sets the machine's clock."""
+"""The helper while the system clock is being set."""
 
 from __future__ import annotations
 

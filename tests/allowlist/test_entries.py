@@ -1,4 +1,4 @@
-"""Which addresses get in: by a table, and by hypothesis."""
+"""The addresses that are allowed: examples in a table, and Hypothesis tests."""
 
 from __future__ import annotations
 

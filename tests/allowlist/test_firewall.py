@@ -1,4 +1,4 @@
-"""The commands for each firewall, with programs that do not run."""
+"""The commands for each firewall, with fake programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two routes and the life of the helper: every answer, the audit log, the state file."""
+"""The helper's two routes and its lifetime: answers, audit log, state file."""
 
 from __future__ import annotations
 

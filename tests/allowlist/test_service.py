@@ -1,4 +1,4 @@
-"""Settings and start: what is wrong ends the start with one line that names it."""
+"""Settings and start: a bad setting ends the start with one line that names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests come from a web page of somebody else."""
+"""The detection of requests from other sites' web pages."""
 
 from __future__ import annotations
 

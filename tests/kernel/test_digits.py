@@ -1,4 +1,4 @@
-"""Whole numbers written in texts."""
+"""Parsing whole numbers in texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that is repeated."""
+"""Periodically repeated work."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.support.proves import proves
 
 
 def nested(levels: int) -> str:
-    """Lists and objects by turns, ``levels`` deep."""
+    """Return alternating lists and objects, ``levels`` deep."""
     pairs = [("[", "]"), ('{"a":', "}")]
     opening = "".join(pairs[level % 2][0] for level in range(levels))
     return opening + "1" + "".join(pairs[level % 2][1] for level in reversed(range(levels)))

@@ -1,4 +1,4 @@
-"""Somebody sets the machine's clock; the service's goes on."""
+"""When the system clock is set, the service's clock continues unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses are counted as one."""
+"""The addresses that are counted as one network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redacted text of clients holds no secret, and takes linear time."""
+"""Clients' text is redacted without leaving secrets, in linear time."""
 
 from __future__ import annotations
 

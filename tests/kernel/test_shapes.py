@@ -1,4 +1,4 @@
-"""Shapes: what fits, what is forgiven by name, and how the rest is refused."""
+"""Shapes: accepted values, tolerated values, and errors for all other values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Stack:
 @spelled(pascal_case)
 @frozen
 class Wish:
-    """Everything at once."""
+    """An example shape with a field of every type."""
 
     user_id: str
     colour: Colour

@@ -1,4 +1,4 @@
-"""The players' chat client against a server on paper."""
+"""The players' chat client against a fake server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN = '<x xmlns="http://jabber.org/protocol/muc#user"><status code="110"/></x>'
 
 @define
 class Paper:
-    """A transport that keeps what is sent."""
+    """A fake transport that stores the sent bytes."""
 
     sent: list[str] = field(factory=list)
     closed: bool = False

@@ -1,4 +1,4 @@
-"""Invite strings: every rule, in its order."""
+"""Invite strings: every rule, in the order in which the rules are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The relay's end of TLS: whom it names, and what it takes for proof."""
+"""The relay's side of TLS: the server name that it sends, and the certificate check."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PinningTests(SynchronousTestCase):
         return taken, server, wire
 
     def step(self, server: SSL.Connection, wire: Wire) -> None:
-        """Whatever either side has to say."""
+        """Pass on all pending bytes of both sides."""
         if reply := wire.take():
             server.bio_write(reply)
         with contextlib.suppress(SSL.Error):

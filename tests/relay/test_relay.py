@@ -1,4 +1,4 @@
-"""The relay: who may use it, what it answers, how it starts."""
+"""The relay: its permitted clients, its answers and its start."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Spawned:
         self.written += data
 
     def closeStdin(self) -> None:
-        """Nothing follows."""
+        """Do nothing."""
 
     @property
     def name(self) -> str:
@@ -92,5 +92,5 @@ class Spawner(Clock):
 
     @property
     def names(self) -> list[str]:
-        """The components that were started, in their order, without those that wait."""
+        """Return the started components in order, without those that wait."""
         return [process.name for process in self.spawned if not process.waits]

@@ -1,4 +1,4 @@
-"""Connections of alerts: to the checked address, and nowhere after that."""
+"""Alert connections use the checked address, even if the name resolves differently later."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ class Receiver:
 
     @property
     def connected(self) -> list[tuple[str, int]]:
-        """The addresses that were connected to."""
+        """Return the addresses to which connections were made."""
         return [(host, port) for host, port, *_ in self.reactor.tcpClients]
 
     def accept(self) -> None:
-        """Take the connection that is being made."""
+        """Accept the pending connection."""
         factory = self.reactor.tcpClients[-1][2]
         self.protocol = factory.buildProtocol(None)
         self.protocol.makeConnection(self.transport)
         self.reactor.pump([0.0] * 3)  # the body is written in steps
 
     def answers(self, *pieces: bytes) -> None:
-        """Take the connection and send these."""
+        """Accept the connection and send these bytes."""
         self.accept()
         for piece in pieces:
             self.protocol.dataReceived(piece)

@@ -1,4 +1,4 @@
-"""Errors that rise and attacks, found in the services' metrics."""
+"""Rising error counts and attacks, detected in the services' metrics."""
 
 from __future__ import annotations
 
