@@ -254,7 +254,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         tab.told("Eve may chat again")
         expect(row).to_have_count(0)
         tab.press("Announce")
-        tab.page.get_by_role("textbox", name="Text").fill("Hunt night")
+        tab.page.get_by_role("textbox", name="Text", exact=True).fill("Hunt night")
         tab.confirm("Announce")
         tab.told("Announced: Hunt night")
         assert here.call("GET", "/svc-status")["en"] == "Hunt night"
