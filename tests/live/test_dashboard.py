@@ -262,7 +262,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         tab.confirm("End it")
         tab.told("The announcement has ended")
         tab.press("Announce")
-        tab.answer("Announce", Text="Back soon", Announce="10m")
+        tab.answer("Announce", Text="Back soon", **{"Time until the restart": "10m"})
         tab.told("Announced: Back soon")
         expect(tab.fact("Restart")).to_be_visible()
         assert re.search(r"Back soon .*\d+ min", here.call("GET", "/svc-status")["en"])
