@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.ctl.command import nowhere
 from tests.summary import Summary, node_id
 
-HERE = "tests.contract.test_summary"
+HERE = "tests.test_summary"
 REPORT = f"""<testsuites><testsuite>
 <testcase classname="{HERE}.SummaryTests" name="test_a"/>
 <testcase classname="{HERE}" name="test_b[x y]"><failure message="no"/></testcase>
@@ -33,10 +33,10 @@ class SummaryTests(SynchronousTestCase):
             list(self.summary.lines(125.4)),
             [
                 "failed, each alone:",
-                "  .venv/bin/python -m pytest 'tests/contract/test_summary.py::test_b[x y]'",
+                "  .venv/bin/python -m pytest 'tests/test_summary.py::test_b[x y]'",
                 "skipped:",
-                "  tests/contract/test_summary.py: root: why",
-                "  tests/contract/test_summary.py::test_c: netns: no nft",
+                "  tests/test_summary.py: root: why",
+                "  tests/test_summary.py::test_c: netns: no nft",
                 "make test: 2 passed, 1 failed, 2 skipped in 2 min 5 s",
             ],
         )
@@ -49,4 +49,4 @@ class SummaryTests(SynchronousTestCase):
 
     def test_a_class_of_tests_is_part_of_the_node_id(self) -> None:
         name = node_id(f"{HERE}.SummaryTests", "test_a")
-        self.assertEqual(name, "tests/contract/test_summary.py::SummaryTests::test_a")
+        self.assertEqual(name, "tests/test_summary.py::SummaryTests::test_a")

@@ -1,63 +1,17 @@
-"""The audit log's action names match the code, and every svcctl command has one."""
+"""Every svcctl command that changes something leaves a row in the audit log."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 from twisted.trial.unittest import SynchronousTestCase
 
-import svcserver.metagame
 from svcserver.ctl.main import main as svcctl_main
-from svcserver.metagame.accounts.actions import ACTIONS
 from tests.support.proves import proves
-from tests.support.sources import nodes
-
-# where the name of an act stands among the arguments of what hands it over
-NAMED_AT = {
-    "AuditEntry": 1,
-    "by_staff": 1,
-    "_do": 1,
-    "note": 2,
-    "noted": 1,
-    "act_for": 2,
-    "_entry": 2,
-}
-RECORDS = re.compile(
-    r"\baudit\.|import .*(Audit|Event)Entry\b|(recorded|moderation|people|noting) import"
-    r"|import Behalf|SignInActs"
-)
-WORDS = re.compile(r"[a-z][a-z -]+\Z")
-
-
-def acts_in(code: Path) -> set[str]:
-    """Return the action names that the code passes on."""
-    calls = (
-        (getattr(node.func, "attr", getattr(node.func, "id", "")), node.args)
-        for file in code.rglob("*.py")
-        if RECORDS.search(text := file.read_text("utf-8"))
-        for node in nodes(text)
-        if isinstance(node, ast.Call)
-    )
-    return {
-        str(word.value)
-        for name, arguments in calls
-        if len(arguments) > (at := NAMED_AT.get(name, 99))
-        for word in ast.walk(arguments[at])
-        if isinstance(word, ast.Constant) and WORDS.match(str(word.value))
-    }
-
-
-class ActionTests(SynchronousTestCase):
-    def test_the_list_of_actions_is_that_of_the_code(self) -> None:
-        actions = acts_in(Path(svcserver.metagame.__file__).parents[1])
-        self.assertEqual(ACTIONS.keys(), actions)
-
 
 # commands that leave no row, and why
 SHOWS = {  # what is there, and change nothing
