@@ -20,7 +20,10 @@ KEY = "UUK_" + "0a" * 24
 
 
 def content(name: str, start: int, end: int) -> Iterator[bytes]:
-    """Return bytes ``start`` to ``end`` of a file; each block holds its number and noise."""
+    """Yield bytes ``start`` to ``end`` of a file.
+
+    Each block of the file holds the block's number and random-looking bytes.
+    """
     noise = hashlib.sha256(name.encode()).digest() * (BLOCK // 32)
     for number in range(start // BLOCK, -(-end // BLOCK)):
         block = number.to_bytes(16, "big") + noise[16:]
@@ -38,7 +41,10 @@ def sha256(name: str, size: int) -> str:
 
 @define
 class Served:
-    """The host's files and the blocks it sent, with at most ``most`` bytes a block in all."""
+    """The host's files, and a record of what it has sent.
+
+    Downloads pause when the host has sent ``most`` bytes in total.
+    """
 
     sizes: dict[str, int]
     hashes: dict[str, str] = field(factory=dict)

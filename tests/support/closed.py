@@ -38,14 +38,14 @@ def closed(schema: Any, *, wholly: bool = False) -> Any:
 
 @frozen
 class PlainRules:
-    """The schemas that an example of a row must fit, without additional properties."""
+    """The schemas that the example of a route must match, without additional properties."""
 
     schemas: Mapping[str, Any]  # by ``sent`` and ``answered``, where there is such a body
     named: Mapping[str, Any]
 
     @classmethod
     def of(cls, row: Row) -> PlainRules:
-        """Return the schemas of a row's operation."""
+        """Return the schemas of the route's operation."""
         named: dict[str, Any] = {}
         described = operation(row, named, Credentials())
         bodies = {
@@ -60,7 +60,7 @@ class PlainRules:
         return cls(schemas, closed(named, wholly=True))
 
     def faults(self, bodies: Mapping[str, Any]) -> list[str]:
-        """Return the faults of the bodies ``sent`` and ``answered`` as an example."""
+        """Check the bodies ``sent`` and ``answered`` of an example, and return the faults."""
         result = [f"{which} is not described" for which in bodies if which not in self.schemas]
         for which in bodies.keys() & self.schemas.keys():
             parts = {**self.schemas[which], "components": {"schemas": self.named}}

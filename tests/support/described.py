@@ -134,7 +134,7 @@ class Described:
 
 
 def outline_of(value: Any, depth: int = 3) -> Any:
-    """Return the members of a body and the kinds of their values."""
+    """Return the names of a body's members and the types of their values."""
     if isinstance(value, dict) and depth:
         return sorted((key, outline_of(item, depth - 1)) for key, item in value.items())
     if isinstance(value, list) and depth:
@@ -144,7 +144,7 @@ def outline_of(value: Any, depth: int = 3) -> Any:
 
 @frozen
 class Rules:
-    """The schemas of a row's request and reply; None allows any body."""
+    """The schemas of a route's request and reply; None allows any body."""
 
     sent: Any
     answered: Any
@@ -153,13 +153,16 @@ class Rules:
     refusals: Mapping[str, Mapping[str, Any]]  # by status the rules of each content type
 
     def refused(self, status: int) -> Mapping[str, Any]:
-        """Return the error schema for a status; an undescribed status has an unsatisfiable one."""
+        """Return the schemas of an error's body, by content type.
+
+        A 5xx status that the document does not describe allows no content type.
+        """
         usual = self.refusals["4XX"] if status < 500 else {}
         return self.refusals.get(str(status), usual)
 
 
 def rules_of(row: Row) -> Rules:
-    """Return a row's rules, as the row's operation in the document defines them."""
+    """Return a route's rules, as the route's operation in the document defines them."""
     schemas: dict[str, Any] = {}
     described = operation(row, schemas, CREDENTIALS)
     named = shared_responses() | refusal_responses(row, schemas)

@@ -31,7 +31,7 @@ REFUSED = [1]  # the reply of COMMIT where the first key is not as it was read
 
 @define(eq=False)
 class Wire:
-    """The model's state for one connection: the destination of pushed messages."""
+    """The model's side of one connection; ``push`` receives what the model publishes."""
 
     push: Callable[[bytes], None]
 

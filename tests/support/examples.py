@@ -107,7 +107,10 @@ def _shortened(value: Any, entries: int) -> Any:
 
 
 def _places(value: Any, place: str) -> Iterator[str]:
-    """Return the paths of a value that has content; all items of a list share one path."""
+    """Yield the path of every member of a value that is not empty.
+
+    All items of a list share one path.
+    """
     if isinstance(value, list):
         for entry in value:
             yield from _places(entry, f"{place}[]")

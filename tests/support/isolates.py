@@ -1,11 +1,11 @@
-"""Marks that name the transactions of docs/contributors/transactions.md that a test proves.
+"""A decorator that names the transactions whose isolation a test proves.
 
     @isolates("social/friends: block", "social/friends: request")
     def test_...
 
-The test runs those transactions concurrently with changes that could interfere. The marks are read
-from the source: ``tests/contract/test_isolation.py`` finds transactions on the page that no test
-proves, and marks that name no transaction.
+The test runs those transactions concurrently with changes that could interfere. The decorator's
+names are read from the source: ``tests/contract/test_isolation.py`` finds transactions in
+docs/contributors/transactions.md that no test proves, and names of transactions that do not exist.
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def isolates(*acts: str) -> Callable[[T], T]:
-    """Mark a test with the transactions it proves; at least one name is required."""
+    """Mark a test as proof that these transactions are isolated; at least one name is required."""
     assert acts
     return lambda test: test

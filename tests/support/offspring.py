@@ -65,7 +65,11 @@ def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
 
 
 def with_nurse(line: list[str]) -> list[str]:
-    """Return ``line``; in a process forked meanwhile, return that process's command line."""
+    """Start a nurse for ``line`` if it needs one, and return the command line to run.
+
+    The caller's process gets ``line`` back. The processes that the nurse forks return from here as
+    well, each with its own command line.
+    """
     while not PARENTS.isdisjoint(line):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if os.fork() != 0:
@@ -131,7 +135,10 @@ def _keep_nothing() -> None:
 
 
 def _nurse(wishes: socket.socket) -> list[str]:
-    """Fork on request and return the command line in each child; exit with the requester."""
+    """Fork once for each request; return the requested command line in each child.
+
+    The nurse exits when the process that sends the requests closes its socket.
+    """
     while True:
         received, descriptors, _, _ = socket.recv_fds(wishes, MOST, HIGH)
         if not received:
@@ -150,7 +157,7 @@ def _nurse(wishes: socket.socket) -> list[str]:
             for entry in (wishes.detach(), messages, channel, *range(3)):
                 os.close(entry)
             return become(request, descriptors)
-        os.waitpid(between, 0)  # so that the child is that of who asked
+        os.waitpid(between, 0)  # the child's parent is now the process that asked
         wishes.send(json.dumps({"pid": int(os.read(messages, 32))}).encode())
         for entry in (messages, channel, *descriptors):
             os.close(entry)

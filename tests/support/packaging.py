@@ -18,7 +18,10 @@ def recipe(script: str) -> Any:
 
 
 def recipes(*scripts: str) -> list[Any]:
-    """Import fresh modules of scripts that import one another; no other code can import them."""
+    """Import scripts that import one another, and return the modules.
+
+    The modules are removed from ``sys.modules`` afterwards, so that no other code imports them.
+    """
     try:
         with mock.patch.object(sys, "path", [str(PACKAGING), *sys.path]):
             return [importlib.import_module(Path(script).stem) for script in scripts]

@@ -54,7 +54,7 @@ class Instance:
 
     @classmethod
     def there(cls, folder: Path) -> Instance:
-        """Return the instance whose files already exist; skip if PostgreSQL is not installed."""
+        """Return an instance for existing database files; skip if PostgreSQL is not installed."""
         programs = folder / COPY
         initdb = tools.find("initdb")
         if initdb is None:
@@ -142,7 +142,7 @@ def own_database() -> tuple[str, str]:
 
 @lru_cache(maxsize=1)
 def _shared() -> Instance:
-    """Return the test run's instance, which does without protection against power loss."""
+    """Return the test run's instance, which is not protected against power loss."""
 
     def make() -> str:
         made = Instance.make()

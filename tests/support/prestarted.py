@@ -142,7 +142,7 @@ def _begin() -> str:
     """Start the forking process and return its socket's path once all imports are done."""
     door = str(shared.folder() / "door")
     known = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    Path(door).unlink(missing_ok=True)  # of a worker that could not start it
+    Path(door).unlink(missing_ok=True)  # left by a worker that failed to start the process
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as theirs:
         theirs.bind(door)
         theirs.listen(MOST_WORKERS)
@@ -198,10 +198,10 @@ def main() -> None:
 
 
 def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | None:
-    """Return the request and descriptors in each fork, and None at the end.
+    """Answer requests; return the request and descriptors in each fork, and None at the end.
 
-    The end is a request to stop, or the death of the test run. A request that cannot be fulfilled
-    fails only for the worker that sent it.
+    The end is a request to stop, or the death of the test run. If a request cannot be fulfilled,
+    only the worker that sent it gets an error.
     """
     open_ = [door]
     try:
@@ -267,7 +267,7 @@ def _end_forked() -> None:
 
 
 def _heard(wishes: socket.socket) -> tuple[bytes, list[int]]:
-    """Return a request and its descriptors; nothing if the worker has ended or been killed."""
+    """Receive a request and its descriptors; return an empty request if the worker has ended."""
     with suppress(ConnectionError):
         received, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)
         return received, descriptors

@@ -1,12 +1,12 @@
-"""Marks that name the specification row, or the route of our own, that a test proves.
+"""A decorator that names what a test proves: rows of the specification, or our own routes.
 
     @proves("GET /candidate/status", "MATCHMAKING_CANCEL")
     def test_...
 
-    @proves("GET /greeting/:name | player | own")    # a route of our own: access label and marks
+    @proves("GET /greeting/:name | player | own")    # our own route: access label and marks
 
-The marks are read from the source. ``tests/contract/coverage.py`` finds rows of
-``docs/contributors/specification.md`` that no test proves, and marks that name no row.
+The decorator's names are read from the source. ``tests/contract/coverage.py`` finds rows of
+``docs/contributors/specification.md`` that no test proves, and names of rows that do not exist.
 ``tests/contract/test_rows.py`` compares the labels of all routes.
 """
 
@@ -19,6 +19,6 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def proves(*rows: str) -> Callable[[T], T]:
-    """Mark a test with the rows it proves; at least one name is required."""
+    """Mark a test as proof of these rows; at least one is required."""
     assert rows
     return lambda test: test

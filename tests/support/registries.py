@@ -1,7 +1,8 @@
 """Downloads from package registries in tests: retried, and skipped if no registry answers.
 
-A registry outage says nothing about the change under test. ``.ci/run`` still requires the
-downloads, by ``registries`` in SVC_TEST_REQUIRE, because a skipped test proves nothing.
+An outage of a registry is no fault of the change under test, so the test is skipped. ``.ci/run``
+lists ``registries`` in SVC_TEST_REQUIRE, which makes the outage a failure there, because a skipped
+test proves nothing.
 """
 
 from __future__ import annotations

@@ -40,14 +40,14 @@ def unexplained(took: Mapping[str, float]) -> list[str]:
 
 
 def explained(name: str) -> bool:
-    """Return whether a test explains why it is slow."""
+    """Return whether a comment explains why the test, or its class, is slow."""
     file, *within = name.partition("[")[0].split("::")
     return not _reasons(ROOT / file).isdisjoint(within)
 
 
 @lru_cache(maxsize=512)
 def _reasons(file: Path) -> frozenset[str]:
-    """Return a file's classes and functions with a ``# slow:`` line; tests may be inherited."""
+    """Return the names of the classes and functions in a file that have a ``# slow:`` comment."""
     source = file.read_text("utf-8") if file.is_file() else ""
     lines = source.splitlines()
     return frozenset(
@@ -61,7 +61,7 @@ def _reasons(file: Path) -> frozenset[str]:
 
 
 def _above(lines: list[str], line: int) -> bool:
-    """Return whether a comment directly above a line contains the word."""
+    """Return whether the comment directly above a line explains why a test is slow."""
     for text in reversed(lines[: line - 1]):
         if not text.strip().startswith("#"):
             return False

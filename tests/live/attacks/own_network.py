@@ -1,14 +1,14 @@
-"""An attack in a network of its own, where this machine has every address of 2001:db8::/32.
+"""Attacks in a separate network namespace, in which every address of 2001:db8::/32 is local.
 
     def fills_it(folder: Path) -> None: ...
 
     def test_it(tmp_path: Path, network: OwnNetwork) -> None:
         network.run(fills_it, tmp_path)
 
-One process runs the attacks of a file, one after another: what they start is forked by a process
-of that network, which imports everything first (``tests/support/shared.py``). The kernel gives a
-process a network with its own loopback interface; nothing leaves it, and the machine's own is not
-touched.
+One process inside the namespace runs the attacks of a test file one after another. It imports
+everything first, and forks the services that the attacks need (``tests/support/shared.py``). The
+namespace has its own loopback interface: no packet leaves it, and the machine's own network does
+not change.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class OwnNetwork:
 
 @lru_cache(maxsize=1)
 def unshared() -> list[str]:
-    """Return the command that runs another one in a new network; skip where there is none."""
+    """Return a prefix that runs a command in a new network namespace; skip if there can be none."""
     for enter in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
         with suppress(FileNotFoundError):
             done = subprocess.run([*enter, "true"], capture_output=True, check=False)
@@ -126,7 +126,7 @@ def own_network() -> Iterator[OwnNetwork]:
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[OwnNetwork]:
-    """The network of one file's attacks."""
+    """Yield the private network that the attacks of one file share."""
     with own_network() as made:
         yield made
 
@@ -134,7 +134,7 @@ def network() -> Iterator[OwnNetwork]:
 def in_own_network(
     attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
 ) -> None:
-    """Run one attack alone in a network."""
+    """Create a private network and run one attack in it."""
     with own_network() as made:
         made.run(attack, folder, longest_s)
 

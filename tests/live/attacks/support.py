@@ -1,4 +1,4 @@
-"""Helpers for attacks: connections from other addresses, and a new player's waiting time."""
+"""Helpers for attacks: connections from chosen addresses, and other players' waiting times."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def median_s(wait: Callable[[], float], times: int = 7) -> float:
 def waits_s(
     wait: Callable[[], float], under_way: Callable[[], bool], least: int = 5, pause_s: float = 0.0
 ) -> list[float]:
-    """Return the waiting times measured during the attack; fail if fewer than ``least``.
+    """Measure waiting times for as long as the attack runs; fail if there are fewer than ``least``.
 
     ``pause_s`` is the pause between two measurements; without a pause the measuring client would
     itself be rate-limited.
@@ -60,7 +60,7 @@ def waits_s(
 
 
 def figures(port: int) -> dict[str, float]:
-    """Return each series on METRICS_PORT with its value."""
+    """Return every metric that a service shows on METRICS_PORT, with its value."""
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as reply:
         lines = reply.read().decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if line and not line.startswith("#"))
@@ -69,7 +69,7 @@ def figures(port: int) -> dict[str, float]:
 
 @contextmanager
 def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
-    """Run each attack in its own thread and wait until all of these bounded attacks end."""
+    """Run each attack in its own thread and wait until all of them end by themselves."""
     threads = [threading.Thread(target=attack, daemon=True) for attack in attacks]
     for thread in threads:
         thread.start()
@@ -82,10 +82,10 @@ def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def until_over(*attacks: Callable[[threading.Event], object]) -> Iterator[None]:
-    """Run each attack in its own thread until the attack's event is set.
+    """Run each attack in its own thread until the block has ended, however fast the machine is.
 
-    The attacks therefore continue during the whole block, however fast the machine is. Each attack
-    also stops at its own limit.
+    The end of the block sets the event that each attack receives. Each attack also has its own
+    limit.
     """
     over = threading.Event()
     with at_the_same_time(*[partial(attack, over) for attack in attacks]):

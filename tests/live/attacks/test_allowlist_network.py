@@ -1,6 +1,6 @@
 """One IPv6 /64 reports more addresses than the allowlist holds: other players still get in.
 
-Real processes are needed because gateway and helper each enforce their own limits.
+Real processes are needed because the gateway and the helper enforce separate limits.
 """
 
 from __future__ import annotations

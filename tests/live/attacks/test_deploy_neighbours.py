@@ -36,7 +36,10 @@ print(json.dumps(said))
 
 
 def by_a_stranger(service: Service, *request: tuple[str, str, Any]) -> list[tuple[int, str]]:
-    """Return the replies to another user's process, or without root to our own process."""
+    """Send requests to the service as another user of the machine, and return the replies.
+
+    Without root, the test's own user sends them.
+    """
     words = [sys.executable, "-I", "-c", STRANGER, str(service.port), str(NOBODY)]
     ran = subprocess.run(
         [*words, json.dumps(request)], capture_output=True, timeout=PATIENCE_S, check=True

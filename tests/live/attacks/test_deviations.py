@@ -1,6 +1,7 @@
-"""Rows of the specification that were once missing: an invite's note, and 2.0 for 2.
+"""Inputs that the specification allows and the server once refused.
 
-The third of them, befriending again after a block, is in ``tests/live/test_chat.py``.
+They are notes on invites, and 2.0 for 2. The third such case, befriending a player again after a
+block, is tested in ``tests/live/test_chat.py``.
 """
 
 from __future__ import annotations

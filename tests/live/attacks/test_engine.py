@@ -94,7 +94,7 @@ def entries(stranger: BlockingEngine) -> dict[bytes, bytes]:
 
 
 def kind_of(stranger: BlockingEngine, name: bytes) -> bytes:
-    """Return the type of a value; the reader returns statuses as strings."""
+    """Return the engine's type of the value under a key."""
     result = stranger.command("TYPE", name)
     return result if isinstance(result, bytes) else str(result).encode()
 
@@ -111,7 +111,7 @@ def engine(url: str) -> BlockingEngine:
 
 
 def owner_of(service: Service, what: str = "id") -> str:
-    """Create an owner of the host; return the owner's id or key."""
+    """Create an owner account; return one field of the command's result, such as the key."""
     environ = service.folder / "metagame.env"
     environ.write_text(f"DATABASE_URL={service.environ['DATABASE_URL']}\n")
     made = svcctl("account", "create", "Olga", "--admin", "--env-file", environ, "--json")

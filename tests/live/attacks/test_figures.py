@@ -1,4 +1,4 @@
-"""The metrics of real services during attacks: every kind of series.
+"""The metrics of real services during attacks: each kind of refusal is counted.
 
 Real processes are needed because the metrics describe whole processes.
 """
@@ -53,7 +53,7 @@ def attack(host: Host) -> None:
     with over_tls(arrive(host.gateway_port, "127.0.3.2")) as entry:
         assert (
             ask(entry, "GET", "/svc/api/ServerStatus") == 200
-        )  # and its line says what was left out
+        )  # its log line counts the lines left out
 
 
 def test_each_kind_of_attack_moves_a_figure_of_its_own(tmp_path: Path) -> None:

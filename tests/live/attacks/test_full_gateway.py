@@ -30,7 +30,7 @@ EVICTED = "svc_gateway_evicted_connections_total{"
 
 
 def crowd(host: Host, held: ExitStack) -> Iterator[ssl.SSLSocket]:
-    """Open connections that send one request each and then stay idle."""
+    """Open the maximum number of connections; yield each after its one request, before it idles."""
     for number in range(ADDRESSES * EACH):
         raw = arrive(host.gateway_port, f"127.0.1.{number % ADDRESSES + 1}")
         connection = held.enter_context(over_tls(raw))

@@ -29,12 +29,12 @@ from tests.support.processes import Service, bearer, free_port, metagame_environ
 pytestmark = [
     pytest.mark.live,
     pytest.mark.alone,
-]  # how long others wait, compared with the idle host
+]  # measures how long others wait, compared with the idle host
 
 TRACK = "track_of_tests"
 ROUNDS, RETRIES = 8, 20
 GRANTS = 200
-FLOOR_S = 0.5  # a wait of which nobody would speak
+FLOOR_S = 0.5  # a wait that nobody notices
 MOST = 60  # times the idle wait; sharing their threads with the grants, reads waited 200 times
 
 

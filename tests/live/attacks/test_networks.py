@@ -25,7 +25,7 @@ from tests.support.watch import Watch
 
 __all__ = ["network"]  # a fixture
 
-pytestmark = [pytest.mark.live, pytest.mark.alone]  # seconds that others wait
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # measures how long others wait
 
 OPEN = {"GATEWAY_BIND": "::", "GATEWAY_RATE_CONNECT": "100000,100000"}
 EACH = 32  # GATEWAY_MAX_CONNECTIONS_PER_IP
@@ -38,7 +38,7 @@ HEARTBEAT = (
 )
 
 
-# slow: the first of its file, for which a process of that network imports everything
+# slow: the first test of this file waits until the namespace's process has imported everything
 def test_a_wide_network_gets_the_connections_of_a_few_addresses(
     tmp_path: Path, network: OwnNetwork
 ) -> None:
@@ -132,7 +132,10 @@ def test_a_network_that_reports_many_addresses_leaves_room_for_others(
 
 
 def floods_the_helper(folder: Path) -> None:
-    """Send one token's heartbeats from ever new addresses, like a modified client."""
+    """Send heartbeats with one token from many addresses of a network.
+
+    A modified client could do the same.
+    """
     key = {"X-Allowlist-Secret": SECRET}
     with helper(folder) as service:
         url = f"http://127.0.0.1:{service.port}"

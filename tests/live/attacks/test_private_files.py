@@ -30,7 +30,10 @@ MOST, FLOOR_S = 100, 0.5  # the longest wait: times the idle one, or that; one t
 
 @pytest.fixture(autouse=True)
 def open_umask() -> Iterator[None]:
-    """Set a shell's usual umask, under which careless code makes files readable by all."""
+    """Set a shell's usual umask.
+
+    With this umask, all users can read a new file unless the code prevents it.
+    """
     before = os.umask(0o022)
     yield
     os.umask(before)

@@ -1,4 +1,4 @@
-"""A signing-key change during play, and the removal of the old key. Spec: 1 §5.
+"""A change of the signing key during play, and the later removal of the old key. Spec: 1 §5.
 
 Real processes are needed because the service is restarted with new keys.
 """

@@ -1,6 +1,6 @@
-"""A log that no process reads: the service keeps answering and later reports dropped lines.
+"""A log that no process reads: the service keeps answering, and reports the dropped lines later.
 
-Real processes are needed because the tests stall the output pipe of a process.
+Real processes are needed because the tests block the pipe that a process writes its log to.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DROPPED = re.compile(rb"(\d+) log lines were dropped")
 
 @contextmanager
 def unread(command: list[str], environ: dict[str, str], folder: Path) -> Iterator[Reader]:
-    """Run a service whose output is read until the ready line and again after its end."""
+    """Run a service whose output is read until it is ready, then not again until it has ended."""
     read, write = os.pipe()
     fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE)
     whole = {"PATH": os.environ["PATH"], "HOME": str(folder), **environ}

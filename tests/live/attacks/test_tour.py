@@ -1,8 +1,8 @@
-"""An attacker's tour of one host, as ``svcctl init`` makes it and ``svc-stack`` runs it.
+"""All kinds of attacks, briefly, on one host that ``svcctl init`` made and ``svc-stack`` runs.
 
-Each stop is small; the whole attack has a file of its own: docs/contributors/attacks.md.
-What is shown here is that the settings of a new host defend it, and that while it is attacked
-somebody else is served about as on the idle host.
+docs/contributors/attacks.md lists the file that tests each attack in full. This file shows that
+the settings of a new host defend it, and that other players wait hardly longer during the attack
+than on an idle host.
 
 Real processes are needed because a whole host is attacked.
 """
@@ -31,7 +31,7 @@ from tests.live.attacks.test_redaction import TARGET
 from tests.live.attacks.test_web_pages import pages
 from tests.support.processes import ask, bearer, eventually, free_port, register
 
-pytestmark = [pytest.mark.live, pytest.mark.alone]  # how long others wait
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # measures how long others wait
 
 TIMES_IDLE, FLOOR_S = 15, 0.3  # the median wait of somebody else: times that at rest, or that
 STRANGER, NEWCOMER, PLAYER, THIEF = (f"127.0.6.{number}" for number in range(1, 5))

@@ -1,4 +1,4 @@
-"""Large responses that clients do not read: buffered memory has one limit for all of them.
+"""Large responses that clients do not read: all of them together may only use limited memory.
 
 Real processes are needed because the memory of the service is measured.
 """

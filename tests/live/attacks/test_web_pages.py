@@ -1,4 +1,4 @@
-"""A hostile web page in a browser on the host: it must not start, read or change anything.
+"""A hostile web page in a browser on the host: the page must not start, read or change anything.
 
 Real processes are needed because the deploy server and the metagame start other services.
 """
@@ -26,7 +26,7 @@ TEXT = {"Content-Type": "text/plain;charset=UTF-8"}  # what a page may send with
 
 
 def pages(port: int) -> dict[str, dict[str, str]]:
-    """The requests that browsers send for pages of other origins, by kind."""
+    """Return the headers that browsers send for pages of other origins, by kind of page."""
     return {
         "another site": {**TEXT, "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"},
         "an old browser": {**TEXT, "Origin": "http://evil.example"},
@@ -42,7 +42,7 @@ def pages(port: int) -> dict[str, dict[str, str]]:
 
 
 def owners(port: int) -> dict[str, dict[str, str]]:
-    """The requests that programs and the owner's browser send."""
+    """Return the headers that programs and the owner's own browser send."""
     return {
         "a program": {},
         "by name": {"Host": f"localhost:{port}"},
@@ -63,7 +63,7 @@ def owners(port: int) -> dict[str, dict[str, str]]:
 
 
 def only_owners_pass(ask: Callable[[dict[str, str]], int], port: int) -> None:
-    """Assert that every page is rejected and that every caller of the owner's is accepted."""
+    """Assert that requests of hostile pages are rejected and those of the owner accepted."""
     assert {name: ask(sent) for name, sent in pages(port).items()} == dict.fromkeys(
         pages(port), 403
     )
