@@ -1,4 +1,4 @@
-"""The player's account on a host: registration, log-in by key, and the texts of all refusals."""
+"""The player's account on a host: registration, log-in by key, and the error texts for both."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ async def register(client: HostClient, name: str, code: str) -> Account:
 
 
 async def recognise(client: HostClient, key: Secret) -> Account:
-    """Return the account of a key, or raise Refused or, for a rejected key, KeyUnknown."""
+    """Return the account that a key belongs to.
+
+    Raises KeyUnknown if the host rejects the key, and Refused for any other failure.
+    """
     try:
         reply = await client.ask("GET", "/svc/api/GetUserInfo", key=key)
     except NoReply as error:
@@ -111,7 +114,7 @@ async def renew(client: HostClient, old: Secret, new: Secret) -> None:
 
 
 async def is_taken(client: HostClient, key: Secret) -> bool:
-    """Return True if the host knows ``key``."""
+    """Return True if the host accepts ``key``; False if it rejects the key or sends no reply."""
     try:
         await recognise(client, key)
     except Refused:

@@ -32,7 +32,7 @@ class Choices:
         return cls(record.folder, record.command, record.runner, record.speed_limit)
 
     def with_word(self, name: str, text: str) -> Choices | None:
-        """Return a copy with one setting changed; None if there is no setting ``name``."""
+        """Return a copy with the setting ``name`` changed; None if the name or text is invalid."""
         if name == "limit":
             try:
                 limit = round(float(text or "0") * 1_000_000)
@@ -44,7 +44,7 @@ class Choices:
 
 
 def choose(member: Membership, choices: Choices, home: Path) -> str:
-    """Save ``choices`` for a host; if they are invalid, return an error text instead."""
+    """Save ``choices`` for a host and return ""; return an error text if they are invalid."""
     try:
         for text in (choices.command.strip(), choices.runner.strip()):
             if text:
@@ -71,6 +71,6 @@ def choose(member: Membership, choices: Choices, home: Path) -> str:
 
 
 def path_of(text: str, home: Path) -> Path:
-    """Return the path in a text that the player typed or pasted."""
+    """Convert a text that the player typed or pasted to a path."""
     text = text.strip().strip('"')
     return (home / text[2:]) if text.startswith(("~/", "~\\")) else Path(text)

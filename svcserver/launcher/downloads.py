@@ -47,7 +47,7 @@ class KeyRefused(DownloadFailed):
 
 
 class ListingChanged(Exception):
-    """The error when the host's files have changed, so that the list must be read again."""
+    """The error when the host's files have changed, so that its list must be fetched again."""
 
 
 @define
@@ -69,11 +69,11 @@ class Rate:
 
     @property
     def piece(self) -> int:
-        """The number of bytes to collect per chunk; smaller under a speed limit."""
+        """The number of bytes to collect before they are written; smaller under a speed limit."""
         return min(PIECE, max(SMALLEST_PIECE, self.limit // 8)) if self.limit else PIECE
 
     def per_second(self, now: float) -> float:
-        """Return the average bytes per second of the last few seconds."""
+        """Return the average number of bytes per second over the last few seconds."""
         self._forget(now)
         if not self._recent:
             return 0.0
@@ -86,7 +86,7 @@ class Rate:
 
 @define(eq=False, slots=False)
 class _FileDownload:
-    """The receiver of one file: collects a chunk, writes it in a thread, and reads on."""
+    """The receiver of one file: collects a chunk, writes it in a thread, and then reads on."""
 
     fetch: Download
     growing: PartialFile
@@ -112,7 +112,7 @@ class _FileDownload:
 
     @property
     def fits(self) -> bool:
-        """True if the reply has the wanted file version and starts where the saved bytes end."""
+        """True if the reply has the expected file version and starts where the saved bytes end."""
         start = self.growing.file.size - self._expected
         if self.headers.get("etag", "") not in ("", f'"{self.growing.file.sha256}"'):
             return False
@@ -168,7 +168,7 @@ class _FileDownload:
             pause.cancel()
 
     async def flush(self) -> None:
-        """Write the rest of the reply; raise the error if writing fails."""
+        """Write the bytes that are still in memory; raise the error if writing fails."""
         self._over = True
         self._stop_pause()
         while (writing := self._writing) is not None or (self._waiting and self.failure is None):
@@ -304,7 +304,10 @@ class Download:
         return self._next_wait(arriving, file)
 
     def _next_wait(self, arriving: _FileDownload, file: GameFile) -> float:
-        """Return the seconds until the next request (0: none); raise if the download must end."""
+        """Return the seconds until the next request, or 0 if the reply was complete.
+
+        Raises an error if the download cannot continue.
+        """
         status, retry = arriving.status, arriving.headers.get("retry-after", "")
         wanted_s = whole_in(retry, 4)
         wait_s = FIRST_WAIT_S if wanted_s is None else float(wanted_s)

@@ -27,7 +27,7 @@ class NoListing(DownloadFailed):
 
 @define(eq=False, slots=False)
 class GameFiles:
-    """The checks and downloads for one folder, one at a time."""
+    """The checks and downloads for one folder; only one check or download runs at a time."""
 
     clock: Any
     client: HostClient
@@ -84,7 +84,7 @@ class GameFiles:
         return reply.status != 200 or reply.headers.get("etag") == self._etag
 
     async def check(self, *, thorough: bool) -> tuple[Listing, Comparison]:
-        """Return the list and the missing files, or raise DownloadFailed or Stopped."""
+        """Compare the folder with the host's list; raise DownloadFailed or Stopped."""
         self.progress = progress = Progress()
         listing = await self.listing()
         return listing, await self._compare(listing, progress, thorough)
@@ -121,7 +121,7 @@ class GameFiles:
 
 
 def damage(comparison: Comparison, listing: Listing) -> str:
-    """Return the text about missing or damaged files; empty if the folder has no game yet."""
+    """Describe missing or damaged files to the player; empty if no listed file is in the folder."""
     if len(comparison.wrong) == len(listing.files):
         return ""
     if len(comparison.wrong) == 1:

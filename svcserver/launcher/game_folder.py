@@ -28,7 +28,7 @@ class Stopped(Exception):
 
 
 class NoRoom(Exception):
-    """The error when the disk is too full; ``needed`` is the number of missing bytes."""
+    """The error when the disk is too full; ``needed`` is the number of bytes to free."""
 
     def __init__(self, needed: int) -> None:
         super().__init__(f"{needed} bytes are needed")
@@ -58,7 +58,7 @@ class Progress:
 
 @frozen
 class Comparison:
-    """The result of comparing the folder with the list."""
+    """The result of comparing the folder with the host's list of files."""
 
     wrong: tuple[GameFile, ...]  # missing or damaged
     bytes_missing: int  # without the bytes of incomplete downloads
@@ -73,7 +73,7 @@ FileMarks = dict[str, tuple[int, int, str]]  # path -> size, time of change, has
 
 
 def one_name(folder: Path) -> str:
-    """Return one canonical name for ``folder``, whatever links or letter case its path has."""
+    """Return the folder's canonical name, the same for every link and letter case in its path."""
     return os.path.normcase(os.path.realpath(folder))
 
 
@@ -100,7 +100,10 @@ class GameFolder:
     def compare(
         self, files: Sequence[GameFile], progress: Progress, *, thorough: bool = False
     ) -> Comparison:
-        """Compare the folder with the list; unchanged files are hashed only if ``thorough``."""
+        """Compare the folder with the list.
+
+        Unless ``thorough``, files with an unchanged size and time are not read again.
+        """
         progress.bytes_total = sum(file.size for file in files)
         progress.files_total = len(files)
         known: FileMarks = {} if thorough else self._remembered()
@@ -158,7 +161,10 @@ class GameFolder:
             return 0
 
     def prepare(self, files: Iterable[GameFile]) -> list[GameFile]:
-        """Prepare the folder; return one file for each missing hash, or raise NoRoom."""
+        """Delete outdated downloads; return the files to download, or raise NoRoom.
+
+        Files with the same hash are downloaded once.
+        """
         self.parts.mkdir(parents=True, exist_ok=True)
         files = tuple(files)
         wanted = _distinct(files)
@@ -230,7 +236,7 @@ class GameFolder:
 
 @define
 class PartialFile:
-    """A file that is being downloaded, with the hash of the bytes so far."""
+    """A file that is being downloaded, with a running hash of the bytes received so far."""
 
     folder: GameFolder
     file: GameFile

@@ -163,7 +163,7 @@ class HostRequest:
             self._end(None)
 
     def upstream_lost(self) -> None:
-        """Handle the closed connection.
+        """Handle the end of the connection.
 
         A body without a stated length is then complete. If an idle connection was closed before any
         reply, a GET or HEAD is sent again. Otherwise the request fails.
@@ -197,7 +197,7 @@ class HostRequest:
                 self._connection.transport.resumeProducing()
 
     def give_up(self, why: Exception | None = None) -> None:
-        """Cancel the request; ``done`` fails with ``why``."""
+        """Cancel the request; ``done`` then fails with ``why``."""
         self._end(why or NoReply("given_up"))
 
     def _wait(self) -> None:
@@ -263,7 +263,10 @@ class HostClient:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> HostRequest:
-        """Start a request whose reply goes to ``sink``; ``done`` fires when the reply ends."""
+        """Start a request whose reply is passed to ``sink``.
+
+        The request's ``done`` fires when the reply ends.
+        """
         lines = {"Host": self.authority, "User-Agent": "svc-launcher", **(headers or {})}
         if key is not None:
             lines[KEY_HEADER] = key.reveal()

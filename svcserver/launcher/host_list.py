@@ -71,7 +71,7 @@ def id_at(host: str, port: int) -> str:
 
 
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
-    """Return a host's record updated from an invite; the player's settings are kept."""
+    """Return the host's record with the invite's name and certificate; settings are kept."""
     old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
     return evolve(
         old,

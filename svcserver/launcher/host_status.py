@@ -35,7 +35,7 @@ class Picture:
 
 @define
 class HostNews:
-    """The latest status, news and branding replies of one host."""
+    """The latest replies of one host: its status, the player's own data, news and branding."""
 
     reachable: bool | None = None  # None: not polled yet
     wrong_certificate: bool = False  # true at the last poll, which therefore sent no request
@@ -128,7 +128,7 @@ def announcement(banner: dict[str, Any]) -> str:
 
 
 def read_status(status: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a status reply to show; every value has the right type."""
+    """Return the part of a status reply that is shown; every value has the right type."""
     instances = {
         _text(entry.get("id"), 64): (
             _text(entry.get("title"), 120),
@@ -156,7 +156,7 @@ def read_status(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_hunter(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of the player's own data to show; every value has the right type."""
+    """Return the part of the player's own data that is shown; every value has the right type."""
     hunts = [
         {"title": _text(entry.get("title"), 128), "at": _whole(entry, "at")}
         for entry in _objects(data.get("hunts"))[:MOST_HUNTS]
@@ -207,7 +207,7 @@ def _profile(data: dict[str, Any], characters: list[str]) -> str:
 
 
 def _hunt_pass(name: str, tracks: list[dict[str, Any]]) -> str:
-    """Return the hunt pass and the rank reached in it, if the host reports them."""
+    """Return the hunt pass and the player's rank in it, as far as the host reports them."""
     reached = next((track for track in tracks if name and track["name"] == name), None)
     return name if reached is None else f"{name}, {reached['rank']} of {reached['of']}"
 
@@ -260,5 +260,5 @@ def _whole(data: dict[str, Any], name: str) -> int:
 
 
 def _text(value: Any, longest: int) -> str:
-    """Return a string as one line, without terminal or text-direction control characters."""
+    """Return ``value`` as one line, without terminal or text-direction control characters."""
     return plain(value[:longest]) if isinstance(value, str) else ""

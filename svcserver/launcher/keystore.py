@@ -28,7 +28,7 @@ class NoKeyStore(Exception):
 
 
 class KeyStore(Protocol):
-    """A storage of secrets by name."""
+    """A storage in which each secret has a name."""
 
     where: str  # tells the player where keys are stored
 
@@ -79,7 +79,7 @@ class FileKeys:
 
 @define
 class SystemKeys:
-    """The system's key store, through ``keyring``, with a file for keys that it refuses.
+    """The system's key store, through ``keyring``, and a file for the keys that this store refuses.
 
     A key store may be locked or missing at any time, and without its key an account is lost. So a
     key that the store refuses is saved in the file, and keys in the file are found as well. Each

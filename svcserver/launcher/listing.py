@@ -88,7 +88,7 @@ def read_listing(text: bytes) -> Listing:
 
 
 def _read_files(text: bytes, at: int) -> tuple[list[GameFile], int]:
-    """Return the files of the JSON array whose content begins at ``at``, and where it ends."""
+    """Parse the JSON array that begins at ``at``; return its files and the array's end."""
     files: list[GameFile] = []
     size_of_paths = 0
     if empty := _NO_FILES.match(text, at):

@@ -106,12 +106,12 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     links.add_argument(
         "--no-links",
         action="store_true",
-        help="do not register for svc: links; remembered",
+        help="do not register for svc: links, now and at later starts",
     )
     links.add_argument(
         "--links",
         action="store_true",
-        help="register for svc: links, even in place of another program; remembered",
+        help="register for svc: links, now and at later starts, even in place of another program",
     )
     parser.add_argument("--key-file", action="store_true", help="store keys in a private file")
     named = f"svc-launcher {VERSION}"
@@ -150,7 +150,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end_with_the_terminal(reactor: Any) -> None:
-    """Stop the launcher when its terminal closes; the game does not get the system's signal."""
+    """Stop the launcher when its terminal closes.
+
+    The launcher then stops the game, which the terminal's hang-up signal does not reach.
+    """
     hangup = getattr(signal, "SIGHUP", None)  # not on Windows
     if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
         signal.signal(hangup, lambda *_: reactor.callFromThread(reactor.stop))
@@ -215,7 +218,7 @@ class Program:
 
     @classmethod
     def make(cls, reactor: Any, places: Places, options: argparse.Namespace) -> Program:
-        """Return a program with these options, not yet started."""
+        """Return a program with these options that is not started yet."""
         state = Path(places.state)
         launcher = Launcher(
             reactor,
@@ -235,11 +238,14 @@ class Program:
         self.page.quit = lambda: self.reactor.callLater(LAST_WORDS_S, self.reactor.stop)
 
     def link(self) -> str:
-        """Return a one-time link to the page; browsers never send the part after # to a server."""
+        """Return a one-time link to the page.
+
+        Its token stands after the #, because browsers never send that part to a server.
+        """
         return f"http://127.0.0.1:{self.server.port}/#{self.page.sessions.new_token()}"
 
     def start(self) -> None:
-        """Open the page or the terminal, then the invite from the command line."""
+        """Open the page or the terminal, then the invite from the command line, if there is one."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
         terminal = Terminal(

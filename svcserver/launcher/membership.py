@@ -52,7 +52,7 @@ class LauncherServices(Protocol):
     runner: Runner | None  # the installed runner for Windows games
 
     def client(self, record: HostRecord, content_port: int = 0) -> HostClient:
-        """Return a client for the host; ``content_port`` is a private host's content server."""
+        """Return a client for the host, or for its content server if ``content_port`` is set."""
 
     def in_thread(self, work: Callable[..., Any], *args: Any) -> Deferred[Any]:
         """Run a blocking function in a thread and return its result."""
@@ -61,24 +61,27 @@ class LauncherServices(Protocol):
         """Save a host's changed record."""
 
     def open_way(self, record: HostRecord) -> tuple[str, str]:
-        """Connect the game to the host; return server and chat address, or raise CannotPlay."""
+        """Make the host reachable for the game, or raise CannotPlay.
+
+        Returns the addresses of the server and the chat.
+        """
 
     def close_way(self, record: HostRecord) -> Any:
         """Stop the relay if ``open_way`` started it for this host."""
 
 
 def invite_name(host: str) -> str:
-    """Return the key-store name of an invite's code, which is saved until it is used."""
+    """Return the name under which the key store keeps an invite's code until the code is used."""
     return f"{host}/invite"
 
 
 def new_key_name(host: str) -> str:
-    """Return the key-store name of a new key, which is saved until the host accepts it."""
+    """Return the name under which the key store keeps a new key until the host accepts it."""
     return f"{host}/new"
 
 
 def way_to(record: HostRecord, relay_port: int) -> tuple[str, str]:
-    """Return the server (``host:port``) and the chat (``ws://host:port``) for the game.
+    """Return the addresses for the game: server (``host:port``) and chat (``ws://host:port``).
 
     The game reaches a public host through the relay on this PC, and a private host directly.
     """
@@ -157,7 +160,7 @@ class Membership:
 
     @property
     def _code(self) -> str:
-        """The invite's code, saved until it is used."""
+        """The invite's code, which the key store keeps until it is used."""
         code = self.around.keys.get(invite_name(self.record.id))
         return code.reveal() if code is not None else ""
 
@@ -188,7 +191,7 @@ class Membership:
         await self._settle()
 
     async def _settle(self) -> None:
-        """Load the host's status as a new member, then check the files."""
+        """Load the host's status for the new member, then check the game's files."""
         await self._refresh()
         self.inputs.check(False)
 
@@ -219,7 +222,7 @@ class Membership:
             self.inputs.lacking(comparison.bytes_missing, damage(comparison, listing))
 
     async def _check_own_game(self) -> None:
-        """Let a player who has the game play on a host that offers no files."""
+        """Let a player who already has the game play, although the host offers no files."""
         if self.command == DOCUMENTED:
             program = self.folder / (self.record.program or USUAL_PROGRAM)
             if not await self.around.in_thread(program.is_file):
@@ -350,7 +353,7 @@ class Membership:
     # -- the player's other requests ---------------------------------------------
 
     def agree(self) -> None:
-        """Trust the host; if the player already has a key for it, use that key."""
+        """Trust the host; if the player already has a key for this host, use that key."""
         before, self.before = self.before, None
         self.inputs.agree()
         if before is not None:
@@ -365,7 +368,7 @@ class Membership:
             self.host.trouble = words.NAME_INVALID
 
     def try_name(self, name: str) -> None:
-        """Check whether ``name`` is valid and free; cancels an earlier check."""
+        """Check whether ``name`` is valid and free, and cancel an earlier check."""
         self._cancel_name_check()
         if self.host.stage is not Stage.NAMING:
             return
@@ -391,7 +394,7 @@ class Membership:
         self.inputs.bring()
 
     def poll(self) -> None:
-        """Poll the host's status and news if that is due."""
+        """Poll the host's status and news; less often after the host had a wrong certificate."""
         waited_s = self.around.clock.seconds() - self._refreshed_at
         if not self.news.wrong_certificate or waited_s >= WRONG_CERTIFICATE_S:
             self.refresh()

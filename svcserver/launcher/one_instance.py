@@ -1,4 +1,4 @@
-"""The rule of one launcher at a time: a second start passes its invite to the first and exits."""
+"""The rule that only one launcher runs: a second one passes its invite to the first and exits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class RunningLauncher:
     secret: Secret = field(repr=False)
 
     def hand_over(self, invite: str) -> str | None:
-        """Send the running launcher an invite, or none; return the link to its page, or None."""
+        """Send the running launcher an invite, or "" for none.
+
+        Returns the link to its page, or None if the launcher does not answer.
+        """
         body = {"secret": self.secret.reveal(), "invite": invite}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
@@ -54,7 +57,7 @@ class RunningLauncher:
         return Secret(proof_of(self.secret, nonce)).matches(proof)
 
     def own_link(self, reply: object) -> str | None:
-        """Return the link in a reply if it leads to a launcher's page on that port, else None.
+        """Return the link in a reply, or None if the link does not lead to the launcher's own port.
 
         The port in an old file may belong to another program by now.
         """
@@ -70,13 +73,13 @@ def _ask(connection: http.client.HTTPConnection, path: str, body: object) -> tup
 
 
 def proof_of(secret: Secret, nonce: str) -> str:
-    """Return a proof for this ``nonce`` that the sender knows ``secret``."""
+    """Return a proof that its sender knows ``secret``; it is valid only for this ``nonce``."""
     key, text = secret.reveal().encode(), b"svc-launcher runs " + nonce.encode()
     return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
 def find(state: Path) -> RunningLauncher | None:
-    """Return the launcher named in the file; it may have ended without removing the file."""
+    """Return the launcher that the file names, which may have died without removing the file."""
     try:
         data = json.parse((state / FILE).read_bytes())
     except (OSError, json.BadJson):
@@ -90,12 +93,12 @@ def find(state: Path) -> RunningLauncher | None:
 
 
 def announce(state: Path, port: int) -> Secret:
-    """Record in a file that this launcher runs; return the secret for later starts."""
+    """Write the file that says that this launcher runs; return the secret in it."""
     secret = hex_token(64)
     write_private(state / FILE, json.dump({"port": port, "secret": secret, "pid": os.getpid()}))
     return Secret(secret)
 
 
 def withdraw(state: Path) -> None:
-    """Delete the record that this launcher runs."""
+    """Delete the file that says that this launcher runs."""
     (state / FILE).unlink(missing_ok=True)

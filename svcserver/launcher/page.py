@@ -65,7 +65,7 @@ class Page:
     _numbers: Iterator[int] = field(factory=count)
 
     def answer(self, request: PageRequest) -> PageReply:
-        """Answer a request that comes from this machine and from the page's own origin."""
+        """Answer a request that has passed the check of its origin."""
         if request.method == "GET" and request.path.count("/") == 1:
             return self._files.get(
                 request.path[1:] or INDEX, PageReply.of({"error": "not_found"}, 404)
@@ -92,7 +92,7 @@ class Page:
         return PageReply.of({"session": session})
 
     def _running(self, body: dict[str, Any]) -> PageReply:
-        """Prove to a second start that this is the launcher named in the file."""
+        """Prove to a second launcher that this is the launcher that the file names."""
         nonce = _text(body, "nonce", 64)
         if self.secret is None or len(nonce) < 32:
             raise Bad
@@ -131,7 +131,7 @@ class Page:
         return PageReply.of({"error": "not_found"}, 404)
 
     def _state(self) -> dict[str, Any]:
-        """Return the state with a number, so that a late reply does not replace a newer one."""
+        """Return the state with a sequence number; a late reply must not replace a newer one."""
         return {**show_all(self.launcher), "number": next(self._numbers)}
 
     def _join(self, body: dict[str, Any]) -> PageReply:
@@ -142,7 +142,7 @@ class Page:
         return PageReply.of({"id": member.record.id, "state": self._state()})
 
     def _import(self, content: bytes, *, replace: bool = False) -> PageReply:
-        """Import the account key in a file's bytes."""
+        """Import the account key from the content of a key file."""
         try:
             member = self.launcher.bring(parse_key_file(content), replace=replace)
         except BadKeyFile:
@@ -161,7 +161,7 @@ class Page:
         return PageReply(200, picture.body, picture.kind)
 
     def change_settings(self, member: Membership, body: dict[str, Any]) -> str:
-        """Change the settings for this host's game; return an error text, or none."""
+        """Change the player's settings for a host; return an error text, or ""."""
         limit = body.get("speed_limit")
         if type(limit) is not int or not 0 <= limit < FASTEST:
             raise Bad

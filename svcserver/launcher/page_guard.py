@@ -23,7 +23,7 @@ _SITES = (b"same-origin", b"none")
 
 @define
 class Sessions:
-    """The one-time tokens in links, and the sessions that they were exchanged for."""
+    """The one-time tokens in links, and the sessions that browsers exchanged them for."""
 
     _tokens: list[Secret] = field(factory=list)
     _sessions: list[Secret] = field(factory=list)
@@ -35,7 +35,7 @@ class Sessions:
         return token
 
     def enter(self, offered: str) -> str | None:
-        """Return the secret of a new session for a link's token, or None if it is invalid."""
+        """Exchange a link's token for a session; return its secret, or None for a wrong token."""
         for token in self._tokens:
             if token.matches(offered):
                 self._tokens.remove(token)
@@ -59,7 +59,10 @@ def foreign(
     sites: Sequence[bytes],
     modes: Sequence[bytes],
 ) -> str:
-    """Return why a request is not from the page, or an empty string; ``own`` is host:port."""
+    """Return why a request does not come from the page, or "" if it does.
+
+    ``own`` is the page's address as host:port.
+    """
     if not is_loopback(peer):
         return "peer"
     if list(hosts) != [own]:

@@ -27,14 +27,14 @@ LONGEST = 16 << 20  # bytes of a table that are read: a hundred thousand connect
 
 
 def is_another_users(client: int, server: int) -> bool:
-    """Return True if the connection's client runs as another user; False if unknown."""
+    """Return True if another user's program opened the connection; False if unknown."""
     if sys.platform != "linux":
         return False
     return owner_in(map(_read, TABLES), client, server) not in (None, os.getuid())
 
 
 def owner_in(tables: Iterable[str], client: int, server: int) -> int | None:
-    """Return the user id of the connection's client in ``/proc/net/tcp``'s text, or None.
+    """Find a connection's client in the text of ``/proc/net/tcp``; return its user id, or None.
 
     In each line, the second and third fields are the local and the remote address. They look like
     ``0100007F:A1B2``, with the port in hexadecimal. The eighth field is the user id.
@@ -230,7 +230,7 @@ class PageFactory(Connections[PageConnection]):
         return PageConnection(self, peer_of(addr))
 
     def make_room(self) -> None:
-        """Close the oldest connection without a session, or the newest if all have one.
+        """Close the oldest connection without a session; if all have one, close the newest.
 
         Every user of this PC can open connections, but must not lock the player out.
         """

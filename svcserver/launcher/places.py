@@ -14,7 +14,7 @@ NAME = "svc-launcher"
 
 @frozen
 class Places:
-    """The launcher's folders, as paths of the system that they are for."""
+    """The launcher's folders, as paths in the syntax of the system where they are used."""
 
     state: PurePath  # hosts, settings and, without a key store, keys
     games: PurePath  # a folder for each host's game files
@@ -39,7 +39,7 @@ def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
 
 
 def _absolute(text: str) -> PurePosixPath | None:
-    """Return the path, or None if it is relative, as the XDG standard requires."""
+    """Return the path, or None if it is relative; the XDG standard ignores relative paths."""
     path = PurePosixPath(text)
     return path if path.is_absolute() else None
 

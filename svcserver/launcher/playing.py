@@ -28,7 +28,7 @@ class NoProgram(Exception):
 
 
 class Process(Protocol):
-    """A program with all its child processes; Wine and Proton start the game as a child."""
+    """A program with all its child processes. Wine and Proton start the game as a child."""
 
     def poll(self) -> int | None:
         """Return the program's exit status, or None while it runs."""
@@ -47,7 +47,7 @@ Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], Process]
 
 
 def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, str]) -> Process:
-    """Start a process without input and output: its output may be long and contain secrets.
+    """Start a process; discard its output, which may be long and contain secrets.
 
     The process leads its own process group, which includes its children.
     """

@@ -1,4 +1,4 @@
-"""The launcher: all hosts that the player has joined, and a relay for the host being played."""
+"""The launcher: all hosts that the player has joined, and a relay to the host being played."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OtherKey(CannotJoin):
 
 @define(eq=False, slots=False)
 class Launcher(Service):
-    """The state that the page and the terminal show, and the actions that they call."""
+    """The launcher's state and actions, which the page and the terminal share."""
 
     clock: Any  # the reactor
     keys: KeyStore
@@ -171,7 +171,7 @@ class Launcher(Service):
         return member
 
     def leave(self, member: Membership) -> str:
-        """Remove a host and its key, but not the game's files; return a text, or none.
+        """Remove a host and its key, but keep the game's files; return an error text, or "".
 
         If the host has a new certificate that the player has not trusted yet, only that is dropped.
         """

@@ -21,7 +21,7 @@ _INSIDE = ("steamapps/common", "compatibilitytools.d")
 
 @frozen
 class Runner:
-    """A program that runs the game's program, such as Wine."""
+    """A program that runs Windows programs on this system, such as Wine."""
 
     name: str  # shown to the player
     command: str  # quoted, as in the settings
@@ -78,7 +78,7 @@ def _age(name: str) -> tuple[list[int], str]:
 
 
 def chosen(setting: str, command: str, program: str, installed: Runner | None) -> Runner | None:
-    """Return the runner for ``command``: the player's setting, or the one found for an .exe file.
+    """Return the runner for ``command``: the player's choice, else the installed one for .exe.
 
     ``program`` is the value of ``{program}`` in the command.
     """

@@ -37,10 +37,13 @@ MimeType=x-scheme-handler/{scheme};
 
 
 class Scheme(Protocol):
-    """The registration for links on one system."""
+    """The launcher's registration for ``svc:`` links on one operating system."""
 
     def add(self, *, over_another: bool = False) -> str:
-        """Register for links, replacing another program if ``over_another``; return a text."""
+        """Register for links; replace another program only if ``over_another``.
+
+        Returns a text for the player.
+        """
 
     def remove(self) -> str:
         """Remove the registration; return a text for the player."""
@@ -81,7 +84,7 @@ class LinuxScheme:
         return f"Links that begin with {SCHEME}: no longer open the launcher."
 
     def _forget_choice(self) -> None:
-        """Remove the launcher's line from the user's default programs; others are kept."""
+        """Remove the launcher's line from the user's default programs, and keep all other lines."""
         try:
             lines = self.choices.read_text(encoding="utf-8").splitlines(keepends=True)
         except FileNotFoundError:
@@ -180,7 +183,7 @@ class WindowsScheme:
 
 @define
 class NoScheme:
-    """A system without a registration for links."""
+    """The registration on a system where none is possible; it does nothing."""
 
     def add(self, *, over_another: bool = False) -> str:
         return "This system does not support links. Paste the invite instead."
@@ -203,7 +206,7 @@ def own_command() -> list[str]:
 
 
 def run_quietly(arguments: Sequence[str]) -> str:
-    """Run a desktop helper program; return its output, empty if it is not installed."""
+    """Run a desktop helper program and return its output, or "" if the program is not installed."""
     program = shutil.which(arguments[0])
     if program is None:
         return ""

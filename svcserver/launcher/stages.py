@@ -1,4 +1,4 @@
-"""The state machine of one host: what the player can do, and what happens then. No I/O.
+"""The state machine of one host: what the player can do now, and what each input starts. No I/O.
 
 The page and the terminal show ``Host``. The machine calls ``Actions``, which report their results
 through its inputs. An input that the current stage does not expect, such as a second click, is
@@ -33,7 +33,7 @@ class Stage(Enum):
 
 
 class Actions(Protocol):
-    """The actions that the machine starts; each returns immediately and never raises."""
+    """The actions that the state machine starts; each returns immediately and never raises."""
 
     def register(self, name: str) -> None: ...
     def recognise(self) -> None: ...  # find the account of an imported key
@@ -58,7 +58,7 @@ class Host:
 
 
 class Inputs(Protocol):
-    """The inputs of the machine: the player's commands, and the results of actions."""
+    """The inputs of the state machine: the player's commands, and the results of actions."""
 
     def agree(self) -> None: ...  # the player trusts the host
     def choose(self, name: str) -> None: ...  # the player has chosen a name
@@ -164,7 +164,7 @@ machine_of = _builder.build()
 
 
 def member_of(host: Host) -> Inputs:
-    """Return the inputs for a host on which the player already has an account."""
+    """Return a state machine for a host on which the player already has an account."""
     inputs, actions, no_actions = machine_of(host), host.actions, _NoActions()
     host.actions = no_actions
     inputs.agree()

@@ -1,4 +1,4 @@
-"""The launcher in a terminal: uses the same state machine as the page, line by line."""
+"""The launcher in a terminal: it uses the same state machine as the page, but line by line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def quoted(text: str, width: int) -> list[str]:
-    """Split a text from the host into marked lines that are short enough not to wrap."""
+    """Wrap a text from the host to ``width``, with a mark at the start of each line."""
     lines = []
     for line in text.split("\n"):
         safe = visible(line)
@@ -56,7 +56,7 @@ def people(shown: dict[str, Any]) -> list[str]:
 
 
 def hunter(shown: dict[str, Any]) -> list[str]:
-    """Return lines with the player's own data on the host."""
+    """Return lines that show the player's own data on the host."""
     mine = shown["hunter"]
     if not mine:
         return []
@@ -100,7 +100,7 @@ quit            end the launcher"""
 
 @define
 class Terminal:
-    """The terminal: carries out the player's typed lines, and prints what has changed.
+    """The terminal: it carries out the player's typed lines, and prints what has changed.
 
     ``say`` prints lines; ``quote`` prints text that comes from the host.
     """
@@ -116,7 +116,7 @@ class Terminal:
 
     @property
     def member(self) -> Membership | None:
-        """The host that commands apply to: the selected or the first one; None without hosts."""
+        """The host that commands apply to: the selected or the first host; None without hosts."""
         members = self.launcher.members
         return members.get(self._host) or next(iter(members.values()), None)
 
@@ -126,7 +126,7 @@ class Terminal:
             self.write(visible(line))
 
     def quote(self, head: str, texts: Sequence[str]) -> None:
-        """Print text that comes from the host, below a heading of the launcher."""
+        """Print text from the host below a heading from the launcher."""
         width = shutil.get_terminal_size().columns - 1
         self.say(head, *(line for text in texts for line in quoted(text, width)))
 
@@ -155,7 +155,10 @@ class Terminal:
                 self._act(command, rest)
 
     def ended(self) -> None:
-        """Handle the end of standard input, as in a script: keep running until the game ends."""
+        """Handle the end of standard input, as in a script.
+
+        The launcher then quits as soon as it has nothing to do: no check, no download, no game.
+        """
         self._last_line = True
 
     def _join(self, word: str, rest: str) -> None:
@@ -242,7 +245,7 @@ class Terminal:
         self.look()
 
     def _quote_host(self, member: Membership, what: str, nothing: str) -> str:
-        """Print the host's text on a topic; return ``nothing`` if the host has none."""
+        """Print the host's texts on a topic; if there are none, return ``nothing`` instead."""
         shown = self._shown(member)
         texts = _HOST_TEXTS[what](shown)
         if not texts:
@@ -255,7 +258,7 @@ class Terminal:
         member.try_name(name)
 
     def look(self) -> None:
-        """Print the host's state where it has changed since the last call."""
+        """Print those parts of the host's state that changed since the last call."""
         member = self.member
         if self._last_line and (member is None or member.host.stage not in _BUSY):
             self.quit()

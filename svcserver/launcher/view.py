@@ -15,7 +15,7 @@ from svcserver.launcher.stages import Stage
 
 
 def launcher_version() -> str:
-    """Return the version of the installed package: the launcher's or the whole project's."""
+    """Return the version of the installed package: ``svc-launcher``, else ``svcserver``."""
     for name in ("svc-launcher", "svcserver"):
         try:
             return version(name)
@@ -29,7 +29,7 @@ _ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # all oth
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
-    """Return the page's data: all hosts, where keys are stored, and the last invite."""
+    """Return the page's data: all hosts, where keys are stored, and the last invite's host."""
     hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
     return {
         "hosts": hosts,
@@ -40,7 +40,7 @@ def show_all(launcher: Launcher) -> dict[str, Any]:
 
 
 def show(member: Membership, relay_port: int) -> dict[str, Any]:
-    """Return everything that the page and the terminal show of one host, ready for JSON."""
+    """Return everything that the page and the terminal show about one host, ready for JSON."""
     record, host, news = member.record, member.host, member.news
     return {
         "id": record.id,

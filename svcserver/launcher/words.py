@@ -24,26 +24,26 @@ INVITE_INVALID = "This invite has been used or withdrawn. Ask the owner for a ne
 CLOSED = "This host accepts no new players at the moment. Ask the owner."
 TOO_OFTEN = "Too many requests. Try again in {minutes}."
 REGISTER_LOST = (
-    "The connection broke while the host made your account. Try the same name once more. If it is "
-    "taken now, the account is yours: ask the owner for its key."
+    "The connection broke while the host made your account. Try the same name again. If it is now "
+    "taken, your account exists: ask the owner for its key."
 )
 PLAYING_ELSEWHERE = "You are playing on {name}. End that game first."
 LEAVE_FIRST = "End the game before you remove this host."
 NO_KEY_FILE = "There is no file at {path} that can be read."
 BAD_KEY_FILE = (
-    "That file holds no key. Choose the file that Save my key has written: its name begins with "
+    'That file holds no key. Choose the file that "Save my key" wrote: its name begins with '
     "svc-key."
 )
 KEY_SAVED = (
     "Your key was saved to {path}. Anybody with that file can use your account: carry it to your "
     "other PC yourself, and delete it after the import."
 )
-WHOLE_PATH = "Enter the folder's full path, beginning with the drive or /."
+WHOLE_PATH = "Enter the folder's full path. It begins with a drive letter or a slash."
 PASSPORT_SAVED = (
     "Your passport was saved to {path}. Send it to the owner of another host: if that owner trusts "
     "this host, your progress can be imported there once."
 )
-NO_PASSPORT = "This host makes no passports."
+NO_PASSPORT = "This host does not issue passports."
 NO_KEY_YET = "You have no key for this host yet."
 UNKNOWN_HOST = "The launcher does not know this host."
 DEFECT = "Something went wrong in the launcher. Try again; its log has the details."
@@ -57,14 +57,14 @@ KEY_RENEWED = (
     "PCs, and import it there."
 )
 RENEW_LATER = "End the game before you renew your key; the game would be logged out."
-KEY_NOT_RENEWED = "This host does not renew keys. Ask the owner for a new one."
+KEY_NOT_RENEWED = "This host does not renew keys. Ask the owner for a new key."
 OTHER_KEY = (
     "You are already {username} on {name}, with a different key from the one in that file. Nothing "
     "was changed. Confirm to use the file's key instead; then your current key is lost."
 )
 DISK_FULL = (
-    "The disk is full: {needed} more are needed in {folder}, because {reserve} of the disk stay "
-    "free. Make room, or choose another folder, then continue; what has been downloaded stays."
+    "The disk is full. Free {needed} more for {folder}, or choose another folder, and continue; "
+    "what has been downloaded stays. The launcher always leaves {reserve} of the disk free."
 )
 IN_THE_WAY = (
     "The game needs a file where the folder {folder} is, and that folder is not empty. "
@@ -76,10 +76,8 @@ FOLDER_BUSY = (
     "choose another folder for this host."
 )
 LINE_CUT = "The connection broke. The download continues in {seconds}; nothing is downloaded twice."
-DAMAGED = "{count} of the game's files are missing or damaged. Repair downloads only these."
-DAMAGED_ONE = (
-    "One of the game's files is missing or damaged: {path}. Repair downloads only this one."
-)
+DAMAGED = '{count} files of the game are missing or damaged. "Repair" downloads only these.'
+DAMAGED_ONE = 'A file of the game is missing or damaged: {path}. "Repair" downloads only this file.'
 BAD_DOWNLOAD = (
     "The file {path} arrived damaged twice. The owner's files may have changed. Try again later, "
     "or tell the owner."
@@ -114,7 +112,7 @@ MEET = {
 
 
 def meeting(where: str, title: str, players: int, room: int) -> str:
-    """Return how to join a friend at this place; empty if the place is unknown."""
+    """Return a text on how to join a friend at this place; empty if the place is unknown."""
     full = f", {players} of {room}" if room else ""
     return MEET.get(where, "").format(hunt=f"{title or 'On a hunt'}{full}")
 
@@ -168,7 +166,7 @@ MASTERY = "MasteryTrack_"  # the prefix of mastery ids; pass ids have another pr
 
 
 def track_name(track: str) -> str:
-    """Return readable words for the id of a mastery or pass."""
+    """Return a readable name for the id of a mastery or pass."""
     words = track.removeprefix(MASTERY).replace("_", " ")
     words = re.sub(r"\Aseason0*(\d)", r"Season \1", words)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words)

@@ -361,14 +361,14 @@ class DownloadTests(SynchronousTestCase):
         done = self.begin()
         self.of("game.exe").answer(200, FILES["game.exe"])
         why = self.failureResultOf(done, DownloadFailed)
-        self.assertIn("The disk is full: 70.2 MB more are needed in ", str(why.value))
+        self.assertIn("The disk is full. Free 70.2 MB more for ", str(why.value))
 
     def test_full_disk_is_reported_with_the_reserve(self) -> None:
         usage = shutil.disk_usage(self.folder.root.parent)
         self.patch(shutil, "disk_usage", lambda _: usage._replace(free=5_000_000))
         why = self.failureResultOf(self.begin(), DownloadFailed)
-        reason = f"in {self.folder.root}, because 67.1 MB of the disk stay free."
-        self.assertIn(f"68.3 MB more are needed {reason}", str(why.value))
+        self.assertIn(f"Free 68.3 MB more for {self.folder.root}, or ", str(why.value))
+        self.assertIn("The launcher always leaves 67.1 MB of the disk free.", str(why.value))
 
     def test_stop_ends_the_download_and_leaves_no_timer(self) -> None:
         done = self.begin()
