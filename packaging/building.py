@@ -1,4 +1,7 @@
-"""Helpers of the builds in this folder; run each build as ``python packaging/deb.py``."""
+"""Functions that the build programs of this folder share.
+
+Run a build program by its path, for example ``python packaging/deb.py``.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def epoch() -> int:
 
 
 def cloned() -> bool:
-    """Return whether this is a clone; ``.git`` is a file in an additional work tree."""
+    """Return whether this is a Git clone; in an additional work tree, ``.git`` is a file."""
     return (ROOT / ".git").exists()
 
 
@@ -50,7 +53,7 @@ def git(*words: str) -> str:
     if ran.returncode:
         why = (ran.stderr.splitlines() or [f"status {ran.returncode}"])[0]
         raise SystemExit(
-            f"git {words[0]} has failed in {ROOT}, and what is built depends on it: {why}; "
+            f"git {words[0]} failed in {ROOT}, and the build needs its output: {why}; "
             "make the clone whole, or where it is another user's: "
             f"git config --global --add safe.directory {ROOT}"
         )
@@ -100,10 +103,11 @@ def built(kind: str, folder: Path, pattern: str) -> Path:
 
 
 def copied(folder: Path) -> Path:
-    """Copy the project's tracked files into ``folder``, without other files of the work tree.
+    """Copy the project's tracked files into ``folder``; return the folder to build from.
 
-    Otherwise setuptools would pack deleted modules from an old ``build`` folder, and built pages.
-    An unpacked sdist is used in place, without a copy.
+    Untracked files must not be there, because setuptools would pack them: modules that were deleted
+    but remain in an old ``build`` folder, and the built documentation. An unpacked sdist is used in
+    place, without a copy.
     """
     if not cloned():
         return ROOT

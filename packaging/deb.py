@@ -70,7 +70,10 @@ def write_copyright(path: Path, home: Path) -> None:
 
 
 def settle(home: Path) -> None:
-    """Replace paths of the build folder by ``HOME``, and remove files that are not needed."""
+    """Make the programs use the path ``HOME``, and remove files that are not needed.
+
+    The programs name the build folder, because pip installed them there.
+    """
     for path in (home / "bin").iterdir():
         if path.name in PROGRAMS:
             text = path.read_text(encoding="utf-8")
@@ -99,7 +102,7 @@ def lay_out_shared(home: Path, work: Path) -> None:
 
 
 def settle_times(work: Path) -> None:
-    """Set the time of all files to the build's; dpkg would keep the times of the checkout."""
+    """Set the time of all files to the build's time; dpkg would keep the times of the checkout."""
     moment = epoch()
     for path in work.rglob("*"):
         os.utime(path, (moment, moment), follow_symlinks=False)
@@ -126,14 +129,14 @@ def write_changelog(path: Path) -> None:
     """Write the package's changelog, with its version and build time."""
     path.write_text(
         f"svcserver ({version()}) unstable; urgency=medium\n\n"
-        "  * What is new stands in CHANGELOG.md, beside this file.\n\n"
+        "  * For the changes, see CHANGELOG.md beside this file.\n\n"
         " -- The svcserver engineers <svcserver@example.org>  "
         f"{format_datetime(datetime.fromtimestamp(epoch(), UTC))}\n"
     )
 
 
 def versions() -> dict[str, str]:
-    """Return the Python version of the packed dependencies, and the next version."""
+    """Return the Python version that the package needs, and the first version that is too new."""
     major, minor = run(PYTHON, "-c", "import sys; print(*sys.version_info[:2])").split()
     return {"PYTHON_VERSION": f"{major}.{minor}", "PYTHON_NEXT": f"{major}.{int(minor) + 1}"}
 

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def install(package: Path, system: Path) -> None:
-    """Create a tar of a Debian system in which the package is installed."""
+    """Create ``system``, the tar of a Debian system in which ``package`` is installed."""
     mode = "root" if os.geteuid() == 0 else "unshare"
     hooks = [
         f'chroot "$1" groupadd --system --gid {SVC_ID} svc',
@@ -81,7 +81,7 @@ def install(package: Path, system: Path) -> None:
 
 
 def commit(system: Path, archive: Path) -> str:
-    """Create the image of that system, locally and in ``archive``; return path and name."""
+    """Create the image of ``system``, locally and in ``archive``; return both places."""
     name = f"localhost/svcserver:{version()}"  # docker and podman would add other domains
     made = run("buildah", "from", "scratch").strip()
     try:

@@ -36,7 +36,7 @@ SYSTEMS = (
 
 
 def lay_out(source: Path) -> None:
-    """Copy all files to be packed below ``source``; from a clone, only tracked files."""
+    """Copy all files that are to be packed into ``source``; from a clone, only tracked files."""
     with tempfile.TemporaryDirectory() as folder:
         whole = copied(Path(folder, "whole"))
         package = source / "svcserver"
@@ -106,7 +106,7 @@ def add_compiled(site: Path, work: Path) -> None:
 
 
 def unpack_compiled(wheel: Path, site: Path) -> None:
-    """Unpack the libraries of ``wheel``; ``site`` already has the portable files."""
+    """Unpack the compiled libraries of ``wheel``; ``site`` already has the other files."""
     with zipfile.ZipFile(wheel) as packed:
         for name in packed.namelist():
             if name.endswith((".so", ".pyd", ".dll")) and not (site / name).exists():

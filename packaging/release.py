@@ -70,7 +70,7 @@ def build(folder: Path) -> None:
 
 
 def held(dist: Path) -> list[Path]:
-    """Return the files of a release in ``dist``; exit with an error if it has other files."""
+    """Return the files of the release in ``dist``; exit with an error if other files are there."""
     paths = sorted(dist.iterdir())
     for path in paths:
         if not path.is_file() or not any(path.match(kind) for kind in KINDS):
@@ -133,14 +133,14 @@ def check_tag() -> None:
 
 
 def source(dist: Path) -> None:
-    """Build the sdist, and rewrite its tar, whose entries would have the current time."""
+    """Build the sdist and repack it, because its entries have the current time."""
     with tempfile.TemporaryDirectory() as folder:
         made = built("sdist", Path(folder), "*.tar.gz")
         (dist / made.name).write_bytes(settled(made))
 
 
 def settled(archive: Path) -> bytes:
-    """Return the same files, sorted by name, without an owner, and with the build's time."""
+    """Return the archive repacked: files sorted by name, without owners, with the build's time."""
     plain = io.BytesIO()
     with tarfile.open(archive) as old, tarfile.open(fileobj=plain, mode="w") as new:
         for entry in sorted(old.getmembers(), key=lambda member: member.name):

@@ -100,7 +100,7 @@ class ReleaseCommitTests(SynchronousTestCase):
             lambda: self.building.copied(copied),
         ):
             [line] = str(self.assertRaises(SystemExit, request)).splitlines()
-            self.assertIn("has failed in", line)
+            self.assertIn(" failed in", line)
             self.assertIn(why, line)
         self.assertFalse(copied.exists())
 
