@@ -61,9 +61,9 @@ class Applier:
         return self._running or (self._wanted is not None and self._wanted != self._holds)
 
     def want(self, ips: Ips, *, at_once: bool = False) -> None:
-        """Open exactly these addresses: now, or when ``interval_s`` since the last run is over.
+        """Open exactly these addresses, now or ``interval_s`` seconds after the last run.
 
-        ``at_once`` waits only for a run in progress; it is used when an address is removed.
+        With ``at_once``, wait only for a run in progress; used when an address is removed.
         """
         self._wanted = ips
         if at_once:

@@ -83,9 +83,10 @@ def _is_private(address: Address) -> bool:
 
 
 def home(value: Any) -> str:
-    """Return the network to withdraw, which is given as an address or as ``2001:db8::/64``.
+    """Return the network that contains an address; raises InvalidIp.
 
-    The format is that of ``kernel.networks``; raises InvalidIp.
+    ``value`` is an address, or an IPv6 network such as ``2001:db8::/64``. The result has the form
+    that ``kernel.networks`` uses.
     """
     text = value.removesuffix("/64") if isinstance(value, str) and ":" in value else value
     return network_of(str(_parse(text)))

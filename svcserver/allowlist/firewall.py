@@ -49,7 +49,7 @@ class Firewall(Protocol):
 
 @frozen
 class Nftables:
-    """The nftables firewall with our own table, which is replaced atomically."""
+    """The nftables firewall: a table of our own, which every run replaces atomically."""
 
     programs: Programs
     nft: str
@@ -70,7 +70,7 @@ class Nftables:
 
 @define
 class NftablesSet:
-    """The nftables firewall with a set in the owner's table, filled with addresses of its type."""
+    """A set in the owner's nftables table, which is filled with the addresses of its type."""
 
     programs: Programs
     nft: str
@@ -79,7 +79,7 @@ class NftablesSet:
     _family: int | None = field(default=None, init=False)
 
     async def apply(self, rule: Rule) -> None:
-        """Fill the set; the set's type is read only once."""
+        """Fill the set; the set's type is read only before the first run."""
         if self._family is None:
             listing = await self.programs.run([self.nft, "list", "set", *str(self.where).split()])
             kind = re.search(r"\btype (ipv[46])_addr\b", listing.out)
@@ -89,7 +89,10 @@ class NftablesSet:
         await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether the set exists and is not empty; nft may list addresses as ranges."""
+        """Return whether the set exists and is not empty.
+
+        The addresses are not compared, because nft may list several of them as one range.
+        """
         look = [self.nft, "list", "set", *str(self.where).split()]
         listing = await self.programs.run(look, may_fail=True)
         return listing.code == 0 and ("elements" in listing.out or not self._fitting(rule))
@@ -213,7 +216,7 @@ class DryRun:
 
 @frozen
 class Paths:
-    """The program paths that the owner has set; for None the program is searched."""
+    """The firewall programs' paths, if the owner has set them; None means that we search for it."""
 
     nft: str | None = None
     iptables: str | None = None
@@ -234,9 +237,9 @@ def choose(
     dry_run: bool,
     platform: str = sys.platform,
 ) -> Firewall:
-    """Return the firewall for ALLOWLIST_BACKEND; raises NoFirewall.
+    """Return the firewall for ALLOWLIST_BACKEND; raises NoFirewall if a program is missing.
 
-    A dry run needs no installed program, and shows a missing program under its usual path.
+    A dry run needs no installed program; for a missing program it shows the usual path.
     """
     nft = paths.nft or find("nft")
     iptables, ipset = paths.iptables or find("iptables"), paths.ipset or find("ipset")
@@ -254,7 +257,7 @@ def choose(
     for program in needed[backend]:
         if programs_found[program] is None and not dry_run:
             raise NoFirewall(
-                f"ALLOWLIST_BACKEND {backend} needs {program}, which is not there; "
+                f"ALLOWLIST_BACKEND {backend} needs {program}, which is not installed; "
                 f"install it or set ALLOWLIST_{program.upper()} to its absolute path"
             )
     if backend == "netsh":
@@ -276,7 +279,7 @@ def _automatic(
     if platform.startswith("linux") and iptables is not None and ipset is not None:
         return "iptables"
     raise NoFirewall(
-        "ALLOWLIST_BACKEND auto found neither nft nor iptables with ipset; "
+        "ALLOWLIST_BACKEND auto found neither nft nor iptables and ipset; "
         "install nftables, or set ALLOWLIST_DRY_RUN=1 to only log what would be done"
     )
 

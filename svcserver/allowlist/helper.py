@@ -1,6 +1,6 @@
-"""The allowlist helper: turns reports of players' addresses into firewall rules.
+"""The allowlist helper, which turns reports of players' addresses into firewall rules.
 
-It also writes an audit log. Spec: 2 §4 Allowlist helper.
+The helper also writes an audit log. Spec: 2 §4 Allowlist helper.
 """
 
 from __future__ import annotations

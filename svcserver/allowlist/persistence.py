@@ -44,7 +44,10 @@ class StateFile:
             log.error("the state file {path} cannot be written: {why}", path=self.path, why=why)
 
     def load(self) -> list[OpenAddress]:
-        """Return the saved entries; empty if the file is missing or, with a warning, invalid."""
+        """Return the saved entries, or none if the file is missing or invalid.
+
+        An invalid file is logged.
+        """
         try:
             if self.path.stat().st_size > MAX_STATE:
                 raise json.BadJson("it is too large")
@@ -55,7 +58,9 @@ class StateFile:
             return []
         except (OSError, json.BadJson, KeyError, TypeError) as why:
             log.warn(
-                "the state file {path} is broken and ignored: {why}", path=self.path, why=repr(why)
+                "the state file {path} is ignored, because it is invalid: {why}",
+                path=self.path,
+                why=repr(why),
             )
             return []
 
@@ -94,7 +99,8 @@ class Audit:
                 file.write(line)
         except OSError as why:
             log.error(
-                "the audit log {path} cannot be written: {why}; lost: {event}",
+                "the audit log {path} cannot be written: {why}; "
+                "this event is not recorded: {event}",
                 path=self.path,
                 why=why,
                 event=event,

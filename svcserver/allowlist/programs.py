@@ -1,4 +1,4 @@
-"""The running of firewall programs by absolute path, with the script on standard input."""
+"""Runs firewall programs by absolute path, with the script on standard input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def environment(environ: Mapping[str, str], platform: str = sys.platform) -> dic
 
 @define(eq=False)
 class Programs:
-    """The starter of programs, which uses ``reactor`` and waits for their end."""
+    """The runner of firewall programs; it starts them and waits until they end."""
 
     reactor: Any  # IReactorProcess and IReactorTime
     environment: dict[str, str] = field(factory=lambda: environment(os.environ))
@@ -109,7 +109,7 @@ class _Run(ProcessProtocol):
 
     def _late(self) -> None:
         transport: Any = self.transport
-        log.error("{program} did not end in time, killed", program=self._program)
+        log.error("{program} was killed, because it ran too long", program=self._program)
         if transport is not None and transport.pid:
             transport.signalProcess("KILL")
         self.give_up(f"{self._program} did not end within {TIMEOUT_S:.0f} s")

@@ -1,7 +1,8 @@
 """The three routes of the allowlist helper.
 
-The checks run in this order, which differs from that of ``web.front``: loopback 403, path 404,
-secret 401, method 405, size 413, JSON 400. Spec: 2 §4 Allowlist helper.
+A request is refused for the first of these reasons that applies: not from loopback 403, unknown
+path 404, wrong secret 401, wrong method 405, too large 413, invalid JSON 400. ``web.front`` uses
+another order. Spec: 2 §4 Allowlist helper.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = N
 
 @define(eq=False)
 class AllowlistHandler:
-    """An ``HttpHandler`` for the gateway and the metagame on this machine."""
+    """An ``HttpHandler`` that answers the gateway and the metagame on this machine."""
 
     helper: Helper
     secret: Secret

@@ -164,9 +164,10 @@ def jumps_in(listing: str) -> list[str]:
 
 
 def powershell(rule: Rule) -> str:
-    """Return an inbound allow rule with a fixed name, which is disabled without addresses.
+    """Return the command that sets the inbound allow rule; without addresses it disables the rule.
 
-    The command is one line, because PowerShell reads its standard input line by line.
+    The rule's name is fixed. The command is one line, because PowerShell reads its standard input
+    line by line.
     """
     ports = f"'{rule.ports}'"
     if rule.ips:

@@ -71,28 +71,30 @@ def figures(helper: Helper) -> dict[str, Figure]:
     return {
         "svc_allowlist_open_addresses": Figure("Addresses open now.", lambda: len(helper.entries)),
         "svc_allowlist_pending": Figure(
-            "1 while a change is not in force.", lambda: int(helper.applier.pending)
+            "1 while the firewall does not have the latest change yet.",
+            lambda: int(helper.applier.pending),
         ),
         "svc_allowlist_last_run_failed": Figure(
-            "1 when the firewall refused last.",
+            "1 if the last change of the firewall failed.",
             lambda: int(helper.applier.last is not None and not helper.applier.last.ok),
         ),
     }
 
 
 def make_helper(settings: Settings, reactor: Any) -> Helper:
-    """Return the helper; exit with one line if rights, programs or files are missing."""
+    """Return the helper; exit with a one-line message if rights, programs or files are missing."""
     audit = Audit(Path(settings.audit_log), epoch)
     try:
         audit.check()
     except OSError as why:
         raise failed_start(
             f"{NAME}: ALLOWLIST_AUDIT_LOG {audit.path} cannot be written: {why.strerror}; "
-            "name a file in a folder that exists and is ours"
+            "name a file in a folder to which this user may write"
         ) from None
     if not Path(settings.state_file).absolute().parent.is_dir():
         raise failed_start(
-            f"{NAME}: ALLOWLIST_STATE_FILE {settings.state_file} is in no existing folder; make it"
+            f"{NAME}: the folder of ALLOWLIST_STATE_FILE {settings.state_file} does not exist; "
+            "create it"
         )
     return Helper(
         reactor,
@@ -124,14 +126,14 @@ def make_firewall(settings: Settings, reactor: Any) -> Firewall:
         return DryRun(chosen)
     if settings.backend != "none" and not firewalls.may_change_firewall():
         raise failed_start(
-            f"{NAME}: no right to change the firewall; start it as root or administrator "
-            "(Linux: CAP_NET_ADMIN is enough), or set ALLOWLIST_DRY_RUN=1"
+            f"{NAME}: this user may not change the firewall; start the helper as root or "
+            "administrator (Linux: CAP_NET_ADMIN is enough), or set ALLOWLIST_DRY_RUN=1"
         )
     return chosen
 
 
 def close_ports(settings: Settings) -> str:
-    """Close the ports once, after a killed helper, for ``svcctl allowlist close-ports``.
+    """Close the ports after the helper was killed, for ``svcctl allowlist close-ports``.
 
     Runs its own reactor and returns one line for the owner. Raises SystemExit with a one-line
     message if the firewall fails.
@@ -143,8 +145,8 @@ def close_ports(settings: Settings) -> str:
         try:
             await helper.close()
         except FirewallError as why:
-            raise failed_start(f"{NAME}: the ports could not be shut: {why}") from None
-        done = "would be shut (dry run, see the audit log)" if helper.dry_run else "are shut"
+            raise failed_start(f"{NAME}: the ports cannot be closed: {why}") from None
+        done = "would be closed (dry run, see the audit log)" if helper.dry_run else "are closed"
         lines.append(f"UDP ports {settings.ports} {done}")
 
     try:
