@@ -148,8 +148,8 @@ class Branding:
         """Log the ignored files whenever their list changes."""
         if left_out and left_out != self._left_out:
             log.warn(
-                "branding: ignoring {names}: a duplicate, or no readable jpg, png or webp "
-                "of at most 25 MB with a plain name",
+                "branding: ignoring {names}: each is a duplicate, or not a readable jpg, png or "
+                "webp file of at most 25 MB with a plain name",
                 names=", ".join(left_out[:MAX_IMAGES]),
             )
         self._left_out = left_out
@@ -181,7 +181,7 @@ class Branding:
         except FileNotFoundError:
             return None
         except (OSError, json.BadJson) as why:
-            log.warn("branding.json is broken and ignored: {why}", why=str(why))
+            log.warn("branding.json is ignored, because it is invalid: {why}", why=str(why))
             return None
         return value
 

@@ -1,8 +1,9 @@
-"""The sending of part of a file as a body, with constant memory and back-pressure.
+"""Sends part of a file as a response body, with constant memory and back-pressure.
 
-On plain TCP ``os.sendfile`` replaces the transport's ``doWrite``, the only hook that Twisted calls
-when the socket is writable. It needs a third of a producer's CPU time. Elsewhere (TLS, Windows,
-file systems without sendfile, in-memory transports) a producer reads ``CHUNK`` bytes at a time.
+On plain TCP, ``os.sendfile`` sends the file, which costs a third of the CPU time of a producer. The
+transport's ``doWrite`` is replaced for that, because Twisted calls no other method when the socket
+becomes writable. Elsewhere (TLS, Windows, file systems without sendfile, in-memory transports) a
+producer reads ``CHUNK`` bytes at a time.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
 class Transfer(Stream):
     """A body that is being sent; ``ended(bytes sent, complete)`` is always called once.
 
-    ``shrank`` is called if the file ends before the span does. Then the connection is aborted,
-    because only that tells the client that the rest is missing.
+    If the file ends before the span does, ``shrank`` is called and the connection is aborted: the
+    client has no other way to notice that the rest is missing.
     """
 
     file: BinaryIO
@@ -151,7 +152,7 @@ class _Kernel:
         return CONNECTION_LOST  # the client has disconnected, which needs no log line
 
     def unhook(self) -> None:
-        """Restore ``doWrite``, unless a pipelined request has already set its own."""
+        """Restore the transport's ``doWrite``, unless the next request has replaced it already."""
         if self.transport.__dict__.get("doWrite") == self._do_write:
             del self.transport.doWrite
 
@@ -216,7 +217,10 @@ class Transfers:
     def sweep(self, now: float) -> None:
         """Cut the stalled transfers; ``now`` is in seconds."""
         for transfer in [running for running in self._running if running.stalled(now)]:
-            log.info("a client took nothing for {seconds} s, cut off", seconds=int(STALL_S))
+            log.info(
+                "a client read nothing for {seconds} s; its connection is closed",
+                seconds=int(STALL_S),
+            )
             transfer.cut()
 
     def __len__(self) -> int:

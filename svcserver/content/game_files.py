@@ -46,7 +46,7 @@ class GameFiles:
             else:
                 self.mismatched.append(entry.path)
         log.info(
-            "build {build}: {good} of {all} files are as the manifest says",
+            "build {build}: {good} of {all} files match the manifest in size",
             build=self.manifest.build,
             good=len(self._mtimes),
             all=len(self.manifest.files),
@@ -68,7 +68,7 @@ class GameFiles:
         try:
             file = os.fdopen(os.open(self.folder / entry.path, _FLAGS), "rb", buffering=0)
         except FileNotFoundError:
-            self.spoiled(entry.path, "it is gone")
+            self.spoiled(entry.path, "it was deleted")
             raise Unavailable(code="file_unavailable") from None
         except OSError as why:
             log.error("{path} cannot be opened: {why}", path=entry.path, why=why.strerror)

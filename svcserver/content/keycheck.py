@@ -115,7 +115,7 @@ class KeyCheck:
         if self._warned_at is None or now - self._warned_at >= WARN_EVERY_S:
             self._warned_at = now
             log.warn(
-                "the metagame at {base} cannot be asked about keys: {why}; "
+                "the metagame at {base} cannot check players' keys: {why}; "
                 "is it running, and is METAGAME_URL right?",
                 base=self.base,
                 why=why.getErrorMessage(),
@@ -153,7 +153,7 @@ class KeyCheck:
 
 
 def is_key_shaped(key: str) -> bool:
-    """Return whether ``text`` has 1 to 256 printable ASCII characters and no spaces."""
+    """Return whether ``key`` has 1 to 256 printable ASCII characters and no spaces."""
     return 1 <= len(key) <= 256 and all("!" <= character <= "~" for character in key)
 
 

@@ -1,4 +1,4 @@
-"""The launcher's files with checksums, which players without a launcher can download.
+"""The launcher's files with their checksums, for players who do not have the launcher yet.
 
 The files are hashed once, at the start. A file that changes later is not served.
 """
@@ -28,7 +28,7 @@ _NAME = re.compile(r"svc[-_]launcher[A-Za-z0-9_.+-]{0,80}\.(?:whl|pyz|zip|exe|ms
 
 @frozen
 class LauncherFile:
-    """A file that is served only while it equals the file that was hashed at the start."""
+    """A launcher file; it is served only if it has not changed since it was hashed at the start."""
 
     path: Path
     size: int
@@ -98,10 +98,10 @@ def _read(path: Path) -> LauncherFile | None:
     try:
         state = path.lstat()
         if not stat.S_ISREG(state.st_mode) or not 0 < state.st_size <= MOST_BYTES:
-            raise OSError(f"it is no file of 1 to {MOST_BYTES} bytes")
+            raise OSError(f"it is not a file of 1 to {MOST_BYTES} bytes")
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as why:
-        log.warn("the launcher file {file} is left out: {why}", file=path.name, why=why)
+        log.warn("the launcher file {file} is not served: {why}", file=path.name, why=why)
         return None
     return LauncherFile(path, state.st_size, state.st_mtime_ns, sha256)

@@ -111,7 +111,9 @@ def check(value: Any) -> Manifest:
     manifest = Manifest(build if isinstance(build, str) and build else "unknown", files)
     total = value.get("totalBytes")
     if type(total) is not int or total != manifest.total_bytes:
-        raise BadManifest(f"has totalBytes other than the sum of all sizes, {manifest.total_bytes}")
+        raise BadManifest(
+            f"has a totalBytes that is not the sum of all sizes, {manifest.total_bytes}"
+        )
     return manifest
 
 

@@ -1,4 +1,4 @@
-"""The building and verifying of a manifest, for ``svcctl content manifest`` and ``verify``.
+"""Builds and verifies manifests, for ``svcctl content manifest`` and ``verify``.
 
 Hashing runs in threads (hashlib and file reads release the GIL). An interrupted build
 resumes: finished hashes are stored beside the output in ``<output>.partial``, each valid only while
@@ -102,8 +102,10 @@ def build_manifest(
 ) -> Manifest:
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
-    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. The note of
-    ``svcctl init`` is ignored too if there is any other file. A manifest without files is rejected.
+    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. The note that
+    ``svcctl init`` puts into an empty folder is ignored too, if there is any other file. A manifest
+    without files is rejected.
+
     ``stop`` ends the work early with BuildFailed; the next run uses the finished hashes.
     ``workers`` defaults to the number of cores.
     """
@@ -111,13 +113,15 @@ def build_manifest(
     files = [file for file in walk(folder) if (folder / file.path).absolute() not in own]
     files = [file for file in files if not _is_note(folder, file)] or files
     if not files:
-        raise BuildFailed(f"{folder} holds no files; name the game's folder")
+        raise BuildFailed(f"{folder} has no files; name the game's folder")
     if len(files) > MOST_FILES:
-        raise BuildFailed(f"{folder} holds more than {MOST_FILES:,} files; name the game's folder")
+        raise BuildFailed(f"{folder} has more than {MOST_FILES:,} files; name the game's folder")
     if sum(getsizeof(file.path) for file in files) > LARGEST_PATHS:
         raise BuildFailed(f"the names below {folder} are too long; shorten them")
     if path := same_place(file.path for file in files):
-        raise BuildFailed(f"two files need the name {path!r} on Windows; rename one of them")
+        raise BuildFailed(
+            f"two files would have the same name on Windows, {path!r}; rename one of them"
+        )
     finished = _load_partial(_partial(output), build)
     done = {file.path: finished[file] for file in files if file in finished}
     work = _Work(folder, files, done, progress, stop or Event())
@@ -184,7 +188,7 @@ def walk(folder: Path) -> Iterator[FoundFile]:
 
 
 def _is_note(folder: Path, candidate: FoundFile) -> bool:
-    """Return whether a file is the owner's note about the game folder, not a game file."""
+    """Return whether a file is the note that ``svcctl init`` wrote, not a game file."""
     if candidate.path != OWNERS_NOTE:
         return False
     try:
@@ -202,7 +206,9 @@ def _walk(folder: Path, prefix: str) -> Iterator[FoundFile]:
             continue
         path = prefix + entry.name
         if not is_clean(path) or not is_safe(path):
-            raise BuildFailed(f"{path!r} has a name that Windows or a launcher refuses; {MOVE_OUT}")
+            raise BuildFailed(
+                f"{path!r} has a name that Windows or the launcher does not allow; {MOVE_OUT}"
+            )
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), path + "/")
         elif entry.is_file(follow_symlinks=False):
@@ -255,14 +261,17 @@ class _Work:
             with open(self.folder / source.path, "rb", buffering=0) as file:
                 while chunk := file.read(CHUNK):
                     if self.stop.is_set():
-                        raise BuildFailed("stopped; start it again to go on")
+                        raise BuildFailed("stopped; run the command again to continue")
                     digest.update(chunk)
                     self._moved(source.path, len(chunk))
                 status = os.fstat(file.fileno())
         except OSError as why:
             raise BuildFailed(f"{source.path} cannot be read: {why.strerror}") from None
         if (status.st_size, status.st_mtime_ns) != (source.size, source.mtime_ns):
-            raise BuildFailed(f"{source.path} changed while it was read; let nothing write there")
+            raise BuildFailed(
+                f"{source.path} changed while it was read; stop what writes to it and run the "
+                "command again"
+            )
         with self._lock:
             self.hashes[source.path] = digest.hexdigest()
         self._moved(source.path, 0)

@@ -90,7 +90,10 @@ class News:
     _unreadable: Throttle = field(factory=Throttle, init=False)
 
     def body(self, now: float) -> bytes:
-        """Return the JSON answer; after an invalid edit, the last valid answer and a warning."""
+        """Return the JSON answer.
+
+        If the owner's last edit is invalid, it is logged, and the answer stays as before the edit.
+        """
         if self.path is None:
             return self._body
         if self._looked_at is None or not 0 <= now - self._looked_at < CHECK_S:
@@ -113,9 +116,14 @@ class News:
         except OSError as why:  # the file may become readable without a change: try again
             self._seen = None
             if self._unreadable.due(why.errno, now):
-                log.warn("the news file cannot be read, the last news stay: {why}", why=str(why))
+                log.warn(
+                    "the news file cannot be read, so the previous news is still shown: {why}",
+                    why=str(why),
+                )
             return
         except BadNews as why:
-            log.warn("the news file is broken, the last good news stay: {why}", why=str(why))
+            log.warn(
+                "the news file is invalid, so the previous news is still shown: {why}", why=str(why)
+            )
             return
         self._body = json.dump({"items": items})

@@ -49,7 +49,10 @@ def wanted(
 
 
 def parse(header: bytes, size: int) -> Span:
-    """Return the only range of a ``Range`` header, for ``size`` bytes; raises Unsatisfiable."""
+    """Return the span that a ``Range`` header asks for in a file of ``size`` bytes.
+
+    Raises Unsatisfiable, also for a header with several ranges.
+    """
     unit, equals, text = header.decode("latin-1").strip(" \t").partition("=")
     if not equals or unit.lower() != "bytes":
         raise Unsatisfiable("another unit")
@@ -78,8 +81,8 @@ def _number(text: str) -> int:
 def status_of(if_match: Sequence[bytes], if_none_match: Sequence[bytes], etag: str) -> int:
     """Return 412 or 304 if a conditional header requires it, else 200 (RFC 9110, 13.2.2).
 
-    The files have no modification date here, so If-Unmodified-Since and If-Modified-Since are
-    ignored.
+    If-Unmodified-Since and If-Modified-Since are ignored, because answers give no modification
+    date.
     """
     current = _tags(if_match)  # with the W/ prefix, so that a weak tag never matches
     if if_match and etag not in current and current != {"*"}:

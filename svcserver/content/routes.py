@@ -199,7 +199,10 @@ class ContentHandler:
         return reply
 
     def _find(self, request: HttpRequest) -> tuple[Handler | None, Answer]:
-        """Return the handler, or None and a refusal: check Host, then route, then method."""
+        """Return the handler of the request, or None and a refusal.
+
+        Host is checked first, then the route, then the method.
+        """
         if self._misnamed(request):
             request.refused = "host"
             return None, refuse(403, "forbidden")
@@ -208,11 +211,12 @@ class ContentHandler:
         return _find(request)
 
     def _misnamed(self, request: HttpRequest) -> bool:
-        """Return whether a loopback request has a foreign Host (DNS rebinding).
+        """Return whether a loopback request has a foreign Host, which may be DNS rebinding.
 
-        The gateway forwards requests with the public name. A web page can send any proxy header, so
-        only the gateway's secret proves that a request came through the gateway. Without a secret
-        every Host is accepted: any page may read public content, and all else needs a key.
+        Requests through the gateway have the host's public name. Only the gateway's secret proves
+        that a request came through the gateway, because a web page can send any proxy header.
+        Without a secret every Host is accepted: any page may read public content, and all else
+        needs a key.
         """
         if self.gateway_secret is None:
             return False
@@ -396,7 +400,7 @@ _FIXED: dict[bytes, Handler] = {
 
 
 def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
-    """Return the handler, or None and a refusal: check the route, then the method."""
+    """Return the handler, or None and a refusal if the route or the method is wrong."""
     handler = _FIXED.get(request.path)
     if handler is None and request.path.startswith(FILES):
         handler = ContentHandler.game_file

@@ -88,12 +88,14 @@ def figures(handler: ContentHandler) -> dict[str, Figure]:
     return {
         "svc_content_downloads_running": Figure("Downloads now.", handler.slots.running),
         "svc_content_downloads_complete": Figure(
-            "Downloads that reached their end.", lambda: totals.complete, counts=True
+            "Completed downloads.", lambda: totals.complete, counts=True
         ),
         "svc_content_downloads_cut": Figure(
-            "Downloads that ended early.", lambda: totals.cut, counts=True
+            "Downloads that were cut off.", lambda: totals.cut, counts=True
         ),
-        "svc_content_bytes_sent": Figure("Bytes of files.", lambda: totals.bytes, counts=True),
+        "svc_content_bytes_sent": Figure(
+            "Bytes of files that were sent.", lambda: totals.bytes, counts=True
+        ),
     }
 
 
@@ -133,7 +135,7 @@ def open_game_files(settings: Settings) -> GameFiles:
         return GameFiles(settings.game_dir, load_manifest(path))
     except BadManifest as why:
         raise failed_start(
-            f"{NAME}: CONTENT_MANIFEST {path} {why}; make it again with: "
+            f"{NAME}: CONTENT_MANIFEST {path} {why}; create it again with: "
             f"svcctl content manifest {settings.game_dir} --out {path}"
         ) from None
 

@@ -106,5 +106,5 @@ def check(settings: Settings) -> None:
         if not (inside or settings.allow_any_bind):
             raise BadSetting(
                 f"BIND_HOST {host} is neither loopback nor a private overlay address; "
-                "let the gateway be public, or set CONTENT_ALLOW_ANY_BIND=1"
+                "make only the gateway public, or set CONTENT_ALLOW_ANY_BIND=1"
             )
