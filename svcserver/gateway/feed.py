@@ -111,7 +111,7 @@ class Feed:
 
         def over(result: object) -> None:
             if isinstance(result, Failure):
-                log.failure("a report to an allowlist helper broke off", result)
+                log.failure("a report to an allowlist helper failed unexpectedly", result)
             del self._wanted[key]
             self._unfinished[url] -= 1
             self._near[near] -= 1
@@ -122,10 +122,10 @@ class Feed:
         report.work.addBoth(over)
 
     def report_again(self, address: str) -> None:
-        """Report ``address`` again next time, because a request from it was refused.
+        """Forget that ``address`` was reported, because the metagame refused a request from there.
 
-        After a refusal the metagame withdraws the address. A player who signs in again must not
-        wait for the next refresh.
+        After a refusal the metagame withdraws the address from the allowlist helpers. If the player
+        signs in again, the address must be reported without waiting for the next refresh.
         """
         network = network_of(address)
         for url in self.urls:
@@ -150,7 +150,7 @@ class Feed:
                 await deferLater(self.clock, wait_s)
                 wait_s = min(2 * wait_s, LAST_AGAIN_S)
         except CancelledError:
-            log.debug("a report to an allowlist helper was cut short")
+            log.debug("a report to an allowlist helper was cancelled")
 
     async def _fails(self, url: str, address: str) -> bool:
         """Send one report when the limit of concurrent reports allows; return whether to retry."""

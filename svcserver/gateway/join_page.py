@@ -39,7 +39,7 @@ _QUESTION = (
 
 
 def join_page(*, launcher: bool) -> Page:
-    """Return the page with its headers; it may load only its style sheet, allowed by hash.
+    """Return the page with its headers; the page may load nothing but its own style sheet.
 
     ``launcher`` says whether this host offers a launcher.
     """
@@ -113,4 +113,7 @@ class LauncherCheck(Service):
 
     def _not_answered(self, failure: Failure) -> None:
         failure.trap(Unreachable, ConnectError, TimedOut, CancelledError)
-        log.debug("the content server was not asked for the launcher: {why}", why=failure.value)
+        log.debug(
+            "the content server cannot be asked whether it offers the launcher: {why}",
+            why=failure.value,
+        )

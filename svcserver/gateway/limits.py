@@ -29,7 +29,10 @@ def retry_after_s(wait_s: float) -> int:
 
 @lru_cache(maxsize=8192)
 def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
-    """Return the networks that contain an address, smallest first, each with its share factor."""
+    """Return the networks that contain an address, smallest first, with each one's share of tokens.
+
+    An IPv6 /48 network gets the share of four addresses, for example.
+    """
     narrowest, *wider = (network_of(peer, bits) for bits, _ in TIERS)
     if narrowest in wider:  # an IPv4 address counts only as itself
         return ((narrowest, 1),)
@@ -64,7 +67,7 @@ class NetworkBuckets:
         return 0.0
 
     def owe(self, peer: str, now: float, count: int) -> None:
-        """Subtract tokens that another gateway gave this address."""
+        """Subtract tokens that another gateway gave to this address."""
         for network, shares in networks_of(peer):
             self._buckets[shares].owe(network, now, count)
 

@@ -128,7 +128,7 @@ class Gateway:
         return not reason
 
     def evicted(self, waited_for: str) -> bool:
-        """Count an evicted connection by its label; return False if the label is empty."""
+        """Count an evicted connection by what it was waiting for; return False if that is ""."""
         if not waited_for:
             return False
         self.counters.add(Counted.EVICTED_CONNECTIONS, waited_for)
@@ -147,7 +147,10 @@ class Gateway:
             log.debug("TLS failed", ip=peer, why=str(reason.value))
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """Do steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway."""
+        """Apply the rules and rate limits to a request; return whether to refuse or forward it.
+
+        These are steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway.
+        """
         fields, line = notes_of(head)
         ruling = line.ruling
         if fields.keyed or head.upgrade:
@@ -222,14 +225,14 @@ class Gateway:
         self.say("websocket closed" if record.tunnel else "request", line)
 
     def _note_repeat(self, record: Record) -> None:
-        """Count a retried request; log at most one a minute for each route and outcome."""
+        """Count a retried request; log at most one line a minute for each route and outcome."""
         fate = "gone" if record.aborted else "lost" if record.reason else "answered"
         self.counters.add(Counted.REPEATED, f"{record.route}:{fate}")
         if record.head is not None and self._throttle.due(
             ("repeated", record.route, fate), self.clock.seconds()
         ):
             log.info(
-                "a request was sent again, as its upstream had ended: {fate}",
+                "a request was sent again, because its upstream had ended: {fate}",
                 fate=fate,
                 method=record.head.method.decode("latin-1"),
                 target=redact_bytes(record.head.target),

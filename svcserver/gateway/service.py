@@ -206,9 +206,10 @@ def make_policy(
 def passed_socket(reactor: Any) -> Any:
     """Return an endpoint on the socket that systemd opened for us, or None; raises OSError.
 
-    Twisted removes LISTEN_FDS from the environment before our code runs, and knows the socket.
-    Only the socket itself knows its address family. For ``ListenStream=443`` systemd opens an IPv6
-    socket that also accepts IPv4. Treated as IPv4, its clients would have random addresses.
+    Twisted removes LISTEN_FDS from the environment before our code runs, so only Twisted knows the
+    socket. The address family is read from the socket itself: for ``ListenStream=443`` systemd
+    opens an IPv6 socket that also accepts IPv4. If we treated it as IPv4, clients' addresses would
+    be random.
     """
     try:
         endpoint: Any = serverFromString(reactor, "systemd:domain=INET:index=0")
@@ -216,7 +217,7 @@ def passed_socket(reactor: Any) -> Any:
         return None
     with socket.socket(fileno=os.dup(endpoint.fileno)) as passed:
         if passed.family not in (socket.AF_INET, socket.AF_INET6):
-            raise OSError("the socket that was handed over is not for TCP")
+            raise OSError("the socket that systemd passed is not a TCP socket")
         endpoint.addressFamily = passed.family
     return endpoint
 
@@ -258,8 +259,8 @@ class TlsListener(Service):
             reason = getattr(error, "socketError", error)
             raise failed_start(
                 f"{NAME}: GATEWAY_PORT: cannot listen on {host}:{port}: {reason}; "
-                "choose another GATEWAY_PORT or GATEWAY_BIND, end the program that holds it, or "
-                "grant a port below 1024 with CAP_NET_BIND_SERVICE or a systemd socket"
+                "choose another GATEWAY_PORT or GATEWAY_BIND, stop the program that uses the "
+                "port, or grant a port below 1024 with CAP_NET_BIND_SERVICE or a systemd socket"
             ) from None
         log.info("gateway ready", address=self._address(), fingerprint=self.pair.fingerprint)
 

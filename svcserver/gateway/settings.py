@@ -32,7 +32,7 @@ MOST_WORKERS = 64
 
 
 def upstreams(text: str) -> tuple[Address, ...]:
-    """Read one upstream URL, or several with commas for workers of the same service."""
+    """Parse an upstream's URL, or several URLs with commas if the service has several workers."""
     addresses = local_urls(text)
     if not addresses:
         raise ValueError("must be http:// with a loopback address and a port, and no path")
@@ -44,7 +44,7 @@ def upstreams(text: str) -> tuple[Address, ...]:
 
 
 def rate(text: str) -> Rate:
-    """Read ``<burst>,<per minute>``: a whole burst, and a rate above 0 that may have decimals."""
+    """Parse ``<burst>,<per minute>``: a whole number, and a rate above 0 that may have decimals."""
     words = f"must be <burst>,<per minute>: 1 to {_MOST}, and above 0 to {_MOST}"
     burst, comma, per_minute = (part.strip() for part in text.partition(","))
     size = whole_in(burst, 15)
@@ -57,7 +57,7 @@ def rate(text: str) -> Rate:
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """Return a reader of milliseconds from ``low`` to ``high``; the reader returns seconds."""
+    """Return a parser for ``low`` to ``high`` milliseconds; the parser returns seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 

@@ -2,8 +2,8 @@
 
 The messages go through the live engine (LIVE_URL); no request waits for them. A gateway decides
 with the counts that it has, and later subtracts the tokens that other gateways gave out. A client
-of two gateways therefore gets more tokens at first, and fewer afterwards. While the engine is down,
-each gateway counts alone.
+that uses two gateways therefore gets more tokens at first, and fewer afterwards. While the engine
+is down, each gateway counts only its own requests.
 """
 
 from __future__ import annotations
@@ -69,12 +69,14 @@ class Sharing(Service):
     def figures(self) -> dict[str, Figure]:
         return {
             "svc_gateway_tokens_given": Figure(
-                "Tokens of all rates given out here, of which the other gateways are told.",
+                "Rate-limit tokens given out here and reported to other gateways.",
                 lambda: self.shared,
                 counts=True,
             ),
             "svc_gateway_tokens_heard": Figure(
-                "Tokens of which other gateways told this one.", lambda: self.received, counts=True
+                "Rate-limit tokens that other gateways reported to this one.",
+                lambda: self.received,
+                counts=True,
             ),
         }
 

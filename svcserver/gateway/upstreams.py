@@ -35,7 +35,7 @@ QUESTION = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: gateway\r\nConnection:
 
 @define(eq=False, slots=False)
 class Checkup(Service):
-    """The health check of ``Spread`` members that owe answers but send nothing."""
+    """The health check of workers that owe answers but send nothing."""
 
     clock: IReactorTime
     spread: Spread
@@ -56,7 +56,7 @@ class Checkup(Service):
             asking.cancel()
 
     def check(self) -> None:
-        """Check members that have been silent for too long, and members marked as sick."""
+        """Check each worker that has been silent for too long or is marked as sick."""
         now = self.clock.seconds()
         for member in self.spread.members:
             silent = member.pool.silent_s(now)
@@ -72,7 +72,7 @@ class Checkup(Service):
         if sick != member.sick and self.running:
             member.sick = sick
             tell = log.warn if sick else log.info
-            word = "does not answer; others serve its players" if sick else "answers again"
+            word = "does not answer; other workers serve its players" if sick else "answers again"
             tell("worker {number} {word}", number=member.number, word=word)
             if sick:
                 member.pool.drop_idle()
@@ -88,7 +88,7 @@ PATIENCE_S = 5.0
 
 
 class SentinelConnection(Protocol):
-    """A connection that carries no data; only its end matters."""
+    """A connection that carries no data; it exists to show when the upstream ends."""
 
     ended: Callable[[], None] | None = None
 
@@ -155,7 +155,7 @@ class Sentinel(Service):
         self._open_in(AGAIN_S)
 
     def _broken(self, failure: Failure) -> None:
-        log.failure("the watch over an upstream failed", failure)
+        log.failure("watching an upstream failed", failure)
         self._open_in(RENEW_S)
 
     def _ended(self) -> None:
@@ -204,7 +204,10 @@ class Upstreams:
 def make_upstreams(
     reactor: Any, addresses: Mapping[Route, Sequence[Address]], park_s: float = PARK_S
 ) -> Upstreams:
-    """Return a connection pool for each address, with a sentinel if connections are kept."""
+    """Return the upstreams: a connection pool for each address, and a sentinel for each pool.
+
+    The WebSocket route needs no sentinel: its connections become tunnels, so none is ever idle.
+    """
     by_route: dict[Route, Any] = {}
     pools: list[Pool] = []
     parkings: list[Parking] = []
@@ -251,7 +254,7 @@ def _out(spread: Spread, number: int) -> Callable[[], None]:
 
 
 def _reach(pools: Sequence[Pool]) -> Callable[[], Deferred[Any]]:
-    """Return a function that tries to connect to the next process in rotation."""
+    """Return a function that tries to connect to a process, each time to the next one in turn."""
     turn = itertools.cycle(pools)
 
     def reach() -> Deferred[Any]:
