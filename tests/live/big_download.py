@@ -27,7 +27,7 @@ class Outcome:
 
 
 def download(folder: Path, count: int, size: int, kills: int, patience_s: float) -> Outcome:
-    """Download ``count`` files of ``size`` bytes; kill the launcher this many times meanwhile."""
+    """Download ``count`` files of ``size`` bytes with a launcher that is killed ``kills`` times."""
     with host_of(count, size) as served:
         begun, most = time.monotonic(), 0
         killed: list[tuple[dict[str, int], int]] = []
@@ -87,7 +87,7 @@ def written(folder: Path, served: Served) -> dict[str, int]:
 
 
 def resumed(served: Served, stored: dict[str, int], before: int) -> None:
-    """Assert that no byte written before the kill was requested again."""
+    """Assert that after the kill the launcher requested no byte that it had already written."""
     for name, start in served.blocks[before:]:
         assert start >= stored[name], (name, start, stored[name])
         assert stored[name] < served.sizes[name], name

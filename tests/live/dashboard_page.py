@@ -67,7 +67,7 @@ NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
 
 @define
 class Host:
-    """A public host with a few players and a running metagame."""
+    """A public host with some players and a running metagame."""
 
     service: Service
     folder: Path
@@ -152,9 +152,10 @@ def populate(here: Host) -> None:
 
 
 def weeks(here: Host) -> None:
-    """Write eight weeks of figures, with one day without power, to the database.
+    """Write eight weeks of figures, with a gap of one day, to the database.
 
-    The highest of a span counts, so what this metagame measures meanwhile changes none of them.
+    Each time span shows its highest figures. The figures written here are so high that the ones
+    which this metagame measures meanwhile do not change what is shown.
     """
     engine = make_engine(database_url(f"sqlite:///{here.folder / 'svc.db'}"))
     today = start(time.time(), DAY_S)
@@ -193,7 +194,7 @@ class Visit(Seen):
         self.page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
 
     def look_at_question(self) -> None:
-        """Check the open dialog with axe, once for each kind, because a check is slow."""
+        """Check the open dialog with axe, once for each kind of dialog, because a check is slow."""
         title = self.page.get_by_role("dialog").get_by_role("heading").first.inner_text()
         assert any(fits(title) for fits in TITLES), f"{title} is not among DIALOGS"
         assert self.page.evaluate(WIDER) == [], title
@@ -215,7 +216,7 @@ class Visit(Seen):
         expect(self.page.locator("#says")).to_contain_text(text)
 
     def answer(self, confirm: str, **fields: str) -> None:
-        """Fill in the dialog's fields by the beginnings of their labels, and confirm."""
+        """Find the dialog's fields by the beginnings of their labels, fill them in, and confirm."""
         box = self.page.get_by_role("dialog")
         for label, value in fields.items():
             place = box.locator("input, select").and_(box.get_by_label(re.compile(f"^{label}")))
@@ -236,7 +237,10 @@ class Visit(Seen):
         self.keep(PICTURES / f"{self.look}-{name}.png")
 
     def late(self, read: str) -> None:
-        """From now on, answer matching reads with the current data after a delay."""
+        """Delay the answers to matching reads from now on.
+
+        A delayed answer holds the data as it was when the request was sent.
+        """
         self.page.add_init_script(LATE % read)
         self.page.reload()
 
@@ -281,7 +285,7 @@ def come_to_chat(here: Host) -> None:
 
 
 def comes_online(here: Host, number: int, where: str = "city_01_persistent") -> None:
-    """Send a heartbeat; an account is offline after ninety seconds without one."""
+    """Send a heartbeat, which shows the account as online for ninety seconds."""
     beat = {"map": where, "state": "island"}
     here.call("POST", "/heartbeat", beat, **bearer(here.players[number]))
 

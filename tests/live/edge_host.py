@@ -32,7 +32,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Tiny(BaseHTTPRequestHandler):
-    """A tiny upstream that returns the request, echoes upgrades and serves 64 MB on ``/big``."""
+    """A tiny upstream: it replies with the request it received, and with 64 MB on ``/big``.
+
+    It sends the bytes of an upgraded connection back in capitals.
+    """
 
     protocol_version = "HTTP/1.1"
 
@@ -134,9 +137,10 @@ def start(
     door: str = "",
     before: Sequence[str] = (),
 ) -> Prestarted | subprocess.Popen[bytes]:
-    """Start a twistd command that logs to ``log``; ``door`` is a descriptor passed as by systemd.
+    """Start a twistd command that writes its output to ``log``.
 
-    ``before`` is a command that runs it, as ``setpriv`` with its options.
+    ``door`` is the number of a descriptor that the service inherits, as from systemd. ``before`` is
+    a prefix of the command line, such as ``setpriv`` with its options.
     """
     environ = {"PATH": os.environ["PATH"], "HOME": "/tmp", **environ}
     if not before and not door:

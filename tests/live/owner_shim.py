@@ -1,11 +1,11 @@
-"""A stand-in for svcctl, twistd, make, git and crontab while a test runs an owner page's commands.
+"""A stand-in for svcctl, twistd, make, git and crontab in tests of the owner's pages.
 
 The stand-in calls the real ``svcctl`` and ``twistd``. If ``SVC_OWNER_DOOR`` is set, it forks them
 from the process that has imported them (``prestarted.py``). A new host gets free ports. A service
-keeps running after the block that starts it. A watch command is ended by Ctrl-C after a while.
-Simulations are shorter than an owner's.
+keeps running after the code block that started it. The stand-in ends a watch command by Ctrl-C
+after its first output, and shortens simulations.
 
-The stand-in starts for each command, so it imports none of our modules.
+The stand-in starts anew for each command, so it imports none of our modules.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def begin(
 
 
 def crontab(words: list[str]) -> int:
-    """Store one crontab, as the real program does."""
+    """Show or replace the stored crontab, as the real program does."""
     stored = Path.home() / "crontab"
     if words == ["-l"]:
         sys.stdout.write(stored.read_text() if stored.exists() else "")
@@ -125,7 +125,7 @@ def start(command: list[str]) -> int:
 
 
 def watch(command: list[str]) -> int:
-    """Send Ctrl-C once the command has shown some output."""
+    """Run a command and send it Ctrl-C after its first output."""
     shown, deliveries = os.pipe()
     process = begin(command, deliveries, environ={**os.environ, "FORCE_COLOR": "1"})
     os.close(deliveries)

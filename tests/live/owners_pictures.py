@@ -1,9 +1,10 @@
-"""The tour of ``docs/owners/first-evening.md``, with its pictures.
+"""The tour of ``docs/owners/first-evening.md``, which takes the page's pictures.
 
-An owner with nothing but svcserver answers the three questions of ``svcctl up``, signs in to the
-dashboard and invites a friend; the friend opens the invite, plays, and goes on a hunt. Each step is
-timed. The host takes the usual ports, 443 among them. ``tests/packages/empty_machine.py`` begins
-with a machine that has not even svcserver, and writes the page's times and pictures.
+The owner has installed svcserver and nothing else. The owner answers the three questions of
+``svcctl up``, signs in to the dashboard and invites a friend. The friend opens the invite, plays,
+and goes on a hunt. Each step is timed. The host uses the usual ports, including 443.
+``tests/packages/empty_machine.py`` starts one step earlier, on a machine without svcserver, and
+writes the times and pictures of the page.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Tour:
     _begun: float = field(factory=time.monotonic, init=False)
 
     def step(self, name: str) -> None:
-        """Record one of ``tour_times.STEPS``, done since the previous one."""
+        """Record the time since the previous step under a name from ``tour_times.STEPS``."""
         now = time.monotonic()
         self.steps[name] = now - self._begun
         self._begun = now
@@ -188,7 +189,7 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
 
 
 def taken(folder: Path, owner: Owner | None = None) -> Tour:
-    """Take the tour and save its pictures in ``folder``, here or on the owner's machine."""
+    """Take the tour on this machine or on the owner's, and save its pictures in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, chromium() as browser:
         tour = Tour(folder)

@@ -50,17 +50,17 @@ class Friend:
         return self._ask(method, path, reply or {}, {"Authorization": f"Bearer {self.token}"})
 
     def save(self, name: str) -> None:
-        """Save a new character with this name once."""
+        """Create a character with this name and save it once."""
         character = self.send("PUT", "/character", {"name": name})["id"]
         self.send(*requests.save(character, 1, '{"level":7}'))
 
     def meets(self, second: Friend) -> None:
-        """Make both players request each other, so that they become friends."""
+        """Let both players send each other a friend request, so that they become friends."""
         self.send(*requests.befriend(self.id, second.id))
         second.send(*requests.befriend(second.id, self.id))
 
     def beat(self, state: str) -> None:
-        """Send a heartbeat from this place."""
+        """Send a heartbeat that reports this place."""
         self.send("POST", "/heartbeat", {"state": state, "session_id": "1"})
 
     def hunt(self, hunt_id: str) -> None:
@@ -75,7 +75,7 @@ class Friend:
         self.earn(*requests.found_guild(self.id, guild))
 
     def has_been_about(self, guild: str, hunt_id: str) -> None:
-        """Give the player a guild, the hunt pass, masteries, a saved character and a hunt."""
+        """Give the player a character, a guild, the hunt pass, masteries and a finished hunt."""
         self.save("Ranger")
         self.found(guild)
         self.earn(*requests.choose_pass(self.id, PASS))

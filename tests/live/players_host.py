@@ -128,7 +128,7 @@ def metagame(host: Path) -> str:
 
 
 def change_of(home: Path) -> Path:
-    """A file with what a launcher of ``home`` is to run first; there is none but a test's."""
+    """Return the path of the Python code that a launcher of ``home`` runs first, if it exists."""
     return home / "change.py"
 
 
@@ -164,9 +164,9 @@ class Running:
 
 @contextmanager
 def launcher(home: Path, *words: str) -> Iterator[Running]:
-    """A launcher with a clean home; ``link_of`` finds its page.
+    """Run a launcher with a new home folder; ``link_of`` returns the link to its page.
 
-    Its Wine is a Python: the simulated game is no Windows program.
+    A Python interpreter takes the place of Wine, because the simulated game is a Python program.
     """
     wine = home / "bin" / "wine"
     wine.parent.mkdir(parents=True, exist_ok=True)

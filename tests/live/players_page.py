@@ -1,7 +1,7 @@
-"""The launcher's page in a real browser, as the live tests see a player before it.
+"""The launcher's page in a real browser, as a player sees it.
 
-Pictures are left in ``_artefacts/launcher``, or where ``SVC_PICTURES`` says; those of the players'
-pages are made by ``make pictures``.
+The tests save screenshots in ``_artefacts/launcher``, or in the folder that ``SVC_PICTURES`` names.
+``make pictures`` takes the pictures of the players' documentation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Visit(Seen):
         expect(self.page.locator("main")).to_contain_text(sentence)
 
     def rounds(self) -> None:
-        """Wait until the page has polled its state twice, which must not erase typed text."""
+        """Wait until the page has polled its state twice, which redraws the page."""
         for _ in range(2):
             with self.page.expect_response(re.compile("/api/state$")):
                 continue
@@ -108,7 +108,7 @@ class Visit(Seen):
 
 @contextmanager
 def visit(browser: Browser, home: Path, look: str = "light", *words: str) -> Iterator[Visit]:
-    """A launcher with a clean home, and its page; a fault in the console fails the test."""
+    """Run a launcher with a new home folder and open its page; fail on console errors."""
     with launcher(home, "--print-link", *words) as started:
         link = link_of(started)
         own = link.partition("#")[0]

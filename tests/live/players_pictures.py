@@ -1,9 +1,9 @@
-"""Takes the pictures of ``docs/players`` (``make pictures``): the real page before a real host.
+"""Take the pictures of ``docs/players`` (``make pictures``): the real page and a real host.
 
     python -m tests.live.players_pictures [FOLDER]
 
-The host and the player are made for it and are gone afterwards. What is not the same on every
-machine, such as addresses and folders, is replaced by what a player would see.
+The program creates a host and a player, and removes both afterwards. It replaces text that differs
+between machines, such as addresses and folders, by typical values.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def evening(width: int = 1200, height: int = 420) -> bytes:
 
 @frozen
 class Shot:
-    """Takes pictures of one player's page in one look."""
+    """A camera for the page of one player in one look, such as dark or phone."""
 
     page: Page
     look: str

@@ -60,7 +60,7 @@ class Player:
         self.process.stdin.flush()
 
     def hears(self, wanted: str, patience_s: float = 120.0) -> None:
-        """Wait until the launcher prints this text."""
+        """Wait until the launcher prints a line with this text."""
         until = time.monotonic() + patience_s
         line = ""
         while wanted not in line:

@@ -1,8 +1,8 @@
-"""Players' acts that must count once although the gateway may send them twice.
+"""Actions of players that must count once, although the gateway may send a request twice.
 
-The second has the id of the first, by which the metagame knows it (``svcserver/metagame/once.py``).
-
-What the game refuses (a full party, a quota, a friend who is none any more) is an answer, too.
+A repeated request has the same id as the first attempt. The metagame recognises it by the id
+(``svcserver/metagame/once.py``). A refusal by the game also counts as an answer, for example when
+the party is full, a quota is used up or the friend has been removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svcserver.ctl.play.player import Player
 from svcserver.kernel import json
 from svcserver.players import requests
 
-ANSWERED = tuple(range(200, 500))  # by the game, whether it did so or not
+ANSWERED = tuple(range(200, 500))  # any answer of the game, including a refusal
 BLOCKED = "/friends/api/public/blocklist"
 HUNT = "ShatteredIsles_ReturnTo_City"
 

@@ -1,10 +1,11 @@
-"""Players who stay while the metagame is restarted or killed, each behind a relay of their own.
+"""Players who keep playing while the metagame is restarted or killed; each has a relay.
 
-For tests of restarts: in a process of its own they register, sit down in rooms of the chat, ask
-and talk for a while, and come back whenever their chat ends. Then they compare what they were
-told with what the host holds and with what each of them heard. Prints ``ready`` once all are
-there, and one JSON object at the end, which comes when the time is over, a file says that the
-host has had its troubles, and everybody is back.
+The program runs in its own process for tests of restarts. The players register, join chat rooms,
+and then send requests and chat lines. They reconnect whenever their chat connection ends. At the
+end the program compares the replies that the players received with what the host has stored, and
+the lines that were sent with those that each player received. It prints ``ready`` once all players
+are in their rooms, and one JSON object at the end. The end comes when the time is over, a file
+signals that no more faults follow, and all players are connected again.
 """
 
 from __future__ import annotations
@@ -62,24 +63,24 @@ LOOK_S = 0.1
 
 @define
 class Report:
-    """The results that the players recorded."""
+    """The results of all players together."""
 
     requests: int = 0
     failed: Counter[str] = field(factory=Counter)  # requests and upgrades, by what was seen
-    once: int = 0  # acts that must count once, among the requests
+    once: int = 0  # requests that must count once
     slowest_s: float = 0.0
     lines: int = 0
     echoed: int = 0  # lines that came back to their speaker
     deliveries: int = 0
     doubled: int = 0
-    missing: int = 0  # of lines that the speaker was told of
-    came_back: int = 0  # chats that ended, and began again
-    not_kept: int = 0  # players of whom the host does not hold what it has acknowledged
+    missing: int = 0  # deliveries of echoed lines that never arrived
+    came_back: int = 0  # reconnections to chat
+    not_kept: int = 0  # players for whom acknowledged data is lost
 
 
 @define
 class Spoken:
-    """A chat line: the players who must receive it, and how often each received it."""
+    """A chat line, the players who must receive it, and how often each of them received it."""
 
     speaker: Person
     wanted: dict[Person, object]  # each with its connection
@@ -88,7 +89,7 @@ class Spoken:
 
 @define(eq=False)
 class Person:
-    """One player with a relay, requests and chat."""
+    """A player with a relay, who sends requests and chat lines."""
 
     player: Player
     relay: RelayService
@@ -129,7 +130,7 @@ class Person:
             self.town.report.failed[f"{act}: {why}"[:200]] += 1
 
     async def _does_once(self, act: str) -> None:
-        """With another player's help."""
+        """Send a request that must count once and that needs a second player."""
         town = self.town
         second = town.people[(town.people.index(self) ^ 1) % len(town.people)]
         town.report.once += 1
@@ -189,7 +190,7 @@ class Person:
                 await deferLater(self.town.reactor, 1.0)
 
     async def kept(self) -> bool:
-        """Return whether a new login reads everything that was acknowledged."""
+        """Return whether a new login returns everything that the host has acknowledged."""
         player = self.player
         await self._log_in_again()
         [character] = (await player.wire.ask("GET", "/character")).json
@@ -202,9 +203,10 @@ class Person:
 
 @define(eq=False)
 class Town:
-    """All players. ``strict``: a line must also reach those whose chat ended just after it.
+    """All players of a session.
 
-    Nobody leaves before there is a file ``enough``.
+    ``strict`` also counts a line as lost if the listener's chat connection ended just after it was
+    sent. No player leaves before the file ``enough`` exists.
     """
 
     reactor: Any

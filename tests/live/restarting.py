@@ -37,9 +37,9 @@ def killed(folder: Path) -> None:
 
 
 def host(folder: Path, *, scale: Scale | None = None, **gateway: str) -> Path:
-    """A demo host that lets one machine play a town.
+    """Create a demo host whose rate limits allow many players from one address.
 
-    All players come from one address, and log in again after each restart.
+    All players connect from this machine, and log in again after each restart.
     """
     demo_host(folder, scale)
     settings = dict.fromkeys(("GATEWAY_RATE_TOKEN", "GATEWAY_RATE_WS"), "5000,60000") | gateway
@@ -57,11 +57,11 @@ def evening(
     *words: str,
     itself: bool = False,
 ) -> dict[str, Any]:
-    """Return the players' report of an evening in which ``harm`` is done repeatedly.
+    """Let players play while ``harm`` is done repeatedly, and return their report.
 
-    It lasts ``seconds``, and longer until the last harm is done and everybody has come back.
-
-    ``itself``: processes start as an owner's do, not as forks of one that has imported all.
+    The session lasts ``seconds``, or longer if the last harm is not yet over or players are not yet
+    connected again. With ``itself``, each process starts as an owner starts it, not as a fork of a
+    process that has already imported everything.
     """
     with (
         stack(folder, itself=itself),

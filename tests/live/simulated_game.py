@@ -1,7 +1,7 @@
-"""A game client as far as the launcher sees one: started with arguments, plays until ended.
+"""A substitute for the game client, which the launcher starts and ends like the real one.
 
-It logs in at its server with the key, loads its character, beats, and writes down what it saw.
-With ``-hunt=ID`` it then goes on that hunt.
+The program logs in at its server with the key, loads its character, sends heartbeats, and writes
+what it received to a file. With ``-hunt=ID`` it then goes on that hunt.
 """
 
 import json

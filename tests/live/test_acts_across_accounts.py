@@ -1,7 +1,8 @@
-"""Each act across accounts against what could break it, in two processes on one PostgreSQL.
+"""Transactions that span accounts, each run concurrently with changes that could interfere.
 
-docs/contributors/transactions.md lists the acts; ``@isolates`` says which a test proves. What must
-hold afterwards is asked of both processes.
+Two metagame processes share one PostgreSQL. docs/contributors/transactions.md lists the
+transactions; ``@isolates`` names those that a test proves. Each test checks the result at both
+processes.
 """
 
 from __future__ import annotations
@@ -214,7 +215,7 @@ async def befriended(both: Both, first: Player, second: Player) -> None:
 
 
 async def linked(both: Both, first: Player, second: Player) -> bool:
-    """Return whether two players have a link; both must agree, on both processes."""
+    """Return whether two players are linked; both players must see the same at both processes."""
     replies = [
         len((await both.good("GET", "/slayerlink/links", me, at=at))["payload"]["links"])
         for me in (first, second)

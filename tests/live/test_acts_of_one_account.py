@@ -1,6 +1,6 @@
-"""Acts of one account that do not look like it, in two processes on one PostgreSQL at once.
+"""Concurrent transactions on one account that several accounts could affect.
 
-See ``test_acts_across_accounts.py``.
+Two metagame processes share one PostgreSQL, as in ``test_acts_across_accounts.py``.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
 
     @frozen
     class Online:
-        """The same players, at another time, in another order."""
+        """A presence service that reports the same players with this time and in this order."""
 
         at: int
         order: list[str]

@@ -1,4 +1,4 @@
-"""Webhooks of a running host, one of which has a receiver that hangs.
+"""Webhooks of a running host; the receiver of one webhook never answers.
 
 Real processes are needed because child processes die and alert receivers hang.
 """

@@ -1,4 +1,4 @@
-"""A request flood at the gateway that the owner's webhook reports at its start and its end.
+"""A flood of requests at the gateway, which the webhook reports when it starts and when it ends.
 
 Real processes are needed because one process counts the gateway's refusals, another reads
 METRICS_PORT, and a third sends the alert.
@@ -27,7 +27,7 @@ FLOOD = 120
 
 
 def refused(port: int) -> None:
-    """Send a flood of requests for a page that the gateway never shows."""
+    """Send many requests for a page that the gateway never serves."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     line = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)

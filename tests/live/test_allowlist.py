@@ -1,7 +1,6 @@
-"""The allowlist helper as a real process, and nftables for real in a network namespace.
+"""The allowlist helper as a real process, and real nftables in a network namespace.
 
-Real processes are needed because the helper needs its own capability, and nftables runs in a
-network namespace.
+Real processes are needed because the helper needs its own capability.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ sys.stdout.buffer.write(urllib.request.urlopen(request, timeout=10).read())
 
 
 class Helper:
-    """A running ``svc-allowlist``, perhaps inside a network namespace of its own."""
+    """A running ``svc-allowlist``, optionally in its own network namespace."""
 
     def __init__(self, folder: Path, prefix: list[str], **more: str) -> None:
         self.folder, self.port, self.prefix = folder, free_port(), prefix
@@ -146,7 +145,7 @@ def test_a_taken_port_and_a_missing_secret_end_the_start_with_a_line(tmp_path: P
 
 
 def need_iptables(prefix: list[str]) -> None:
-    """Require ipset and its kernel support; some machines have only nftables."""
+    """Skip the test if the machine has no ipset; some machines have only nftables."""
     probe = "create svc-probe hash:ip\ndestroy svc-probe\n"
     tried = None
     if shutil.which("ipset") and shutil.which("iptables"):
@@ -159,7 +158,7 @@ def need_iptables(prefix: list[str]) -> None:
 
 @contextmanager
 def network(enter: list[str], user: bool) -> Iterator[tuple[int, list[str]]]:
-    """Start a network with loopback up; yield its holder's pid and the prefix that enters it."""
+    """Start a network namespace; yield the pid that holds it and the prefix that enters it."""
     holder = subprocess.Popen(
         [*enter, "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
         stdout=subprocess.PIPE,
@@ -179,7 +178,7 @@ def network(enter: list[str], user: bool) -> Iterator[tuple[int, list[str]]]:
 
 @pytest.fixture
 def namespace() -> Iterator[list[str]]:
-    """The prefix that runs a command in a fresh network namespace with loopback up."""
+    """Yield the prefix that runs a command in a new network namespace with loopback up."""
     for program in ("nsenter", "nft", "ip"):
         if shutil.which(program) is None:
             raise skip("netns", f"{program} is not installed")
@@ -296,7 +295,7 @@ def join(inside: list[str], outside: list[str], pid: int) -> None:
 
 
 def crosses(outside: list[str], inside: list[str], source: str, port: int) -> bool:
-    """Return whether a datagram from ``source`` arrives at the host's UDP ``port``."""
+    """Return whether a datagram from the address ``source`` reaches the host's UDP ``port``."""
     listen = (
         "import socket,sys\n"
         "a=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"

@@ -26,7 +26,7 @@ FRIENDS = "/friends/api/public/friends"
 
 
 def marks(number: int, attempt: int) -> dict[str, str]:
-    """Return the headers of an attempt, as the gateway sets them."""
+    """Return the headers that the gateway adds to this attempt of a request."""
     result = {"x-svc-gateway": SECRET, "x-svc-request-id": f"{number:032x}"}
     return result | ({"x-svc-attempt": str(attempt)} if attempt > 1 else {})
 

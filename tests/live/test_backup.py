@@ -1,7 +1,8 @@
-"""A night of a running stack: its backup is proven by an evening on it, and the overview says so.
+"""Nightly backups of a running stack: a good one is verified, a damaged one is not.
 
-One that was damaged on purpose is not proven. Real processes are needed because the drill that
-verifies a backup runs a second host on its own ports.
+The stack verifies a backup by a scripted session on a second host that is restored from it. The
+overview page shows the result. Real processes are needed because the second host runs on its own
+ports.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SVC_TWISTD = str(Path(sys.executable).with_name("twistd"))
 
 
 def by_night() -> None:
-    """Run ``svc-stack`` with a clock that always says a nightly backup was missed."""
+    """Run ``svc-stack`` such that it makes a missed nightly backup at once."""
     nights.SETTLE_S, nights.LOOK_S = 0.0, 0.5
     sys.argv[0] = SVC_TWISTD
     twistd.run()
@@ -130,7 +131,7 @@ def wrong(folder: Path) -> str | None:
 # slow: a whole host is restored into a new database, started and played on
 @proves("svcctl backup now|list|prove|restore")
 def test_a_proof_of_a_postgresql_backup_leaves_no_database(tmp_path: Path) -> None:
-    """The role is a plain one, whose password needs percent-encoding."""
+    """The database role is an ordinary one, whose password needs percent-encoding."""
     server = Instance.make("hush:@/ %20")
     server.start()
     try:

@@ -33,7 +33,7 @@ ANSWER_S = 20.0
 
 
 class Wrong(Exception):
-    """A failed request of a player; ``str()`` returns what the player notices."""
+    """A failed request of a player; the text says what the player notices."""
 
 
 @define
@@ -90,7 +90,7 @@ class Player:
 
 
 class Hunting:
-    """Players of one host who share one address."""
+    """A host whose players all connect from one address, and its staff's commands."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -112,7 +112,11 @@ class Storm:
         return stacks, {stack["instanceId"] for stack in document["instancedItems"]}
 
     def check(self) -> None:
-        """Check that acknowledged loot is there and a repeat adds only the one in flight."""
+        """Check that acknowledged loot is stored, and that repeated requests change nothing more.
+
+        Only the request that was in flight when the connection was cut may be missing until it is
+        repeated.
+        """
         stacks, instances = self.held()
         assert instances >= set(self.looted)
         assert instances <= {*self.looted, self.pending}

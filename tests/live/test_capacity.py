@@ -1,6 +1,6 @@
 """``svcctl capacity`` on a whole host while hunts run.
 
-Real processes are needed because the tests measure processes by the kernel's own figures.
+Real processes are needed because the kernel reports memory and CPU time per process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Two hosts in separate folders with one database and one engine: one game of two cells.
+"""Two hosts in separate folders that share a database and an engine: one game in two cells.
 
-What ``docs/owners/scale.md`` says to do, with both machines on loopback. Real processes are
-needed because each cell has its own gateway and metagame.
+The test does what ``docs/owners/scale.md`` describes, with both cells on one machine. Real
+processes are needed because each cell has its own gateway and metagame.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEYS = "AUTH_SIGNING_PRIVKEY_B64", "AUTH_SIGNING_PUBKEY_B64"
 
 
 def cells(folder: Path, database: str, live: str) -> list[Path]:
-    """Run two hosts; the second has the keys of the first."""
+    """Create two hosts; the second has the signing keys of the first."""
     shared = Scale(1, database, live)
     first, second = (
         demo_host(folder / entry, shared, f"owner_{entry}") for entry in ("one", "two")

@@ -29,7 +29,7 @@ TALK_S = 90
 
 
 def talk(folder: Path, service: Service, chat_port: int, ann: str, bob: str) -> list[str]:
-    """Run both players to the end; return their addresses as the libraries report them."""
+    """Run the chat of two players; return their addresses as the libraries report them."""
     node = tools.find("node")
     if node is None or not tools.MODULES.is_dir():
         raise skip("node", tools.MISSING)

@@ -1,6 +1,7 @@
-"""``svcctl demo --once``, which ``make run ONCE=1`` calls: 0 when all worked, else the link.
+"""``svcctl demo --once``, also called by ``make run ONCE=1``: exit status 0, or the broken link.
 
-Real processes are needed because the demo is a process tree that must have ended completely.
+A link is one of the programs through which a player's request passes. Real processes are needed
+because the demo is a process tree that must have ended completely.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def story(deliveries: str) -> list[str]:
-    """Return the output lines without times, names and numbers."""
+    """Return the output without times, names and numbers, so that two runs can be compared."""
     plain = re.sub(r"_[0-9a-f]{4}\b|(?<=Evening)[0-9a-f]{4}|[0-9]+", "#", deliveries)
     return [re.sub(r"^ *#\.# s +", "", line) for line in plain.splitlines()]
 

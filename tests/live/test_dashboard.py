@@ -1,9 +1,10 @@
 """The dashboard's main tasks in a real browser against a real metagame.
 
-Pictures of every page are left in ``_artefacts/dashboard``: light, dark, and as on a phone.
+The tests save screenshots of every page in ``_artefacts/dashboard``: light, dark, and in the size
+of a phone.
 
-Real processes are needed because the browser is a process that keeps sending requests while a
-test waits.
+Real processes are needed because the browser is a process that keeps sending requests while a test
+waits.
 """
 
 from __future__ import annotations
@@ -429,7 +430,7 @@ def test_the_log_omits_what_dashboards_read(browser: Browser, here: Host) -> Non
 
 
 def seldom(route: Route) -> None:
-    """Answer with half an hour in which a request comes every two minutes."""
+    """Answer with half an hour of health figures that show one request every two minutes."""
     now = 1_790_000_000.0
     unknown = dict.fromkeys(("loopP50Ms", "loopP95Ms", "loopMaxMs", "rssMB", "players"))
     samples = [

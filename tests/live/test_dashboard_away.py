@@ -134,12 +134,12 @@ def test_a_killed_server_comes_back_and_knows_the_session(browser: Browser, here
 
 
 def held(here: Host, name: str, kind: str) -> bool:
-    """Return whether the server holds this state of an account."""
+    """Return whether the account is in this state on the server."""
     return bool(here.admin("GET", f"DashboardPerson?Account={name}")[kind.lower()])
 
 
 def agree(tab: Visit, here: Host, name: str, act: str) -> bool:
-    """Return whether an account's page and the server agree."""
+    """Return whether the account's page shows the state that the server has."""
     shown = tab.fact({"Ban": "Banned", "Mute": "Muted"}[act]).count() == 1
     return shown == held(here, name, act)
 
@@ -306,7 +306,7 @@ def test_every_page_stays_and_says_how_old_it_is(browser: Browser, here: Host) -
 
 
 def stays(tab: Visit, name: str) -> None:
-    """Check that the data stays on the page, with its age."""
+    """Check that the page still shows the account's data and says that the server is away."""
     says_that_it_is_away(tab)
     expect(tab.page.get_by_role("heading", level=1)).to_have_text(name)
     expect(tab.page.locator("#content .card").first).to_be_visible()

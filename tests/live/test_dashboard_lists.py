@@ -1,6 +1,6 @@
-"""The dashboard's lists in a real browser: another's act is seen at once, and the focus stays.
+"""The dashboard's lists in a real browser: changes by others appear at once and keep the focus.
 
-Why a browser and a process: what is told over a stream is drawn into what is there already.
+Real processes are needed because a real server pushes the changes to a page that is already open.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def row(tab: Visit, table: str, text: str) -> Locator:
 
 
 def stays(place: Locator, act: Callable[[], Any], then: Callable[[], Any]) -> None:
-    """The keyboard's place is kept over what another does."""
+    """Assert that the element keeps the keyboard focus during another user's action."""
     place.focus()
     act()
     then()

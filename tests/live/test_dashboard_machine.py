@@ -1,7 +1,7 @@
-"""The owner's page of the machine in a real browser, before a whole host with a game server.
+"""The dashboard's page about the machine, in a real browser, with a whole running host.
 
-Real processes are needed because the stack sends the alerts, and game servers are its
-grandchild processes.
+Real processes are needed because the stack sends the alerts, and game servers are its grandchild
+processes.
 """
 
 from __future__ import annotations
@@ -245,18 +245,18 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
 
 
 def logged_cities(here: Host) -> list[int]:
-    """The process of each city, once the log tells of the one that runs."""
+    """Return the pid of each started city server, once the log names the running one."""
     eventually(lambda: (city := city_of(here)) and city in said(here.folder), pause_s=SELDOM_S)
     return cities(here.folder)
 
 
 def more_than(here: Host, count: int) -> bool:
-    """Return whether the log names another city."""
+    """Return whether the log names more than ``count`` started city servers."""
     return len(cities(here.folder)) > count
 
 
 def yesterdays(folder: Path) -> Path:
-    """Change the time of the host's only backup to the previous night."""
+    """Make the host's only backup one day older."""
     known = backups.read(folder)
     assert known is not None and known.newest is not None
     made = known.newest.made - timedelta(days=1).total_seconds()

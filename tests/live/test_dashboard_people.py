@@ -1,7 +1,7 @@
-"""Every act on people from the owner's page, in a real browser, and what staff may do there.
+"""Every action on people in the dashboard, in a real browser, and the limits of staff roles.
 
-Real processes are needed because the browser is a process that keeps sending requests while a
-test waits.
+Real processes are needed because the browser is a process that keeps sending requests while a test
+waits.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CHOICES = {  # of the pages of health and of accounts
 
 
 def code_of(secret: str, steps: int = 0) -> str:
-    """Return the one-time code valid ``steps`` thirty-second steps from now."""
+    """Return the one-time code that is valid ``steps`` thirty-second steps from now."""
     made = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
     return made.generate(time.time() + 30 * steps).decode()
 

@@ -1,6 +1,6 @@
 """Confirmations on the dashboard appear only once the page shows the change.
 
-Why a browser and a process: the answers of a real server are held back before a page that is drawn.
+Real processes are needed because the tests delay a real server's answers to an open page.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def row(tab: Visit, text: str) -> Locator:
 
 
 def hush(tab: Visit) -> None:
-    """Suppress the server's updates, so that the page reads only after its own actions."""
+    """Block the server's push updates, so that the page reads data only after its own actions."""
     tab.page.route("**/DashboardEvents?*", lambda _: None)
 
 
 @contextmanager
 def held(tab: Visit, reads: str) -> Iterator[list[Route]]:
-    """Hold matching reads unanswered until the block ends; yield those that arrived."""
+    """Hold matching requests until the block ends; yield the list of those that have arrived."""
     waiting: list[Route] = []
     tab.page.route(reads, lambda route: waiting.append(route))
     try:
@@ -52,7 +52,7 @@ def held(tab: Visit, reads: str) -> Iterator[list[Route]]:
 
 @pytest.fixture(autouse=True)
 def muted(here: Host) -> Iterator[None]:
-    """Eve, in the beginning; nobody in the end."""
+    """Mute Eve before the test; end all mutes and bans after it."""
     here.admin("POST", "DashboardMute", {"Account": "Eve"})
     yield
     for entry in here.admin("GET", "DashboardSanctions")["sanctions"]:

@@ -1,8 +1,7 @@
 """The deploy server as a process, with simulated game servers: no port, process or file leaks.
 
-Spec: 2 §3 Game server process, §4 Deploy server.
-
-Real processes are needed because the tests check the start and the end of child processes.
+Spec: 2 §3 Game server process, §4 Deploy server. Real processes are needed because the tests check
+the start and the end of child processes.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def open_files(service: Service) -> int:
 
 
 def answered(port: int) -> bytes:
-    """Return the game server's reply to a player, or nothing where no server listens."""
+    """Return the game server's reply to a player; empty if no server listens on the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as player:
         player.settimeout(DEADLINE_S)
         player.connect(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""A killed or unreachable live-state engine: only the requests that need it fail.
+"""A live-state engine that is killed or unreachable: only requests that need it fail.
 
 Real processes are needed because the engine is killed.
 """
@@ -86,7 +86,7 @@ class Proxy:
 
 @define
 class Away:
-    """The fault that a test applies to the engine."""
+    """The ways to take an engine away and to bring it back."""
 
     url: str
     go: Callable[[], None]
@@ -133,7 +133,7 @@ class Player:
         return self
 
     def untouched(self) -> dict[str, int]:
-        """Return the statuses of login, heartbeat, save and inventory."""
+        """Return the statuses of login, heartbeat, save and inventory, which need no live state."""
         key, mine = {"exchange_code": self.known["key"]}, bearer(self.known)
         self.version += 1
         inventory = f"/inventory/{self.known['id']}/{self.character}"
@@ -206,7 +206,7 @@ def test_only_live_state_is_refused_and_back_in_three_seconds(
 
 
 def heard(talker: Talker) -> bool:
-    """Return whether a line in the room comes back; otherwise it is refused."""
+    """Say a line in the room; return whether it was delivered rather than refused."""
     talker.say("City-1", "hello")
     return "not-acceptable" not in talker.hear('id="1"')
 
@@ -218,7 +218,7 @@ feature.with_fallback = lambda result, fallback: result
 
 
 def test_where_nothing_is_dispensable_a_heartbeat_fails_too(tmp_path: Path) -> None:
-    """The sabotage: acts that are done without live state wait for it like all others."""
+    """Check that a heartbeat fails without the rule that lets it do without live state."""
     changed = sabotaged(NOTHING_DISPENSABLE)
     with killed() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:
         ann = Player(service, register(service, "Ann_1")).begin()
@@ -228,7 +228,7 @@ def test_where_nothing_is_dispensable_a_heartbeat_fails_too(tmp_path: Path) -> N
 
 
 def test_an_engine_that_does_not_come_back_is_noticed(tmp_path: Path) -> None:
-    """The sabotage: what is measured after the return."""
+    """Check that the measurement after the engine's return fails if it never returns."""
     with cut_off() as away, metagame(tmp_path, LIVE_URL=away.url) as service:
         ann = Player(service, register(service, "Ann_1")).begin()
         eventually(lambda: ann.live()["party"][0] == 200)
@@ -241,7 +241,7 @@ NO_DEADLINE = "from svcserver.board import connection\nconnection.DEADLINE_S = 1
 
 
 def test_without_a_deadline_a_cut_off_engine_delays_players(tmp_path: Path) -> None:
-    """The sabotage: an answer of the engine is waited for as long as it takes."""
+    """Check that a request hangs if the engine's answers have no deadline."""
     changed = sabotaged(NO_DEADLINE)
     with cut_off() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:
         ann = Player(service, register(service, "Ann_1")).begin()

@@ -1,7 +1,8 @@
-"""The tour of ``docs/owners/first-evening.md`` taken again, from ``svcctl up`` to a first hunt.
+"""The tour of ``docs/owners/first-evening.md``, from ``svcctl up`` to a first hunt.
 
-Why processes, and a network of its own: it is taken as an owner takes it, on the usual ports.
-From a machine without even svcserver: ``tests/packages/test_first_evening.py``, which needs root.
+Real processes in a separate network namespace are needed because the tour uses the usual ports, as
+an owner's host does. ``tests/packages/test_first_evening.py`` starts on a machine without
+svcserver, and needs root.
 """
 
 from __future__ import annotations

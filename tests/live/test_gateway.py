@@ -53,7 +53,7 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 def is_closed(port: int) -> bool:
-    """Return whether nothing listens there any more."""
+    """Return whether no program listens on the port any more."""
     with socket.socket() as late:
         return late.connect_ex(("127.0.0.1", port)) != 0
 

@@ -1,7 +1,7 @@
-"""A port below 1024 for a gateway that never was root: by capability, or a socket handed over.
+"""A port below 1024 for a gateway that never runs as root: by capability or by inherited socket.
 
-Real processes are needed because a process receives capabilities and an inherited socket when
-it starts.
+Real processes are needed because a process receives capabilities and an inherited socket when it
+starts.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ CAPABILITY = "0000000000000400"  # CAP_NET_BIND_SERVICE and nothing else
 
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
-    """A machine where nobody can run our ``twistd``, and cannot open low ports.
+    """Skip the tests on machines where the user ``nobody`` may open low ports or cannot run twistd.
 
-    With a long path that is a program of the shell, which sees no Python in another's home.
+    If the path of the interpreter is long, ``twistd`` is a shell script, which cannot run a Python
+    inside another user's home.
     """
     if shutil.which("setpriv") is None:
         raise skip("capability", "setpriv (util-linux) is not installed")
@@ -56,7 +57,7 @@ def machine() -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that nobody may enter, which is not so of pytest's own, and read what is there."""
+    """Yield a folder that the user ``nobody`` may enter and read, unlike pytest's own folders."""
     before = os.umask(0o022)
     try:
         with tempfile.TemporaryDirectory() as made:
@@ -67,7 +68,7 @@ def folder() -> Iterator[Path]:
 
 
 def low_port() -> int:
-    """A port below 1024 that is free now; needs the rights that the gateway shall not have."""
+    """Return a free port below 1024; only root may call this."""
     first = 700 + os.getpid() % 200
     for port in (*range(first, 1024), *range(600, first)):
         with socket.socket() as probe, suppress(OSError):
@@ -77,14 +78,14 @@ def low_port() -> int:
 
 
 def rights_of(host: Host) -> tuple[str, str]:
-    """User and effective capabilities of the gateway."""
+    """Return the user id and the effective capabilities of the gateway."""
     lines = Path(f"/proc/{host.gateway.pid}/status").read_text().splitlines()
     reply = dict(line.split(":", 1) for line in lines)
     return reply["Uid"].split()[0], reply["CapEff"].strip()
 
 
 def serves(host: Host) -> bool:
-    """Return whether a game gets through under its own address."""
+    """Return whether a request gets through and the upstream sees the client's address."""
     status, _, body = host.ask("GET", "/low")
     messages = dict(orjson.loads(body)["headers"])
     return (status, messages["X-Forwarded-For"]) == (200, "127.0.0.1")

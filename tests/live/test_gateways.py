@@ -1,4 +1,4 @@
-"""Two gateways with one engine: a client over the rate at one is over the rate at both.
+"""Two gateways that share an engine: a client who exceeds a rate limit is rejected by both.
 
 Real processes are needed because limits are shared between processes.
 """
@@ -44,9 +44,9 @@ def registered(port: int) -> int:
 
 
 def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
-    """How many of eight registrations pass, at each gateway in turn.
+    """Register eight times, at each gateway in turn; return how many registrations pass.
 
-    ``shared``: each waits until both gateways have heard what the other gave before.
+    With ``shared``, wait after each until both gateways know what was spent at the other.
     """
     result = 0
     for number in range(8):
@@ -57,7 +57,7 @@ def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
 
 
 def know_of_each_other(gateways: list[Gateway]) -> bool:
-    """Return whether each gateway knows every token that the other has spent."""
+    """Return whether each gateway knows every rate-limit token that was spent at the other."""
     first, second = (figures(each.metrics) for each in gateways)
     return first[GIVEN] == second[HEARD] and second[GIVEN] == first[HEARD]
 
@@ -87,6 +87,6 @@ def test_what_one_gave_the_other_does_not_give_again(tmp_path: Path) -> None:
 
 
 def test_without_the_engine_each_counts_by_itself(tmp_path: Path) -> None:
-    """Check that the previous test fails without the engine."""
+    """Check that the test above fails without the engine."""
     with ExitStack() as stack:
         assert passed(two(stack, tmp_path)) == 2 * BURST

@@ -1,4 +1,4 @@
-"""A client generated from the OpenAPI document by a stock generator logs in and plays."""
+"""A client that a stock generator makes from the OpenAPI document: it logs in and plays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Come = Callable[[str], tuple[Any, str]]
 
 
 def pasted(word: str) -> str:
-    """Return the last code block in that language on the first-call page."""
+    """Return the last code block in this language on the first-call page."""
     return [block.text for block in blocks(PAGE) if block.word == word][-1]
 
 
@@ -76,7 +76,7 @@ def response(
     query: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Any:
-    """The response to an operation; ``fields`` are those of the body's ``shape``."""
+    """Call an operation of the client; ``fields`` fill the body, which has this ``shape``."""
     tag = operation.partition("_")[0]
     module = import_module(f"{PACKAGE}.api.{tag}.{operation}")
     models = import_module(f"{PACKAGE}.models")

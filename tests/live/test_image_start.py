@@ -1,6 +1,6 @@
-"""The image's first start on this machine, with doubles of svcctl init and the stack.
+"""The container image's start script on this machine, with substitutes for svcctl and twistd.
 
-tests/packages runs it in the image.
+tests/packages runs the script in the image.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ env | grep -E "POSTGRES|DATABASE|LIVE" || true
 
 
 class Start:
-    """The start script, adapted to a folder instead of /data and to this machine's programs."""
+    """The start script, changed to use a folder instead of /data and this machine's programs."""
 
     def __init__(self, here: Path) -> None:
         self.data = here / "data"
@@ -46,7 +46,7 @@ class Start:
         self.path = f"{here}:{os.environ['PATH']}"
 
     def says(self, *, ends: int = 0, **environ: str) -> str:
-        """Return the script's output; assert the exit status."""
+        """Run the script, assert its exit status ``ends``, and return its output."""
         ran = subprocess.run(
             ["sh", self.script],
             env={"PATH": self.path, **environ},
@@ -77,7 +77,7 @@ def test_the_first_start_makes_the_host_and_says_its_port(start: Start) -> None:
 
 
 def test_the_database_password_goes_only_into_its_url(start: Start) -> None:
-    """compose.yaml gives the two apart: podman-compose shows what stands in the file itself."""
+    """compose.yaml passes the two separately, because podman-compose shows the file's content."""
     words = {"SVC_DATABASE_URL": "postgresql://svc@database/svc", "POSTGRES_PASSWORD": "a b@c"}
     made, _, stack = start.says(**words).partition("twistd")
     assert "database=postgresql://svc:a%20b%40c@database/svc\n" in made
@@ -96,7 +96,7 @@ def test_the_database_password_goes_only_into_its_url(start: Start) -> None:
     ],
 )
 def test_a_url_that_wants_no_password_stays_as_it_is(start: Start, url: str) -> None:
-    """compose.yaml's database.env gives a password always, also to who names another database."""
+    """compose.yaml always sets a password, even if the URL names another database."""
     reply = start.says(SVC_DATABASE_URL=url, POSTGRES_PASSWORD="PW")
     assert f"database={url}\n" in reply
 
@@ -123,7 +123,7 @@ def test_a_url_that_names_its_driver_gets_the_password(start: Start) -> None:
 def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
     start: Start, url: str, whole: str
 ) -> None:
-    """An owner's own Valkey then needs no password on a command line."""
+    """The password of an owner's own Valkey then need not be on a command line."""
     reply = start.says(SVC_LIVE_URL=url, SVC_LIVE_PASSWORD="a b@c")
     made, _, stack = reply.partition("twistd")
     assert f"live={whole}\n" in made
@@ -131,7 +131,7 @@ def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
 
 
 def test_an_engine_without_a_password_is_refused_in_one_line(start: Start) -> None:
-    """Init would make a password for itself, which the engine of compose.yaml does not get."""
+    """``svcctl init`` would invent a password, which the engine in compose.yaml would not know."""
     reply = start.says(ends=1, SVC_LIVE_URL="valkey://live:6379", SVC_LIVE_PASSWORD="")
     [line] = reply.splitlines()
     assert "SVC_LIVE_PASSWORD" in line and "live.env" in line

@@ -110,7 +110,7 @@ def test_what_goes_wrong_on_the_way_in_is_told(
 
 # slow: a browser, a launcher, and an answer that is held back
 def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_path: Path) -> None:
-    """An answer of before the player's act comes after that of the act."""
+    """An answer from before the player's action arrives only after the answer to the action."""
     stored: list[tuple[Route, bytes]] = []
 
     def keep(route: Route) -> None:
@@ -136,7 +136,7 @@ def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_pat
 
 
 def _asks_for_a_name(tab: Visit, free: str) -> None:
-    """Type a name, and another one before the host can have answered."""
+    """Type a name that is taken, and replace it by a free one before the host can have answered."""
     name = tab.page.get_by_label("Your name on this host")
     reply = tab.page.locator("#name-said")
     name.fill("Taken_1")
@@ -164,7 +164,7 @@ def test_a_damaged_file_is_repaired_and_nothing_else_fetched(
 
 
 def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_path: Path) -> None:
-    """The page has the link's token and the running launcher's secret, but the wrong origin."""
+    """The page knows the link's token and the launcher's secret, but has the wrong origin."""
     hosts = tmp_path / "launcher/state/hosts.json"
     with launcher(tmp_path, "--print-link") as started, another_site() as site:
         link = link_of(started)
@@ -223,7 +223,7 @@ def another_site() -> Iterator[str]:
 
 
 def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_path: Path) -> None:
-    """Not even with the link's token: the name's owner could read what the page reads."""
+    """A hostile domain name resolves to this PC (DNS rebinding); its page even knows the token."""
     pointed = "--host-resolver-rules=MAP evil.example 127.0.0.1"
     with beside(browser, pointed) as second, launcher(tmp_path, "--print-link") as started:
         link = link_of(started)
@@ -244,7 +244,7 @@ def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_pa
 def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
-    """With the key of another PC; the passport is taken in by a host that trusts this one."""
+    """The player comes from another PC with a key file, and leaves for another host with a passport."""
     bo, ann = Friend(host, "Bo_0"), Friend(host, "Ann_0")
     bo.meets(ann)
     bo.has_been_about("NightOwls", "CR19_PlayerHunt_Patrol_Flame")
@@ -328,7 +328,7 @@ READS = """() => {
 def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
-    """The launcher writes the file where a player looks for it, and takes it unread by the page."""
+    """The launcher writes the key file to a folder that players know; the page never reads it."""
     notes = tmp_path / "notes.json"
     notes.write_text('{"shopping": ["potions"]}')
     file = _key_saved(browser, host, tmp_path / "old")
@@ -364,7 +364,7 @@ def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
 def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
     browser: Browser, tmp_path: Path
 ) -> None:
-    """The system starts the launcher with the link; a second one hands it over and ends."""
+    """The click starts a second launcher, which passes the link to the running one and exits."""
     with visit(browser, tmp_path) as tab:
         tab.reads("Hunt with your friends")
         assert "already runs" in start_again(tmp_path, invite_text())

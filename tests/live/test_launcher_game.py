@@ -36,7 +36,7 @@ def processes() -> Iterator[list[Process]]:
 
 
 def game_of(clock: Clock, processes: list[Process], ended: Callable[[int], None]) -> Game:
-    """A game whose processes are ended with the test."""
+    """Return a game whose processes are recorded, so that they are ended after the test."""
 
     def remembered(*arguments: Any) -> Process:
         processes.append(spawn(*arguments))
@@ -46,7 +46,7 @@ def game_of(clock: Clock, processes: list[Process], ended: Callable[[int], None]
 
 
 def started(folder: Path, game: Game, deafness: str = "", own: str = "") -> int:
-    """Return the process that the wrapper started; it may ignore SIGTERM."""
+    """Start the wrapper; return the pid of the game that it started, which may ignore SIGTERM."""
     command = ["/bin/sh", "-c", WRAPPER.format(deafness=deafness, own=own)]
     game.start(command, str(folder), os.environ)
     inner = folder / "inner"

@@ -1,7 +1,6 @@
-"""The link of the launcher's page goes to the browser, and serves no other user of this PC.
+"""The link to the launcher's page: only the player's own browser gets it and can use it.
 
-Real processes are needed because the browser and the other user's program are separate
-processes.
+Real processes are needed because the browser and the other user's program are separate processes.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def opened_by_it(home: Path, opened: Path) -> Iterator[dict[str, str]]:
 
 
 def entered(port: str, token: str, who: Sequence[str] = ()) -> tuple[int, dict[str, str]]:
-    """Return status and JSON of the page for a request with the link's token."""
+    """Request the page's content with the link's token; return the status and the JSON."""
     own = f"http://127.0.0.1:{port}"
     words = ["-s", "-m", "20", "-w", "%{http_code}", "-H", f"Origin: {own}"]
     body = ["-d", orjson.dumps({"token": token}).decode(), f"{own}/api/enter"]
@@ -61,7 +60,7 @@ def entered(port: str, token: str, who: Sequence[str] = ()) -> tuple[int, dict[s
 
 
 def links(opened: Path, count: int) -> list[tuple[str, str]]:
-    """Port and token of each link that the browser was given, once there are so many."""
+    """Wait until the browser has opened ``count`` links; return the port and token of each."""
     eventually(lambda: opened.exists() and len(opened.read_text().splitlines()) >= count)
     result = [LINK.fullmatch(line) for line in opened.read_text().splitlines()]
     assert all(result)
@@ -111,7 +110,7 @@ def test_links_are_registered_at_the_first_start_and_undone_by_remove(tmp_path: 
 
 @contextmanager
 def launching(home: Path, *words: str) -> Iterator[None]:
-    """A launcher in a terminal that says nothing, ended at the end; ``said`` has its words."""
+    """Run a launcher until the block ends; its output is written to the file ``said``."""
     with (home / "said").open("w") as reply:
         command = [LAUNCHER, "--key-file", *words]
         environ = environ_of(home)
@@ -126,7 +125,7 @@ def launching(home: Path, *words: str) -> Iterator[None]:
 
 
 def said_by(home: Path, word: str) -> str:
-    """Return the launcher's output for one word."""
+    """Run the launcher with one argument and return its output."""
     command, environ = [LAUNCHER, word], environ_of(home)
     ran = subprocess.run(
         command, env=environ, capture_output=True, text=True, timeout=60, check=True

@@ -1,6 +1,6 @@
-"""The file that ``make launcher`` builds, run in a clean Python.
+"""The file that ``make launcher`` builds, run with a Python that has no other packages.
 
-Real processes are needed because the package must run in an interpreter without this checkout.
+Real processes are needed because the file must run in an interpreter without this checkout.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_nothing_packed_imports_what_is_not(built: tuple[Path, Path]) -> None:
 def test_the_file_holds_binaries_for_each_python_and_system(
     built: tuple[Path, Path],
 ) -> None:
-    """A file built here was once of no use to a friend on Windows, or with a newer Python."""
+    """An earlier file did not run on Windows or with a Python newer than the builder's."""
     with zipfile.ZipFile(built[1]) as packed:
         names = {entry.removeprefix("site-packages/") for entry in packed.namelist()}
     for library in (
@@ -122,7 +122,7 @@ def test_the_file_holds_binaries_for_each_python_and_system(
 
 
 def test_nothing_in_it_names_the_folder_where_it_was_built(built: tuple[Path, Path]) -> None:
-    """Two clones of a commit make the same file."""
+    """The same commit must give the same file in any folder."""
     folders = [str(entry).encode() for entry in (ROOT, sys.prefix, built[1].parent)]
     with zipfile.ZipFile(built[1]) as packed:
         naming = [
@@ -136,7 +136,7 @@ def test_nothing_in_it_names_the_folder_where_it_was_built(built: tuple[Path, Pa
 def test_every_module_is_imported_without_what_windows_lacks(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """The platform is set to win32 and the modules of POSIX are missing."""
+    """``sys.platform`` is win32, and modules that exist only on POSIX are missing."""
     site = tmp_path / "site"
     with zipfile.ZipFile(built[0]) as packed:
         packed.extractall(site)
@@ -164,9 +164,9 @@ def plain_python(folder: Path) -> str:
 
 
 def by_wheel(wheel: Path, folder: Path) -> str:
-    """The program that the wheel brings to an environment of its own, as ``pipx install`` does it.
+    """Install the wheel into a new environment, as ``pipx install`` does, and return its program.
 
-    Of its dependencies the pinned versions are taken, and pip says whether any is missing.
+    The dependencies come in their pinned versions. ``pip check`` fails if one is missing.
     """
     python = plain_python(folder)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
@@ -182,7 +182,7 @@ def by_wheel(wheel: Path, folder: Path) -> str:
 
 
 def play_in_the_terminal(player: Player, join: str, name: str) -> None:
-    """From the invite to the game and back, in the words that the help names."""
+    """Play from the invite to the end of the game, using the commands that the launcher names."""
     player.say(join)
     player.hears("Type agree to continue.")
     player.say("agree")
@@ -238,7 +238,7 @@ def test_the_one_file_and_the_wheel_play_in_a_clean_python(
 def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
     built: tuple[Path, Path], browser: Browser, tmp_path: Path
 ) -> None:
-    """A friend opens the page, downloads, compares the checksum and starts it."""
+    """A friend downloads the launcher from the host's page, compares the checksum and starts it."""
     host = players_host(tmp_path / "host", "Friday Hunts")
     put = run("content", "launcher", built[1], "--json", "--config", host)
     assert put.returncode == 0, put.stderr
@@ -272,7 +272,7 @@ def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
 
 
 def test_the_recipe_for_windows_names_what_is_there(built: tuple[Path, Path]) -> None:
-    """It is run here with a PyInstaller that only listens, and for real by nobody of us."""
+    """The recipe runs with a fake PyInstaller; we have never run it on Windows."""
     deliveries: dict[str, Any] = {}
 
     def listen(name: str) -> Any:
@@ -317,7 +317,7 @@ def data_files_of(wheel: Path) -> list[str]:
 
 
 def imported_by_the_launcher() -> list[str]:
-    """Every module that is loaded once the launcher is."""
+    """Return the name of every module that is loaded when the launcher has started."""
     program = "import keyring, sys, svcserver.launcher.main; print(*sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True

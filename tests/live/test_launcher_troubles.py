@@ -1,7 +1,7 @@
-"""The faults that a player may meet, each with its message in a real browser.
+"""The faults that a player may meet; the launcher's page shows a message for each.
 
-Real processes are needed because the tests use a browser, cut connections, fill a disk and
-restart hosts.
+Real processes are needed because the tests use a browser, cut connections, fill a disk and restart
+hosts.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ shutil.disk_usage = usage
 
 @contextmanager
 def small_disk(folder: Path, home: Path) -> Iterator[Callable[[], object]]:
-    """A disk with less room than a download asks for; the result makes it larger.
+    """Provide a disk with too little space for a download; yield a function that enlarges it.
 
-    Where nothing can be mounted the launcher of ``home`` is only told that it is so small.
+    On machines that do not allow mounts, the launcher of ``home`` only gets a false disk size.
     """
     folder.mkdir()
     made = ["mount", "-t", "tmpfs", "-o", "size=66m", "none", str(folder)]
@@ -141,9 +141,10 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
 def test_a_full_host_a_restart_and_another_version_of_the_game(
     browser: Browser, tmp_path: Path
 ) -> None:
-    """While it restarts the gateway answers, and the metagame behind it is not there yet.
+    """During the restart the gateway answers before the metagame runs.
 
-    Full: two files are each more than the sockets hold, so one keeps the host's only stream.
+    The host is full because it allows one download at a time and two files are in progress. Both
+    files are larger than the socket buffers, so neither download ends early.
     """
     host = players_host(tmp_path / "host", "Sunday Hunts", big=16 << 20)
     (host / "game" / "data" / "more.pak").write_bytes(os.urandom(16 << 20))
@@ -172,7 +173,7 @@ def test_a_full_host_a_restart_and_another_version_of_the_game(
 
 
 def _has_another_version(host: Path, tab: Visit) -> None:
-    """It comes back with a file changed: the launcher says so, and fetches that one alone."""
+    """Change one file of the game; the launcher must report it and download only that file."""
     part = host / "game" / "data" / "part 3.bin"
     part.write_bytes(os.urandom(30_000))
     make_manifest(host, "1.4.5")

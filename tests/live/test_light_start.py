@@ -1,4 +1,4 @@
-"""The modules that a metagame must not keep in memory after it made its database.
+"""Modules that a metagame needs only to create its database, and must not keep in memory.
 
 Real processes are needed because another test may already have imported the modules in this
 process.

@@ -30,7 +30,7 @@ READY = {**HUNT, "playerHuntId": "CR19_PlayerHunt_Escalation_Randall_Easy"}
 
 
 class Town:
-    """The metagame of a running stack, used through players' requests."""
+    """The metagame of a running stack, and requests that players send to it."""
 
     def __init__(self, folder: Path) -> None:
         port = int(value(folder, "metagame", "PORT"))
@@ -47,18 +47,18 @@ class Town:
 
 
 def guard(folder: Path) -> None:
-    """Give the owner a key of their own for the dashboard, and a second factor."""
+    """Give the owner a dashboard key and a second factor."""
     for what in ("dashboard-key", "second-factor"):
         assert svcctl("account", what, "owner", "--config", folder, "--json").status == 0
 
 
 def cities(folder: Path) -> list[int]:
-    """The process of each city that was started, as the log tells: a little after it was."""
+    """Return the pid of every started city server named in the log, which lags a little."""
     return [int(pid) for pid in re.findall(r"started city \S+ pid (\d+)", said(folder))]
 
 
 def leave(port: int) -> None:
-    """The one player of a simulated hunt comes and goes, which ends it."""
+    """Join a simulated hunt as its only player and leave, which ends the hunt."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
         wire.settimeout(0.25)
         for word in (b"svc hello Ann", b"svc goodbye Ann"):

@@ -99,7 +99,7 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
             talker.send(f'<message type="chat" to="{to}" id="w"><body>{text}</body></message>')
 
         def until(counts: Callable[[str], bool]) -> None:
-            """Speak in the room until a line fares so; it must soon."""
+            """Say lines in the room until one has this outcome, which must happen soon."""
             with Watch() as watch:
                 eventually(lambda: counts(tried(talker)))
             assert watch.seconds < AT_MOST_S
@@ -123,7 +123,7 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
 
 
 def tried(talker: Talker) -> str:
-    """Return the outcome of a line in the room ``General``."""
+    """Say a line in the room ``General`` and return the outcome."""
     say(talker, "any line", "try")
     return talker.hear('id="try"')
 
@@ -131,7 +131,7 @@ def tried(talker: Talker) -> str:
 @proves("POST DashboardKick", "POST DashboardBan")
 @beside_a_metagame(CHAT="1", CHAT_PORT=FREE)
 def test_a_kick_or_ban_holds_at_once_and_ends_the_chat(service: Beside) -> None:
-    """Told by the order of things, which is the same on the busiest machine."""
+    """The test checks the order of events, not times, so that it works on a busy machine."""
     eventually(lambda: "chat: listening on" in service.log)
     file = env_file(service.folder, service.environ)
     made = svcctl("account", "create", "Olga", "--owner", "--json", "--env-file", file)

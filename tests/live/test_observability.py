@@ -1,4 +1,4 @@
-"""A whole host watched from outside: metrics, logs, doctor and watch. Spec: 2 §8.
+"""A whole host as monitoring sees it: metrics, logs, doctor and watch. Spec: 2 §8.
 
 Real processes are needed because the tests check what an owner sees of a process tree.
 """
@@ -98,7 +98,7 @@ def test_every_figure_and_label_of_the_board_is_on_a_page(
 
 
 def wrong_log_ins(port: int) -> list[int]:
-    """The statuses of as many log-ins with a wrong key as the gateway allows, and some more."""
+    """Log in with a wrong key more often than the gateway allows, and return the statuses."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     line = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
@@ -115,9 +115,9 @@ def wrong_log_ins(port: int) -> list[int]:
 
 
 def on_page(page: str) -> Iterator[tuple[str, set[str]]]:
-    """Every series of a page of figures: its name and its labels.
+    """Yield the name and labels of every series on a metrics page.
 
-    What has a reason and never happened has no series yet; the page tells of it all the same.
+    A labelled counter that is still zero has no series, but its name is on the page.
     """
     for family in text_string_to_metric_families(page):
         if family.type == "counter":
@@ -127,7 +127,7 @@ def on_page(page: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def asked_for(board: Any) -> Iterator[tuple[str, set[str]]]:
-    """Every series that a board of Grafana asks for, with the labels by which it is summed."""
+    """Yield every series that a Grafana dashboard queries, with the labels that it groups by."""
     for panel in board["panels"]:
         for target in panel["targets"]:
             by = re.findall(r"\bby \(([^)]*)\)", target["expr"])
@@ -189,7 +189,7 @@ def test_the_watch_shows_a_live_host_until_ctrl_c(host: tuple[Path, dict[str, in
 def test_a_log_that_is_cut_under_a_service_goes_on_at_its_beginning(
     host: tuple[Path, dict[str, int]],
 ) -> None:
-    """Logrotate's copytruncate, with the log opened for appending as the shell's >> does."""
+    """The log, opened for appending, is truncated as logrotate's copytruncate does."""
     folder, _ = host
     log = folder / "own.log"
     first = row_of(20, socket.SOCK_STREAM)

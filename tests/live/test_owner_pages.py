@@ -1,11 +1,11 @@
 """Every shell block of README and of the owner's pages, run as an owner would paste it.
 
-An unmarked block runs in an empty HOME: ``svcctl`` and ``twistd`` are the real ones (on free
-ports, and a service runs on behind the block that starts it), ``make`` only says what it would do,
-and there is no ``git`` server to pull from. README's start as an owner starts them, those of the
-pages, which are ten times as many, as forks (``tests/support/prestarted.py``). A block that begins
-with ``# needs:`` (root, systemd, another machine) must parse, and its ``svcctl`` commands and
-options must exist.
+An unmarked block runs with an empty HOME. ``svcctl`` and ``twistd`` are the real programs, on free
+ports; a service keeps running after the block that started it. ``make`` only prints its commands,
+and ``git`` does nothing. The programs of README's blocks start as an owner starts them. The pages
+have ten times as many blocks, so their programs are forks (``tests/support/prestarted.py``). A
+block that begins with ``# needs:`` (root, systemd, another machine) does not run, but must parse,
+and its ``svcctl`` commands and options must exist.
 
 Real processes are needed because the blocks are shell commands.
 """

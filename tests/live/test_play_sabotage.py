@@ -1,10 +1,9 @@
-"""A host that loses or doubles something behind the players' backs: ``svcctl play`` names it.
+"""A host that secretly loses or duplicates data: ``svcctl play`` must report the fault.
 
-The thief is a trigger in the host's own database, or a change beside the running services: every
-answer the players get still says that all is well. Smaller thefts: tests/ctl/test_play_owned.py.
-
-Real processes are needed because the tests change the database from outside while the host
-runs.
+A trigger in the host's database, or a change beside the running services, alters the data while
+every reply to the players reports success. Smaller changes are tested in
+tests/ctl/test_play_owned.py. Real processes are needed because the tests change the database from
+outside while the host runs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tests.support.processes import eventually
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
-    """The folder of a running host, and the process that starts its services."""
+    """Run a host; yield its folder and the pid of its stack."""
     folder = demo_host(tmp_path_factory.mktemp("sabotage") / "host")
     with stack(folder) as process:
         eventually(lambda: "stack ready" in said(folder))
@@ -42,14 +41,14 @@ def folder(host: tuple[Path, int]) -> Path:
 
 
 def kinds(folder: Path) -> list[str]:
-    """The game servers that run, by the deploy server's own list."""
+    """Return the kinds of the running game servers, as the deploy server lists them."""
     port = value(folder, "deploy", "PORT")
     with urlopen(f"http://127.0.0.1:{port}/gameservers", timeout=10) as reply:
         return sorted(server["kind"] for server in json.load(reply)["servers"])
 
 
 def evening(folder: Path) -> tuple[int, str]:
-    """Return the exit status and the output of the session."""
+    """Run ``svcctl play`` on the host; return the exit status and the output."""
     first = value(folder, "relay", "SVC_RELAY_PORT")
     ran = run("play", "--config", folder, "--players", 2, "--relay-port", first)
     return ran.returncode, ran.stderr + ran.stdout
@@ -57,7 +56,7 @@ def evening(folder: Path) -> tuple[int, str]:
 
 @contextmanager
 def thief(folder: Path, when: str, what: str) -> Iterator[None]:
-    """Install a database trigger while the block runs."""
+    """Install a database trigger until the block ends."""
 
     def tell(words: str) -> None:
         with closing(sqlite3.connect(folder / "svc.db", timeout=30)) as db, db:
@@ -121,7 +120,7 @@ def test_another_certificate_than_the_pinned_one_is_named(folder: Path, tmp_path
 def test_a_metagame_that_dies_in_mid_evening_and_stays_away_is_named(
     host: tuple[Path, int],
 ) -> None:
-    """The stack is stopped first, since it would start the metagame again."""
+    """The stack is suspended first, because it would restart the metagame."""
     folder, starter = host
     first = value(folder, "relay", "SVC_RELAY_PORT")
     words = ("play", "--config", folder, "--players", 8, "--hunts", 9, "--relay-port", first)

@@ -23,7 +23,7 @@ NOBODY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 class ReleaseCommitTests(SynchronousTestCase):
-    """A clone of its own, with one commit."""
+    """Tests in a new clone that has one commit."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()

@@ -95,7 +95,7 @@ class Traffic:
 
 
 def gateway_environ(folder: Path, metagames: list[int], **more: str) -> tuple[int, dict[str, str]]:
-    """A port and the environment of a gateway in front of these."""
+    """Return a port, and the environment of a gateway that passes requests to these metagames."""
     certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
     port = free_port()
     return port, {
@@ -106,7 +106,7 @@ def gateway_environ(folder: Path, metagames: list[int], **more: str) -> tuple[in
         "GATEWAY_SECRET": SECRET,
         "GATEWAY_METAGAME_URL": ",".join(f"http://127.0.0.1:{entry}" for entry in metagames),
         "GATEWAY_ALLOWLIST": "0",
-        "GATEWAY_PARK_MS": "30000",  # a start takes long where the machine does much else
+        "GATEWAY_PARK_MS": "30000",  # a start takes long on a busy machine
         "GATEWAY_RATE_GENERAL": "100000,1000000",
         **more,
     }
@@ -183,7 +183,7 @@ def test_the_kill_of_a_worker_costs_no_player_a_request(tmp_path: Path) -> None:
 
 
 def game_servers(folder: Path) -> list[dict[str, object]]:
-    """Return the running game servers once the city runs; no restart ends one."""
+    """Wait until the city runs; return the list of running game servers."""
     deploy = Service("none", folder, {}, int(value(folder, "deploy", "PORT")))
     eventually(lambda: b'"city"' in deploy.ask("GET", "/gameservers")[1], PATIENCE_S)
     document: list[dict[str, object]] = orjson.loads(deploy.ask("GET", "/gameservers")[1])[

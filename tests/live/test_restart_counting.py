@@ -1,4 +1,4 @@
-"""The players' counters during a restart, which must count each doubled or lost line."""
+"""The counters of ``restart_players.py``, which must count every duplicated or lost line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.live.restart_players import Spoken, Town
 
 
 class Someone:
-    """A player in the room with one connection."""
+    """A player in the room, with the connection that the line was sent to."""
 
     room = "City-0"
     connection: object = "first"
@@ -22,7 +22,7 @@ class CountingTests(SynchronousTestCase):
         self.ann, self.bob, self.cat = Someone(), Someone(), Someone()
 
     def counted(self, *messages: Someone, strict: bool = True) -> tuple[int, int, int]:
-        """Lines that were told to their speaker, ann; doubled ones; lost ones."""
+        """Let these players receive a line by ann; return how often it was echoed, doubled and lost."""
         nothing: Any = None
         town = Town(nothing, nothing, 1.0, 1.0, strict, nothing)
         people: list[Any] = [self.ann, self.bob, self.cat]

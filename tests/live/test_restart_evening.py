@@ -1,8 +1,7 @@
 """Players who send requests and chat while metagames are restarted and killed.
 
-Two hundred of them for two minutes: ``tests/prove/test_restarts.py``.
-
-Real processes are needed because the tests kill the metagame of a running host.
+``tests/prove/test_restarts.py`` does the same with two hundred players for two minutes. Real
+processes are needed because the tests kill the metagame of a running host.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
 
 # slow: an evening of 30 seconds on a host of seven processes
 def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
-    """Nor is anything lost that was acknowledged; who talks there comes back by another."""
+    """No acknowledged data is lost. The killed worker's chat players reconnect at the other."""
     scale = Scale(2, fresh_database(), fresh_url())
     folder = host(tmp_path / "host", scale=scale, GATEWAY_PARK_MS="0")  # the other serves at once
     running, killing = Host(folder), count()
@@ -62,7 +61,7 @@ def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
 
 # slow: an evening of 16 seconds
 def test_without_parking_they_do(tmp_path: Path) -> None:
-    """Check that the previous test fails without parked requests."""
+    """Check that requests fail if the gateway does not hold them during a restart."""
     folder = host(tmp_path / "host", GATEWAY_PARK_MS="0")
     report = evening(folder, PLAYERS, 16.0, killed, 5.0, "--strict")
     assert report["failed"], report

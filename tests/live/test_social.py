@@ -31,7 +31,7 @@ Player = dict[str, str]
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: Any, tmp_path: Path) -> str:
-    """The URL of a migrated database that knows the game-server key."""
+    """Return the URL of a database with all tables and the game-server key."""
     url = fresh_database() if request.param == "postgres" else f"sqlite:///{tmp_path}/svc.db"
     engine = make_engine(database_url(url))
     migrations.upgrade(engine)
@@ -44,7 +44,8 @@ def database(request: Any, tmp_path: Path) -> str:
 def on_a_metagame(test: Callable[[Joined], Awaitable[None]]) -> Callable[[Path, str], Any]:
     """Run the test on its own metagame, once for each database.
 
-    Not a fixture: pytest-twisted's asynchronous ones do not run under this pytest.
+    This is no fixture, because pytest-twisted's asynchronous fixtures do not run with this version
+    of pytest.
     """
 
     async def run(tmp_path: Path, database: str) -> None:

@@ -1,6 +1,6 @@
-"""Acts of staff on accounts, codes and the host, in two processes on one PostgreSQL at once.
+"""Concurrent staff actions on accounts, invite codes and the host.
 
-See ``test_acts_across_accounts.py``.
+Two metagame processes share one PostgreSQL, as in ``test_acts_across_accounts.py``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def code_uses(both: Both, code: str) -> int | None:
 
 
 async def audited(both: Both, action: str) -> list[dict[str, Any]]:
-    """The rows of the audit log of one action, which both must show."""
+    """Return the audit-log rows of one action, which both processes must show alike."""
     replies = [await both.good("GET", f"{API}/DashboardAudit", at=at) for at in range(2)]
     assert replies[0] == replies[1]
     return [row for row in replies[0]["rows"] if row["action"] == action]

@@ -44,7 +44,7 @@ def test_the_version_is_told_at_once_without_importing_a_command() -> None:
 
 
 def least_s(program: str) -> float:
-    """The processor time of the quickest of some runs, none of which imports what is heavy."""
+    """Run a program several times; return the least CPU time. No run may import a heavy module."""
     took = []
     for _ in range(RUNS):
         ran = subprocess.run(

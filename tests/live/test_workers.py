@@ -103,7 +103,7 @@ def talkers(
 
 @contextmanager
 def frozen(both: Workers) -> Iterator[None]:
-    """Stop both processes; both read everything sent meanwhile afterwards."""
+    """Suspend both processes until the block ends; each then reads what was sent meanwhile."""
     processes = [
         service.process for service in (both.first, both.second) if service.process is not None
     ]
@@ -117,7 +117,7 @@ def frozen(both: Workers) -> Iterator[None]:
 
 
 def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
-    """Return what each of four players received of lines sent at the same moment."""
+    """Let four players send lines at the same moment; return the lines that each received."""
     often = {"CHAT_MESSAGE_RATE": "1000,1000"}
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(folder, **often, **environ))
@@ -159,15 +159,16 @@ NO_LEASE = "from svcserver.chat import leases\nleases.LEASE_S = 1e9\n"
 
 
 def sabotaged(change: str) -> dict[str, str]:
-    """The environment of services that run with a change of ours.
+    """Return the environment with which services run this code at their start.
 
-    It is made when all is imported: what a module has by ``from`` is changed in that module.
+    The code runs after all imports. If a module imported a name with ``from``, the code must change
+    the name in that module.
     """
     return {CHANGE: change}
 
 
 def test_without_the_news_each_process_hears_an_order_of_its_own(tmp_path: Path) -> None:
-    """The sabotage: the speaker's process delivers before the news comes back."""
+    """Check that the order differs if each process delivers its own players' lines at once."""
     result = heard(tmp_path, 15, **sabotaged(HEARD_AT_ONCE))
     assert all(sorted(them) == sorted(result[0]) for them in result)
     assert any(them != result[0] for them in result)
@@ -191,7 +192,7 @@ def test_a_party_room_across_processes(tmp_path: Path) -> None:
 
 
 def invites(both: Workers, ann: dict[str, str]) -> int:
-    """How many of 40 she may send, by each process in turn."""
+    """Send and withdraw 40 party invites, at each process in turn; return how many succeeded."""
     others = [register(both.first, f"Other_{number}") for number in range(40)]
     asked(both.first, "POST", "/party", ann, {})
     statuses = []
@@ -244,7 +245,7 @@ def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -
 
 # slow: longer than the fifteen seconds of a lease
 def test_without_a_lease_a_dead_process_holds_its_seats(tmp_path: Path) -> None:
-    """The sabotage: nobody is ever taken for gone."""
+    """Check that the test above fails if leases never expire."""
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path, **sabotaged(NO_LEASE)))
         (_, anns), (_, bobs) = talkers(stack, both, ports, 2)

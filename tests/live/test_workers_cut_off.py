@@ -50,9 +50,9 @@ def talkers(stack: ExitStack, service: Service, *ports: int) -> list[Talker]:
 
 
 def heard(folder: Path, change: str = "") -> list[str]:
-    """Return the lines received at a worker that was cut off, and the lines sent.
+    """Return the lines that a player received whose worker was cut off while they were sent.
 
-    Half of them are said before the worker notices, half of them after it.
+    Half of them are sent before the worker notices, the other half afterwards.
     """
     with ExitStack() as stack:
         live_url = fresh_url()
@@ -108,12 +108,15 @@ FORGETS = "from svcserver.board import news\nnews.NewsFeed._since = lambda self,
 
 # slow: as above
 def test_a_worker_that_reads_no_missed_lines_loses_them(tmp_path: Path) -> None:
-    """The sabotage: what the test above rests on."""
+    """Check that the test above fails if a worker does not read missed lines."""
     assert heard(tmp_path, FORGETS) == ["the last"]
 
 
 def heard_anew(folder: Path, change: str = "") -> list[str]:
-    """Return the lines received after the engine started empty, before the worker was back."""
+    """Return the lines that a player received whose worker reconnected to a new, empty engine.
+
+    The lines are sent after the engine's restart and before the worker reconnects.
+    """
     with ExitStack() as stack:
         engine = Instance.make()
         stack.callback(engine.end)
@@ -153,6 +156,6 @@ def test_players_of_a_late_worker_get_every_line_of_a_new_engine(tmp_path: Path)
 
 # slow: the same, and the engine begins anew
 def test_where_a_new_life_is_not_told_apart_lines_are_lost(tmp_path: Path) -> None:
-    """The sabotage: what the test above rests on."""
+    """Check that the test above fails if a worker does not recognise a new engine."""
     forgets = "from svcserver.board import news\nnews.NewsFeed._anew = lambda self, lately: []\n"
     assert heard_anew(tmp_path, forgets) == ["the last"]

@@ -20,7 +20,10 @@ SILENT_S = 3.0
 
 
 def befriended(stack: ExitStack, folder: Path, **environ: str) -> tuple[Talker, Talker]:
-    """Two at different metagames who have shown themselves, and are friends then."""
+    """Connect two players, each to another metagame, and make them friends.
+
+    Both have sent their presence before.
+    """
     both, ports = stack.enter_context(chatting(folder, CHAT_PRESENCE="1", **environ))
     (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
     anns.show("away", "City-1")
@@ -50,7 +53,7 @@ DEAF = "from svcserver.chat import presence\npresence.Presences.changed = lambda
 
 
 def test_where_nobody_hears_what_is_shown_elsewhere_they_do_not(tmp_path: Path) -> None:
-    """The sabotage: what the test above rests on."""
+    """Check that the test above fails if workers ignore each other's presence updates."""
     with ExitStack() as stack:
         for entry in befriended(stack, tmp_path, **sabotaged(DEAF)):
             entry.wire.settimeout(SILENT_S)

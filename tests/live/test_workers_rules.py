@@ -83,7 +83,7 @@ def test_the_owners_ban_and_mute_reach_every_worker(tmp_path: Path) -> None:
 
 
 def first_told(service: Service, page: str, key: dict[str, str]) -> Any:
-    """Return the first event that a page of the dashboard receives."""
+    """Return the first event that the server sends for a dashboard page."""
     with closing(HTTPConnection("127.0.0.1", service.port, timeout=30)) as request:
         head = {**key, "Accept": "text/event-stream"}
         request.request("GET", f"/svc/api/DashboardEvents?page={page}", headers=head)
@@ -176,7 +176,7 @@ def hunts(server: Service) -> int:
 
 
 def held(folder: Path, gate: Path) -> dict[str, str]:
-    """Settings with which no launch is over until there is a file ``gate``."""
+    """Return settings with which every launch waits until the file ``gate`` exists."""
     (folder / "proofs").mkdir()
     waiting = f"while [ ! -e {gate} ]; do sleep 0.1; done"
     binary = program(folder, "waits", waiting, f'exec {SIMULATOR} "$@"')
@@ -184,7 +184,10 @@ def held(folder: Path, gate: Path) -> dict[str, str]:
 
 
 def servers_after_death(folder: Path, **sabotage: str) -> int:
-    """The game servers of one match whose asking worker died while the first of them began."""
+    """Kill the worker that requested a game server while the server starts.
+
+    The other worker repeats the request. Return how many game servers the match has in the end.
+    """
     (folder / "deploy").mkdir()
     gate = folder / "enough"
     with ExitStack() as stack:
@@ -218,5 +221,5 @@ def test_a_worker_that_dies_asking_leaves_one_server_a_match(tmp_path: Path) -> 
 
 # slow: as above
 def test_where_nobody_says_for_which_match_it_leaves_two(tmp_path: Path) -> None:
-    """Check that launches without the match id leave two game servers."""
+    """Check that a match gets two game servers if launch requests do not name the match."""
     assert servers_after_death(tmp_path, **sabotaged(NO_MATCH_ID)) == 2

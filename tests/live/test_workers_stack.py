@@ -1,4 +1,4 @@
-"""A host with two workers: clients of its usual port do not notice the end of either.
+"""A host with two workers: clients of its usual port do not notice when either worker ends.
 
 Real processes are needed because workers are killed and restarted.
 """
@@ -36,7 +36,7 @@ class Host:
 
     @property
     def usual(self) -> Service:
-        """Return the service at the PORT of metagame.env."""
+        """Return the service on the host's usual port, the PORT in metagame.env."""
         return self.at("metagame")
 
     def at(self, component: str) -> Service:
@@ -77,7 +77,7 @@ def running(folder: Path) -> Iterator[Host]:
 
 
 def statuses(service: Service, path: str, head: dict[str, str]) -> set[int]:
-    """Return the statuses of many requests, each on a connection of its own."""
+    """Send many requests, each on its own connection; return the statuses."""
     return {service.ask("GET", path, headers=head)[0] for _ in range(ASKED)}
 
 

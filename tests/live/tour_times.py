@@ -1,9 +1,9 @@
-"""The table of times in ``docs/owners/first-evening.md``: what the tour took, step by step.
+"""The table in ``docs/owners/first-evening.md`` that lists how long each step of the tour takes.
 
-``make pictures`` writes it (``tests/packages/empty_machine.py``). Two tests take the tour again:
-``tests/packages/test_first_evening.py`` all of it, from an empty machine, and compares;
-``tests/live/test_first_evening.py`` what comes after the installation, beside other tests and on
-any machine, so that its times say nothing.
+``make pictures`` writes the table (``tests/packages/empty_machine.py``). Two tests take the tour
+again. ``tests/packages/test_first_evening.py`` takes all of it on an empty machine and compares the
+times with the table. ``tests/live/test_first_evening.py`` starts after the installation and runs on
+any machine beside other tests, so it compares no times.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def slow(took: Mapping[str, float], page: str) -> dict[str, float]:
 
 
 def written(page: str, took: Mapping[str, float], measured: str) -> str:
-    """Return the page with new times, and with the place and date of measurement."""
+    """Return the page with these times, and with the sentence about their measurement."""
     seconds = {step: max(1, round(took[step])) for step in STEPS}
     page = _ROW.sub(lambda row: f"{row[1]}{seconds[row[2]]} s |", page)
     page = _SUM.sub(lambda row: f"{row[1]}{sum(seconds.values())} s |", page)

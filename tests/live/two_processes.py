@@ -1,4 +1,4 @@
-"""Two metagames on one PostgreSQL, as two processes, and concurrent requests to both."""
+"""Two metagame processes that share one PostgreSQL, and concurrent requests to both."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Both:
         return [await self.player() for _ in range(count)]
 
     async def pairs(self) -> AsyncIterator[tuple[Player, Player]]:
-        """Register two new players for each of the ``ROUNDS``."""
+        """Yield ``ROUNDS`` pairs of newly registered players."""
         for _ in range(ROUNDS):
             yield await self.player(), await self.player()
 

@@ -1,4 +1,4 @@
-"""One player who tries to occupy every hunt port. Spec: 1 §4 Matchmaking.
+"""A player who tries to occupy every port for hunts. Spec: 1 §4 Matchmaking.
 
 Real processes are needed because game servers are child processes of the deploy server.
 """

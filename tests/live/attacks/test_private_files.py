@@ -1,4 +1,4 @@
-"""Files that services create under umask 022 and that other users must not read.
+"""Files that services create under umask 022, and that other users must not be able to read.
 
 Real processes are needed because the services run under another umask.
 """

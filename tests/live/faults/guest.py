@@ -78,7 +78,7 @@ class Guest:
         return orjson.loads(body) if status == 200 else None
 
     def saved(self) -> bool:
-        """Assert that one more save is acknowledged and then read back."""
+        """Save once more; return whether the save was acknowledged and is read back."""
         data = orjson.dumps({"n": str(self.version + 1)}).decode()
         sent = {"characterId": self.character, "data": data, "updateVersion": self.version + 1}
         if self.ask("POST", "/character", sent, bearer(self.player))[0] != 200:
@@ -87,12 +87,12 @@ class Guest:
         return bool(self._loaded()[0]["updateVersion"] == self.version)
 
     def kept(self) -> bool:
-        """Assert that the last acknowledged save is still stored."""
+        """Return whether the host still has the last acknowledged save."""
         loaded = self._loaded()
         return bool(loaded) and loaded[0]["updateVersion"] == self.version
 
     def in_the_city(self) -> bool:
-        """Assert that matchmaking puts the player into the city."""
+        """Return whether matchmaking puts the player into the city."""
         sent = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": "ShatteredIsles_ReturnTo"}
         if self.ask("POST", "/candidate/join", sent, bearer(self.player))[0] != 200:
             return False
@@ -100,7 +100,7 @@ class Guest:
         return status == 200 and orjson.loads(body).get("status") == "IN_PROGRESS"
 
     def downloads(self) -> bool:
-        """Assert that the manifest's first file downloads whole; the metagame checks the key."""
+        """Return whether the first file in the manifest can be downloaded with the player's key."""
         status, body = self.ask("GET", "/content/v1/manifest")
         if status != 200:
             return False

@@ -1,6 +1,6 @@
-"""Exhausted descriptors and silent clients: the process survives and recovers.
+"""Exhausted file descriptors and silent clients: the process survives and recovers.
 
-Real processes are needed because a process runs out of descriptors.
+Real processes are needed because the limit of descriptors applies to a whole process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def crowd(port: int, count: int, held: ExitStack) -> list[socket.socket]:
 
 @contextmanager
 def few_descriptors(pid: int) -> Iterator[None]:
-    """Limit this process to FEW open files."""
+    """Limit a process to FEW open files until the block ends."""
     limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (FEW, limits[1]))
     try:

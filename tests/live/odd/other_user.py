@@ -1,4 +1,4 @@
-"""A host that a non-root user owns, and copies of our programs that the user may run."""
+"""Helpers for tests of a host that a non-root user owns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PROGRAMS = ("svcctl", "twistd", "svc-gameserver-sim")
 
 
 def programs(folder: Path) -> Path:
-    """Return a folder with our programs that every user may run; skip without root.
+    """Return a folder with copies of our programs that every user may run; skip without root.
 
     The interpreter of this test run may be inside root's home, where other users cannot run it.
     """

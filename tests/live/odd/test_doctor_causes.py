@@ -1,7 +1,7 @@
-"""Faults of files and disks, of which doctor and the commands name the true cause.
+"""Faults of files and disks: ``svcctl doctor`` and other commands must name the true cause.
 
-None of them is damage, so none may be answered by restoring a backup. Real processes are needed
-because the tests need another user and separate disks.
+No file is damaged, so no command may suggest restoring a backup. Real processes are needed because
+the tests need another user and separate disks.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def _host(folder: Path) -> Path:
 
 
 def _says(svcctl: Path, host: Path, uid: int, *words: str, reads: bool = False) -> None:
-    """Assert that doctor and the database commands name this cause and suggest nothing destructive.
+    """Assert that several commands name this cause and suggest nothing destructive.
 
-    ``reads``: what only reads goes well.
+    ``reads`` means that commands which only read the database still work.
     """
     reading = [] if reads else [["db", "check"], ["backup", "now"]]
     for command in (["doctor"], ["account", "create", "Ann"], *reading):

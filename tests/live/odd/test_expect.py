@@ -1,4 +1,4 @@
-"""A client that waits for 100 before its body, through relay and gateway.
+"""A client that sends its body only after ``100 Continue``, through relay and gateway.
 
 Real processes are needed because the tests use two proxies with TLS between them.
 """

@@ -99,7 +99,7 @@ def test_a_city_that_cannot_run_is_one_fatal_line_with_the_cause(tmp_path: Path)
 
 
 def of_the_port(port: int) -> list[int]:
-    """Return the pids that hold the UDP port, from the kernel's tables."""
+    """Return the pids that hold a UDP port, read from ``/proc``."""
     rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
     inodes = {f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == port}
     results = []

@@ -24,7 +24,7 @@ FAILURES = ("cut", "silent", "busy")
 
 
 class FailingHelper(BaseHTTPRequestHandler):
-    """A server that fails in each given way, then answers as an allowlist helper does."""
+    """An allowlist helper that fails in each of the ways in ``FAILURES``, then works."""
 
     protocol_version = "HTTP/1.1"
 

@@ -1,6 +1,6 @@
 """Commands and services that root starts in a host that another user owns.
 
-Real processes are needed because a process that gives up root's rights cannot regain them.
+Real processes are needed because a process that gives up root's rights cannot get them back.
 """
 
 from __future__ import annotations

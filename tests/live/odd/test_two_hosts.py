@@ -1,7 +1,7 @@
-"""Two hosts with equal ports on one machine.
+"""Two hosts on one machine that are configured with the same ports.
 
-Real processes are needed because doctor tells hosts apart by the command line of the listening
-process.
+Real processes are needed because ``svcctl doctor`` reads the command line of the process that
+listens on the port.
 """
 
 from __future__ import annotations

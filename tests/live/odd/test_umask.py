@@ -51,7 +51,10 @@ def mode(path: Path) -> int:
 
 
 def check(folder: Path, *private: str, made_by_test: tuple[str, ...] = ()) -> None:
-    """Compare all files below the folder with the table; ``private`` names secret folders."""
+    """Assert that no file below the folder is readable or writable by more users than it should be.
+
+    ``private`` names the folders that only their owner may enter.
+    """
     faults = []
     for path in (folder, *sorted(folder.rglob("*"))):
         if path.name in made_by_test or path.is_symlink():
