@@ -1,4 +1,4 @@
-"""The chat's WebSocket connections: the only module of the chat with bytes and timers.
+"""The chat's WebSocket connections: the only module of the chat that handles bytes and timers.
 
 autobahn does the handshake, the unmasking and the closing. Broadcasts bypass autobahn's
 ``sendMessage``, so that each frame is encoded only once for all connections.
@@ -27,7 +27,7 @@ from svcserver.kernel.headers import GATEWAY
 
 @define(eq=False)
 class TwoTurns:
-    """A queue of calls, of all connections, that each run after two turns of the reactor.
+    """A queue, shared by all connections, of calls that each run two reactor turns later.
 
     A transport writes its bytes when the reactor next polls, in the poller's order. By the second
     turn, all earlier bytes are written, except to clients that read too slowly.
@@ -59,7 +59,7 @@ class TwoTurns:
 
 @define(eq=False)
 class Behind:
-    """A buffer that delays a connection's own chat lines, and all later frames, by two turns."""
+    """A buffer that delays a connection's own chat lines, and its later frames, by two turns."""
 
     turns: TwoTurns
     write: Callable[[bytes], None]
@@ -200,7 +200,7 @@ class ChatProtocol(WebSocketServerProtocol):
     def failHandshake(
         self, reason: str, code: int = 400, responseHeaders: list[tuple[str, str]] | None = None
     ) -> None:
-        """Refuse an upgrade, with 404 if the request is not a WebSocket request.
+        """Refuse an upgrade; the status is 404 if the request is no WebSocket request.
 
         autobahn's ``reason`` quotes the request, so the reply omits it.
         """

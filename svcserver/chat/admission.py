@@ -37,16 +37,16 @@ WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 
 @frozen
 class Lockout:
-    """Log-in failure counts, by account and address together and by address alone.
+    """The counts of failed log-ins: one for each account and address, one for each address.
 
-    The address is the one that the gateway forwards; IPv6 addresses are counted by /64 network.
-    A direct caller has the address "", which is counted only together with an account.
+    The address is the one that the gateway forwards; IPv6 addresses are counted by /64 network. A
+    direct caller has the address "", which is counted only together with an account.
     """
 
     transaction: BoardTransaction
 
     def locked(self, account: AccountId, address: str) -> bool:
-        """Return True if the next failed log-in is refused without a reason and not counted."""
+        """Return True if the log-in is locked out: a failure gets no reason and is not counted."""
         return any(self.transaction.get(LOCKED, key) is not None for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str) -> None:
@@ -57,7 +57,7 @@ class Lockout:
                 self.transaction.put(LOCKED, key, self.transaction.now)
 
     def waits(self, account: AccountId) -> bool:
-        """Return whether the account must wait before it may log in, even with a valid token."""
+        """Return whether the account must wait before its next log-in, even with a valid token."""
         return self.transaction.get(WAITING, account.lower()) is not None
 
     def never_bound(self, account: AccountId) -> None:
@@ -157,14 +157,14 @@ class Admission:
         session.refuse(why)
 
     def may_log(self, session: Session) -> bool:
-        """Return whether to log this connection, not yet logged in; a flood is only sampled."""
+        """Return whether to log a connection that has not logged in; a flood is only sampled."""
         is_logged = self.lines.keeps(session.network, session.seconds())
         if not is_logged:
             self.counters.add(Counted.DROPPED_LOG_LINES, "chat_refusals")
         return is_logged
 
     def omitted_text(self) -> str:
-        """Return a log line's suffix: the number of lines omitted since the previous call."""
+        """Return the end of a log line: how many lines were omitted since the previous call."""
         count = self.lines.take_omitted()
         return f" omitted={count}" if count else ""
 
@@ -187,7 +187,7 @@ class Admission:
     # -- bind --------------------------------------------------------------
 
     def make_room(self, session: Session, effect: MakeRoom) -> None:
-        """End the session with the same resource and, over the limit, the most idle ones."""
+        """End the account's sessions with the same resource and, over the limit, idle ones."""
         person = self.people.get(session.account)
         if person is None:
             return
@@ -216,7 +216,7 @@ class Admission:
     # -- the end -----------------------------------------------------------
 
     def left(self, session: Session, over: Over) -> None:
-        """Forget the session; after some end reasons, the account must wait to log in again."""
+        """Remove the session; for some end reasons, the account must wait to log in again."""
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):
             self._count_end(session, over)

@@ -57,7 +57,7 @@ class Refuse(NamedTuple):
 
 
 class MakeRoom(NamedTuple):
-    """The effect that ends the account's sessions which a new one with ``resource`` replaces."""
+    """The effect that ends those sessions of the account which a new session replaces."""
 
     resource: str
 
@@ -118,7 +118,7 @@ class End(NamedTuple):
 
 
 class Over(NamedTuple):
-    """The effect that forgets an ended session; ``was_bound`` is True if it was bound before."""
+    """The effect that removes an ended session; ``was_bound`` is True if it was bound."""
 
     reason: str
     was_bound: bool

@@ -1,4 +1,4 @@
-"""The events between the chat processes; all processes receive them in the same order.
+"""The events that the chat processes publish; all processes receive them in the same order.
 
 ``worker`` is the process that published the event. ``session`` is the session's number in that
 process.
@@ -27,7 +27,7 @@ class Expired:
 
 @frozen
 class Hello:
-    """The question who is online, from a process that has started or has missed events."""
+    """The request for all sessions, from a process that has started or has missed events."""
 
     worker: str
 
@@ -68,12 +68,13 @@ PIECE = 256  # sessions in one Here: some 130 KB, two milliseconds to decode
 
 @frozen
 class Here:
-    """The sessions of one process whose numbers are above ``since`` and at most ``until``.
+    """Some sessions of one process: those with numbers above ``since``, up to ``until``.
 
     The last part of an announcement has ``until`` None. Only the processes in ``readers`` handle
-    the event; if ``readers`` is empty, all do (``Board.reads_as``). ``unheard`` has pairs of a
-    session number and a room key. Such an entry was published but not yet received back, so
-    receivers keep their state for it. ``shown`` has the sessions' statuses, addressed to nobody.
+    the event; if ``readers`` is empty, all do (``Board.reads_as``). ``unheard`` lists the room
+    entries that were published but have not come back yet, as pairs of a session number and a room
+    key. Receivers keep what they know about these. ``shown`` has the sessions' statuses, addressed
+    to nobody.
     """
 
     worker: str
@@ -86,7 +87,7 @@ class Here:
     readers: tuple[str, ...] = ()
 
     def covers(self, number: int) -> bool:
-        """Return True if this part has all the data about the session with this number."""
+        """Return True if this part describes the session with this number completely."""
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:
@@ -148,7 +149,7 @@ class Said:
 
 @frozen
 class Whispered:
-    """A chat line for certain sessions, each given as its process and its number."""
+    """A chat line for certain sessions, each identified by its process and its number."""
 
     worker: str
     to: tuple[tuple[str, int], ...]

@@ -13,7 +13,7 @@ from attrs import define, field
 
 
 class HasNetwork(Protocol):
-    """A connection from a known network."""
+    """A connection whose network is known."""
 
     @property
     def network(self) -> str:
@@ -78,7 +78,7 @@ class Crowd(Generic[C]):
     players: ByNetwork[C] = field(factory=ByNetwork)
 
     def bound(self, connection: C) -> None:
-        """Move a connection to the players, because it has logged in."""
+        """Move a connection to the players' connections, because it has logged in."""
         self.waiting.remove(connection)
         self.players.add(connection)
 

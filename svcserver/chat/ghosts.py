@@ -21,7 +21,7 @@ from svcserver.kernel.ids import AccountId
 
 @define(eq=False)
 class Ghost:
-    """A session of another process in a room; that process writes to its client."""
+    """A session of another process in a room; only that process sends frames to its client."""
 
     elsewhere: ClassVar[bool] = True
     seat: Seat
@@ -70,11 +70,11 @@ class Ghosts:
         return self._those.get(worker, {}).get(number)
 
     def come(self, worker: str, seat: Seat) -> None:
-        """Add a session that another process has bound, unless it is known already."""
+        """Add a session that another process has bound; does nothing if it is already known."""
         self._those.setdefault(worker, {}).setdefault(seat.session, Ghost(seat))
 
     def enter(self, worker: str, place: RoomPlace) -> Room | None:
-        """Enter a session into a room; returns the room if the session is in it afterwards."""
+        """Enter a session into a room; return the room if the session is then in it, else None."""
         ghost = self.find(worker, place.session)
         room = None if ghost is None else room_at(place, ghost.seat.domain)
         if ghost is None or room is None:
@@ -106,10 +106,11 @@ class Ghosts:
         return len(numbers)
 
     def correct(self, news: Here) -> None:
-        """Replace the known state of a process by what its ``Here`` event says.
+        """Replace what is known about a process by the content of its ``Here`` event.
 
-        All that the process published earlier is either in ``news`` or in its ``unheard``. This
-        process has already handled those events, in the same order as all others.
+        ``news`` includes all that its sender published before, or names it in ``unheard``. These
+        events have been handled here already, because all processes receive events in the same
+        order.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
@@ -151,7 +152,7 @@ def room_at(place: RoomPlace, domain: str) -> Room | None:
 
 @define(eq=False)
 class Seats:
-    """The seats of each account, each with its process, oldest first; account ids ignore case."""
+    """The seats of each account, oldest first, with their processes; account ids ignore case."""
 
     _those: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)
 

@@ -1,11 +1,11 @@
 """The Hello and Here events, through which processes learn of each other's sessions.
 
 A new process publishes Hello, and the other processes announce their sessions with Here. Until
-they have, the new process would not know the authors of chat lines, so its sessions wait before
-they enter rooms. Spec: 2 §4 Chat, rooms.
+then, the new process does not know the authors of chat lines. So its own sessions wait before they
+enter rooms. Spec: 2 §4 Chat, rooms.
 
-An announcement has several parts. A process publishes each part only after it has received the
-part before, so that one part at a time is in transit. Each part is correct at its own position in
+An announcement has several parts. A process publishes a part only after it has received the
+previous one, so that one part at a time is in transit. Each part is correct at its own position in
 the order of events.
 """
 
@@ -31,7 +31,7 @@ EntryAction = Callable[[], Deferred[bool]]
 
 @define(eq=False)
 class Arriving:
-    """The room entries that wait for other processes' Here; ``seconds`` is the timers' clock."""
+    """The room entries that wait until other processes have sent Here; ``seconds`` is the clock."""
 
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)
@@ -40,7 +40,7 @@ class Arriving:
     _waiting: list[tuple[EntryAction, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: EntryAction) -> Deferred[bool]:
-        """Call ``entry`` now or once the other processes are known; fires with its result."""
+        """Call ``entry`` now, or once the other processes are known; its result is passed on."""
         if self._knows_others():
             return entry()
         happened: Deferred[bool] = Deferred()
@@ -48,17 +48,17 @@ class Arriving:
         return happened
 
     def greeted(self) -> None:
-        """Note that this process's Hello was received, so that answers will follow."""
+        """Record that this process's Hello was received, so that answers will follow."""
         if self._greeted_at is None:
             self._greeted_at = self.seconds()
 
     @property
     def ungreeted(self) -> bool:
-        """True if no Hello of this process was received, as it could not receive events yet."""
+        """True until this process receives its own Hello, which shows that it receives events."""
         return self._greeted_at is None
 
     def answered(self, news: Here) -> None:
-        """Note a part of another process's answer.
+        """Record a part of another process's answer.
 
         The end of an answer is ignored if the answer began before this process's Hello.
         """
@@ -94,7 +94,7 @@ class Arriving:
 
 @define(eq=False)
 class Answers:
-    """This process's answer to Hello events, one answer at a time for all processes that ask.
+    """This process's answers to Hello events; one answer serves all processes that are waiting.
 
     ``piece(since, readers)`` returns the answer's next part. ``publish`` fires once that part is
     received back, or with False if it cannot be published. ``seconds`` is the timers' clock.
@@ -108,7 +108,7 @@ class Answers:
     _next_at: float = field(default=0.0, init=False)
 
     def answer(self, asker: str) -> None:
-        """Answer now, or later together with all who ask before the next answer may start."""
+        """Answer ``asker`` now, or with the next answer if one is running or was just sent."""
         self._askers[asker] = None
         self.check()
         if asker in self._askers and asker != ALL:

@@ -19,10 +19,11 @@ MayEnter = Callable[[Memberships, AccountId, About, str], bool]
 
 @frozen
 class RoomKind:
-    """A kind of rooms: its room names and the rule who may enter.
+    """A kind of room: its room names, and the rule that decides who may enter.
 
     Without ``may_enter``, everyone may enter rooms of the kind. ``by_about`` is True if the rule
-    uses the account's ``About``. That may be a second old, so it is read again before a refusal.
+    uses the account's ``About``. Those data may be a second old, so they are read again before a
+    refusal.
     """
 
     may_enter: MayEnter | None = None

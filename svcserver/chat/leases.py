@@ -1,8 +1,8 @@
 """The leases of the chat processes.
 
-A process without a heartbeat for ``LEASE_S`` loses its lease. Any other process publishes the
-loss, so that all processes remove the silent one at the same position in the order of events. If
-the silent process is still alive, it ends its sessions and continues under a new name.
+A process without a heartbeat for ``LEASE_S`` loses its lease. The first process that notices this
+publishes it, so that all processes remove the silent one at the same position in the order of
+events. If the silent process is still alive, it ends its sessions and continues under a new name.
 """
 
 from __future__ import annotations

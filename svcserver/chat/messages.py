@@ -51,7 +51,7 @@ class Messages:
             _log_whisper(session, effect.element, "reason=rate")
 
     def _has_block(self, session: Session) -> bool:
-        """Return True if a block is known for the account; it may have been lifted since."""
+        """Return True if, when last read, the account had blocked someone or was blocked."""
         person = self.people.get(session.account)
         return person is not None and bool(person.about.blocks or person.about.blocked_by)
 

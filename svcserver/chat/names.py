@@ -67,7 +67,7 @@ def is_room_host(host: str, domain: str) -> bool:
 
 
 def room_of(local: str, host: str, domain: str) -> Room | None:
-    """Return the room of an address, or None if the game client never builds this address."""
+    """Return the room at an address; None if the game client never builds such an address."""
     if not is_room_host(host, domain):
         return None
     match = _ROOM.match(local)
@@ -81,7 +81,7 @@ def room_of(local: str, host: str, domain: str) -> Room | None:
 def nickname_fault(
     nickname: str, account: AccountId, resource: str, names: frozenset[str]
 ) -> str | None:
-    """Return the reason word why the nickname is not this player's, or None if it is.
+    """Return why the nickname is not this player's, as a word for the log, or None if it is.
 
     A nickname is ``<name>:<account>:<resource>``. It is split at the first two colons, because a
     resource contains colons itself. ``names`` are the names that the account may use.

@@ -1,4 +1,4 @@
-"""The actions of this process's sessions that were published and not yet received back.
+"""The actions of this process's sessions that are published but have not come back yet.
 
 A ``Here`` must not contradict these actions, because other processes receive the actions before
 the ``Here``.
@@ -26,7 +26,7 @@ HEARD_S = 5.0  # after which a line that was not received back is refused
 
 @frozen
 class PendingLeave:
-    """A session's exit from a room; ``why`` is the reason, ``tell_leaver`` notifies its client."""
+    """A session's exit from a room for the reason ``why``; ``tell_leaver`` notifies its client."""
 
     session: Session
     occupant: Occupant
@@ -46,7 +46,11 @@ class Pending:
     def say(
         self, line: Said, publish: Callable[[object], Deferred[bool]], now: float
     ) -> Deferred[bool]:
-        """Publish a session's line; fires with whether this process received the line back."""
+        """Publish a session's line.
+
+        The Deferred fires with True once this process receives the line back, or with False if the
+        line is refused.
+        """
         self._refuse(line.session)
         happened: Deferred[bool] = Deferred()
         self._saying[line.session] = now, line, happened
@@ -76,7 +80,7 @@ class Pending:
             self._refuse(number)
 
     def entered(self, place: RoomPlace, key: str) -> bool:
-        """Resolve a session's pending entry; returns False if it was refused meanwhile."""
+        """Resolve a session's pending entry; return False if the entry has been refused."""
         entry = self.entering.get((place.session, key))
         # another place means that a later entry is pending
         if entry is not None and entry[1] == place:
@@ -92,7 +96,7 @@ class Pending:
     def here(
         self, worker: str, mine: dict[int, Session], since: int, readers: tuple[str, ...]
     ) -> Here:
-        """Return the state of this process's sessions, without those that have ended."""
+        """Return the next part of the announcement of this process's sessions."""
         numbers = nsmallest(PIECE, [number for number in mine if number > since])
         until = numbers[-1] if len(numbers) == PIECE else None
         sessions = [mine[number] for number in numbers if not mine[number].ended]
@@ -116,7 +120,7 @@ class Pending:
 
 
 def shown_of(worker: str, session: Session, to: tuple[AccountId, ...] = ()) -> Shown:
-    """Return the event with the session's status, or with ``show`` None if it has no status."""
+    """Return the event with the session's status; ``show`` is None if the session has none."""
     if session.status is None:
         return Shown(worker, session.number, None, to=to)
     return Shown(worker, session.number, session.status.show, session.status.text, to)

@@ -43,7 +43,7 @@ class Proofs(Protocol):
 
 
 class Accounts(Protocol):
-    """The reader of accounts, at log-in and again while they are online."""
+    """The source of account data, which are read at log-in and again while a player is online."""
 
     def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
         """Return the account's current data, or None if there is no such account.
@@ -54,11 +54,14 @@ class Accounts(Protocol):
 
 
 class Memberships(Protocol):
-    """The memberships that decide who may be in a room; synchronous, as every line needs them."""
+    """The memberships that decide who may be in a room.
+
+    The methods are synchronous, because every chat line needs them.
+    """
 
     @property
     def remembers(self) -> bool:
-        """True if ``party_of`` returns the party as of the account's last read."""
+        """True if ``party_of`` returns the party that the account had when it was last read."""
 
     def party_of(self, account: AccountId) -> str | None:
         """Return the id of the account's current party."""
@@ -74,7 +77,7 @@ class Wire(Protocol):
     def send(self, frame: bytes) -> None: ...
 
     def send_behind(self, frame: bytes) -> None:
-        """Write a frame after the earlier frames of other connections; later frames wait."""
+        """Write a frame once other connections' earlier frames are written; later frames wait."""
 
     def end(self, code: int | None, reason: str = "") -> None:
         """Close with a WebSocket code once all frames are written; None aborts the connection."""

@@ -48,7 +48,7 @@ class Presences:
     elsewhere: Elsewhere | None = None
 
     def announce(self, session: Session, status: Status) -> None:
-        """Send friends a session's status; the first time, also send it theirs."""
+        """Send friends a session's status; the first time, send the session theirs, too."""
         person = self.people.get(session.account)
         if not self.enabled or session.status == status or person is None:
             return
@@ -103,7 +103,7 @@ class Presences:
             self._send_statuses(self._statuses(ghost.account, person), _receivers(person))
 
     def restate(self, changes: list[tuple[Ghost, Status | None]]) -> None:
-        """Correct the statuses of other processes' sessions when the receivers are unknown.
+        """Correct the statuses of other processes' sessions; their receivers are not known.
 
         If any status is new, this visits everyone in this process once.
         """
@@ -116,7 +116,7 @@ class Presences:
             self.changed(ghost, status, concerned.get(ghost.account, ()))
 
     def befriend(self, news: FriendAccepted, stamp: str) -> None:
-        """Notify both accounts of a new friendship, then send each the other's status."""
+        """Notify both accounts of a new friendship, then send each the status of its new friend."""
         if not self.enabled:
             return
         requester, accepted = self.people.get(news.asked), self.people.get(news.accepted_by)
@@ -143,7 +143,10 @@ class Presences:
                 ghost.shown_to -= {receiver}
 
     def _audience(self, person: Person) -> list[tuple[Session, Status]]:
-        """Return friends' sessions here that have a status, unless either blocks the other."""
+        """Return friends' sessions in this process that have a status.
+
+        Friends with a block in either direction are left out.
+        """
         audience: list[tuple[Session, Status]] = []
         for account in _friends(person):
             friend = self.people.get(account)

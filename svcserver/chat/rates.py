@@ -15,7 +15,7 @@ Take = Callable[[int, float], bool]
 
 
 class Rates:
-    """Token buckets by session number; each method takes one token and returns whether it could."""
+    """Token buckets by session number; each method takes a token, or returns False."""
 
     def __init__(self, settings: Settings) -> None:
         keys = 2 * settings.max_connections

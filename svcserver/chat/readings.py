@@ -50,7 +50,7 @@ class Readings:
         return Failure(Unavailable("the game does not answer"))
 
     def reread(self, person: Person) -> Deferred[None]:
-        """Read the person's data again; never fails: without an answer, the old data stay."""
+        """Read the person's data again; if the game does not answer, keep the old data."""
         version, number = person.version, person.readings + 1
         person.readings = number
 
@@ -86,7 +86,7 @@ class Readings:
 
 
 def pause(session: Session, reading: Deferred[Any], go_on: Callable[[Any], None]) -> None:
-    """Queue what the session receives until ``go_on`` was called with the Deferred's result."""
+    """Queue the session's input until ``go_on`` has been called with the Deferred's result."""
     at_once: list[Any] = []
     waiting = False
 

@@ -71,7 +71,7 @@ class Occupant:
         )
 
     def prepared(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
-        """Return the presence text before and after the value of ``to``, its only variable."""
+        """Return the presence text before and after the value of ``to``; only that value varies."""
         presence = self.presence(address, HERE, *codes, gone=gone)
         before, _, after = stanza.serialize(presence).partition(HERE)
         return before, after
@@ -79,7 +79,7 @@ class Occupant:
 
 @define
 class Rooms:
-    """All rooms with occupants; of each account, a room has only the newest session."""
+    """All rooms with occupants; a room has only the newest session of each account."""
 
     max_rooms: int = MAX_ROOMS
     max_occupants: int = MAX_OCCUPANTS
@@ -102,7 +102,7 @@ class Rooms:
         return session.account not in occupants and len(occupants) >= self.max_occupants
 
     def enter(self, session: OccupantSession, room: Room, nick: str) -> Occupant | None:
-        """Add a session; returns the account's older occupant, whose exit is sent first."""
+        """Add a session. If the account has an older occupant, remove it first and return it."""
         older = self._rooms.get(room.key, {}).get(session.account)
         if older is not None:
             self.leave(older, tell_leaver=False)
@@ -123,7 +123,7 @@ class Rooms:
         self._confirm(occupant)
 
     def leave(self, occupant: Occupant, *codes: str, tell_leaver: bool = True) -> None:
-        """Remove an occupant; all notified clients get the status ``codes`` (307: removed)."""
+        """Remove an occupant; clients are sent the status ``codes``, such as 307 (removed)."""
         key = occupant.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
         del occupants[occupant.session.account]
@@ -146,7 +146,7 @@ class Rooms:
         body: str,
         deaf: Collection[AccountId] = (),
     ) -> int:
-        """Deliver a line to every occupant except ``deaf`` accounts; returns their number.
+        """Deliver a line to all occupants except ``deaf`` accounts; return the number of receivers.
 
         Occupants who use the same address of the room get the same bytes. The speaker is served
         last. So when a speaker receives the line back, this process has sent it to all others.
@@ -183,7 +183,7 @@ class Rooms:
         return occupants
 
     def announce(self, nick: str, body: str) -> int:
-        """Deliver a server announcement to all in a room; returns the number of receivers."""
+        """Deliver a server announcement to everyone in a room; return the number of receivers."""
         count = 0
         for key in self.keys():
             for occupant in self.here(key):

@@ -237,7 +237,7 @@ class ChatServer:
         self.readings.reread(person).addCallback(lambda _: self.room_access.evict(person))
 
     def reread_all(self) -> None:
-        """Read all online accounts again, a few per tick, as changes may have been missed."""
+        """Read all online accounts again, a few per tick, because changes may have been missed."""
         for person in self.people.all():
             person.read_at = -SWEEP_S
 
@@ -253,7 +253,7 @@ class ChatServer:
             self.readings.freshly(session, lambda: self._announce_status(session, effect.status))
 
     def _announce_status(self, session: Session, status: Status) -> None:
-        """Send friends the status now or, over the rate limit, the newest one later."""
+        """Send friends the status now; over the rate limit, send the newest status later."""
         if session.status == status:
             session.waiting_status = None
         elif self.rates.presence(session.number, self.seconds()):

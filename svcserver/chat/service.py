@@ -1,4 +1,4 @@
-"""The chat service in the metagame process, which keeps running if the chat cannot start."""
+"""The chat service in the metagame process, which also runs if the chat cannot start."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class ChatService(Service):
             )
         except (CannotListenError, OSError) as why:
             log.error(
-                "chat: not started: CHAT_PORT {host}:{port} cannot be listened on: {why}; "
-                "change CHAT_PORT, or end the program that holds it",
+                "chat: not started: CHAT_PORT {host}:{port} is not available: {why}; "
+                "stop the program that uses it, or change CHAT_PORT",
                 host=settings.host,
                 port=settings.port,
                 why=str(getattr(why, "socketError", why)),

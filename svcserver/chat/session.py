@@ -53,7 +53,7 @@ class Stage(Enum):
 
 @define
 class Where:
-    """The current stage of a connection; ``Steps`` changes it."""
+    """The current stage of a connection, which only ``Steps`` changes."""
 
     stage: Stage = Stage.NEW
 
@@ -61,8 +61,8 @@ class Where:
 class Steps(Protocol):
     """The state machine's inputs; raises NoTransition if the current state forbids an input.
 
-    Between ``asked`` and ``answered``, a question to the game is open, and the client's messages
-    are queued.
+    Between ``asked`` and ``answered``, the session waits for the game's answer to a request, and
+    the client's messages are queued.
     """
 
     def opened(self) -> None: ...  # the client opened its stream
@@ -111,7 +111,7 @@ TEXTS = ("body", "status", "subject")
 
 
 def outline(element: Element) -> str:
-    """Return the stanza for the log: secrets are redacted and texts are ``[n chars]``."""
+    """Return the stanza for the log, without secrets; each text is replaced by ``[n chars]``."""
     if element.name in SECRETS:
         inner = "[redacted]"
     elif element.name in TEXTS:
@@ -292,7 +292,7 @@ class Session:
         return self.drop()
 
     def drop(self) -> Iterable[Effect]:
-        """Count a stanza that is left unanswered; too many of them end the session."""
+        """Count a stanza that gets no answer; too many of these end the session."""
         self._roll()
         self._dropped += 1
         return (End("abuse"),) if self._dropped > MAX_DROPPED else NOTHING
@@ -321,7 +321,7 @@ class Session:
         return (Reply(stanza.failed(stanza_id, "not-authorized", "auth")), End("refused"))
 
     def _open(self, element: Element) -> Iterable[Effect]:
-        """Answer ``<open>`` with the features; its domain may change until the resource binds."""
+        """Answer ``<open>`` with the features; the client may change its domain until it binds."""
         self._steps.opened()
         to = element.getAttribute("to", "")
         if not self.bound:
@@ -380,7 +380,7 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """Queue the client's messages until ``resume``, while a question to the game is open."""
+        """Queue the client's messages until ``resume``, while the game answers a request."""
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:
@@ -420,7 +420,10 @@ class Session:
     # -- time --------------------------------------------------------------
 
     def probe(self) -> None:
-        """Ping the client after a newer bind; it must answer within ``PROBE_S``."""
+        """Ping the client because its account bound a newer session.
+
+        The client must answer within ``PROBE_S``.
+        """
         self.write(self._ping(self.seconds(), PROBE_S))
 
     def _ping(self, now: float, patience: float = ANSWER_S) -> Element:

@@ -21,13 +21,13 @@ from svcserver.kernel.settings import port as port_number
 
 
 def per_second(text: str) -> Rate:
-    """Parse a rate from ``<burst>,<per second>``."""
+    """Parse a rate, which is written ``<burst>,<per second>``."""
     try:
         burst, rate = (float(part) for part in text.split(","))
     except ValueError:
         burst = rate = 0.0
     if not (1 <= burst < 1e6 and 0 < rate < 1e6):
-        raise ValueError("must be <burst>,<per second>, a burst of at least 1 and a rate above 0")
+        raise ValueError("must be <burst>,<per second>: a burst of at least 1, and a rate above 0")
     return Rate(burst, rate * 60)
 
 

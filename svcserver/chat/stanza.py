@@ -113,7 +113,7 @@ def _ignore(*_: Any) -> None:
 
 
 def child(parent: Element, name: str, namespace: str | None = None) -> Element | None:
-    """Return the first child with that name (and namespace, if one is given)."""
+    """Return the first child with that name and, if given, that namespace."""
     for element in domish.generateElementsNamed(parent.children, name):
         if namespace in (None, element.uri):
             match: Element = element

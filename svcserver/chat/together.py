@@ -28,7 +28,7 @@ class Together(Protocol):
     ) -> Deferred[bool]: ...
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
-        """The bound sessions of each account, with their processes; account ids ignore case."""
+        """Return an account's bound sessions with their processes; account ids ignore case."""
 
     def whisper(
         self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str

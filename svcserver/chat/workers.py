@@ -1,9 +1,10 @@
-"""A chat across several processes: each has all rooms, and the same events change them.
+"""A chat across several processes.
 
-A session's action is published first. It takes effect in every process when the event arrives, in
-one order for all, even in the session's own process. A process without a heartbeat for ``LEASE_S``
-is removed with all its sessions. If it is still alive, it ends them and continues under a new
-name. A process that may have missed events publishes Hello, and the others announce their sessions.
+Each process has all rooms, and all processes change them by the same events. A session's action is
+published first. It takes effect in every process when the event arrives, even in the session's own
+process, and in the same order everywhere. A process without a heartbeat for ``LEASE_S`` is removed
+with all its sessions. If it is still alive, it ends its sessions and continues under a new name. A
+process that may have missed events publishes Hello, and the others announce their sessions.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Workers:
 
     @property
     def name(self) -> str:
-        """The name of this process, valid as long as it has its lease."""
+        """The name of this process, which is valid as long as the process has its lease."""
         return self.leases.name
 
     def crowd(self) -> tuple[int, int]:
@@ -105,13 +106,13 @@ class Workers:
     # -- actions of sessions here -------------------------------------------
 
     def bound(self, session: Session) -> Deferred[bool]:
-        """Publish a bound session; fires once its seat among the account's sessions is taken."""
+        """Publish a bound session; the Deferred fires once the session has its seat."""
         self._mine[session.number] = session
         published = self._publish(Bound(self.name, seat_of(session)))
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Take the session's seat in this process if the event was not delivered."""
+        """Take the session's seat in this process, unless the event has done so already."""
         self._sit_alone(session)
         return is_delivered
 
@@ -163,7 +164,7 @@ class Workers:
         log_failure(published)
 
     def _leave_alone(self, number: int, key: str) -> None:
-        """Leave a room in this process only; others learn of it from the next Here."""
+        """Leave a room in this process only; the others learn of it from the next Here."""
         leave = self._pending.leaving.pop((number, key), None)
         if leave is not None:
             self._leave_now(leave)
@@ -221,7 +222,10 @@ class Workers:
             self._answers.answer(ALL)
 
     def _miss(self) -> None:
-        """Apply this process's own events locally, because they were missed."""
+        """Settle this process's pending actions, because their events may have been missed.
+
+        Exits take effect in this process; entries and lines are refused.
+        """
         self._behind = True
         for number, key in list(self._pending.leaving):
             self._leave_alone(number, key)
@@ -303,7 +307,7 @@ class Workers:
             self._end(worker_of, oldest)
 
     def _end(self, worker: str, seat: Seat) -> None:
-        """Free a seat; the process that has the session ends it."""
+        """Free a session's seat; the process that has the session then ends it."""
         self._seats.free(worker, seat.session, seat.account)
         session = self._mine.get(seat.session) if worker == self.name else None
         if session is not None:
