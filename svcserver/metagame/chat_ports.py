@@ -66,7 +66,7 @@ _BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me")
 
 @frozen
 class ChatGame:
-    """The game data that chat reads: ``chat.ports.Game`` on the stores of the features."""
+    """The implementation of ``chat.ports.Game``: reads the game data that chat needs."""
 
     tokens: Tokens
     ledger: Ledger
@@ -102,7 +102,11 @@ class ChatGame:
 
 @frozen
 class SharedChatGame(ChatGame):
-    """The game data for several processes with one shared board: it remembers parties."""
+    """The game data for several processes with one shared board.
+
+    Reading a shared board takes time, but ``party_of`` must answer at once. So each account's party
+    is remembered when ``about`` reads it.
+    """
 
     remembers = True
     _known: LRUCache[AccountId, str] = field(factory=lambda: LRUCache(MAX_KNOWN), init=False)
@@ -163,7 +167,7 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
 def _muted(
     tx: Connection, account_id: AccountId, networks: frozenset[str], now: float
 ) -> frozenset[str]:
-    """Return the networks from which the account may not write; none for staff."""
+    """Return which of ``networks`` are muted for this account; none for staff."""
     muted = MUTED.among(tx, networks, now)
     account = SqlAccounts(tx).find(account_id) if muted else None
     return muted if account is not None and account.role is Role.PLAYER else frozenset()
@@ -203,7 +207,7 @@ def chat_part(
 
 
 def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
-    """Connect every signal of the game to the chat."""
+    """Connect the chat to all signals of the game that it needs."""
     if isinstance(asks, SharedChatGame):
         news.party_changed.connect(asks.left)
     news.party_changed.connect(server.on_party_changed)  # every process sends these two
@@ -222,7 +226,7 @@ ONLY = ""  # the key of the only entry
 
 
 def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
-    """Connect a signal that every process sends; only the first copy is published."""
+    """Connect a signal that every process sends, so that an announcement is published only once."""
     if not board.shared:
         signal.connect(hear)
         return
@@ -242,7 +246,7 @@ def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announce
 
 
 def figures(server: ChatServer) -> ChatFigures:
-    """Return the rooms and people of the chat in all processes, without messages."""
+    """Return how many rooms and people the chat has in all processes, and the largest rooms."""
     rooms = [(key, server.rooms.occupants(key)) for key in server.rooms.keys()]  # noqa: SIM118
     rooms.sort(key=lambda room: (-len(room[1]), room[0]))
     shown = [_room(server, key, in_rooms) for key, in_rooms in rooms[:MAX_ROOMS]]

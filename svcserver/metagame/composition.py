@@ -2,7 +2,7 @@
 
 Each feature has one factory, which gets the ``Parts`` and the other features it uses.
 ``Metagame`` makes the features in order of their groups, lowest first, and connects them by
-signals. ``service.py`` runs ``Metagame`` as a process. Tests of features use it alone.
+signals. ``service.py`` runs ``Metagame`` as a process; tests of features use ``Metagame`` directly.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ NAME = "svc-metagame"
 
 
 class Metagame(Parts):
-    """All features of the game; ``http`` is a treq client for the deploy server."""
+    """All features of the game; ``http`` is a treq client."""
 
     def __init__(
         self,

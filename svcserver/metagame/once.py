@@ -61,8 +61,8 @@ BATCH = 1_000  # rows deleted in one transaction
 class Again(Enum):
     """The way in which a route handles a repeated attempt."""
 
-    # The same answer and no further effect, whatever others did in between. So are rows on which
-    # only game servers write, for they do not call through the gateway.
+    # A second attempt gets the same answer and has no further effect, whatever other requests did
+    # in between. Also for routes of game servers: they bypass the gateway, which is what repeats.
     NATURAL = "natural"
     STORED = "stored"  # the first attempt's result is stored
     NEVER = "never"  # a second attempt is refused with 502
@@ -86,10 +86,11 @@ _FORGET = delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
 
 
 def of_requests(name: str) -> Index:
-    """Return the index of a table's ``request_id``.
+    """Return the unique index of a table's ``request_id`` column.
 
-    The migration makes a partial index, without old rows, whose ``request_id`` is empty. Declaring
-    that here would import the dialects of both databases, although a host uses only one.
+    The migration makes this a partial index, which leaves out old rows with an empty
+    ``request_id``. Declaring that here would import the dialects of both databases, although a host
+    uses only one.
     """
     return Index(name, "request_id", unique=True)
 
@@ -104,7 +105,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry for results of the given shape; None without a shape."""
+    """Return the kind of board entry for results of this shape; a result may also be None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
@@ -112,7 +113,7 @@ def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
 class Attempt:
     """One attempt of a request; it has no id if the request bypassed the gateway.
 
-    ``was_done`` is set by the transaction: whether an earlier attempt had already done the work.
+    The transaction sets ``was_done`` if an earlier attempt had already done the work.
     """
 
     request_id: str = ""
@@ -128,7 +129,7 @@ class Attempt:
         return self.number > 1
 
     def once(self, work: Work[T], shape: Any = None) -> Work[T]:
-        """Return ``work``, extended to store its result of this shape in the same transaction."""
+        """Return ``work``, changed to run only once; its result, of this shape, is also stored."""
         if not self.request_id:
             return work
 
@@ -178,7 +179,7 @@ class Attempt:
         kind: Kind[StoredResult[Any]],
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
-        """Run ``board.transact``, and store the result as a board entry of ``kind``."""
+        """Run ``work`` in a board transaction, at most once; its result is stored as ``kind``."""
         return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[StoredResult[Any]]) -> list[Key]:
@@ -186,7 +187,7 @@ class Attempt:
         return [(kind, self.request_id)] if self.request_id else []
 
     def in_transaction(self, work: BoardWork[T], kind: Kind[StoredResult[Any]]) -> BoardWork[T]:
-        """Return ``work`` for use as a part of a larger board transaction."""
+        """Return ``work``, changed to run only once, for use in a larger board transaction."""
         if not self.request_id:
             return work
 

@@ -35,7 +35,7 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 @contextmanager
 def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
-    """Set the code of errors raised inside; ``coded`` puts the old code before the message."""
+    """Replace the code of errors in the block; ``coded`` puts the old code before the message."""
     try:
         yield
     except Refusal as error:

@@ -45,7 +45,7 @@ class Access(StrEnum):
 
 @frozen
 class Caller(web.Caller):
-    """The caller of a request, as far as the gate has verified the credentials."""
+    """The caller of a request, with what the gate has verified about the caller."""
 
     account: AccountId | None = None
     game_server: bool = False
@@ -82,9 +82,9 @@ class Call(web.Call[B, Caller], Generic[B]):
 class Row(web.Row):
     """One route of the game, with the marks that the gate reads."""
 
-    own: bool = False  # with real progression a player token names only its own <user_id>
+    own: bool = False  # with real progression, a player may name only their own <user_id>
     real_only: bool = False  # exists only for accounts with real progression
-    game_server: bool = False  # with real progression only a game server may write
+    game_server: bool = False  # with real progression, only a game server may write
     public: bool = False  # a management route that the gateway lets through
     signs_in: bool = False  # the key is enough: the route itself asks for the second factor
     role: Role = Role.OWNER  # the lowest role whose admin key is enough
@@ -118,7 +118,7 @@ class Routes(web.Routes[Row]):
     make: ClassVar[type[web.Row]] = Row
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
-        """Register the decorated method; ``again`` is only for methods that write."""
+        """Register the decorated method as a route; only methods that write need ``again``."""
         if method in READS:
             marks.setdefault("again", None)
         return super().row(method, path, **marks)

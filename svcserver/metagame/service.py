@@ -55,7 +55,7 @@ def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Coun
 
 
 def open_database(name: str, settings: Settings) -> Engine:
-    """Migrate and prepare the database; this blocks, because no request is accepted yet."""
+    """Migrate and prepare the database. This may block, because no request is accepted yet."""
     engine = make_engine(settings.database_url, settings.database_connections, NAME)
     try:
         refuse_unsuitable(engine)  # a statement pooler refuses the next line's transaction
@@ -104,7 +104,10 @@ def open_board(
 
 
 def _folder(settings: Settings) -> Path | None:
-    """Return the SQLite file's folder, else the working directory; None for a memory database."""
+    """Return the folder of a SQLite file; None for a SQLite database in memory.
+
+    For PostgreSQL it is the working directory.
+    """
     url = settings.database_url
     if url.get_backend_name() != "sqlite":
         return Path()

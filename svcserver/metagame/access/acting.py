@@ -2,8 +2,8 @@
 
 A player always acts for its own account, whatever account a URL or body names. A game server or an
 admin acts for the account that the request names. If a game server forwards the token of a
-different account, the write is stored for the named account. A warning is logged once a minute for
-each such pair of accounts.
+different account, the write is stored for the named account. A warning is logged at most once a
+minute for each such pair of accounts.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ def own(call: Call, named: AccountId) -> AccountId:
 
 
 def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
-    """Raise Forbidden where the marks ``own`` and ``game server`` of the route forbid the call.
+    """Raise Forbidden if the route's mark ``own`` or ``game_server`` excludes the caller.
 
-    Only applies if the named account has real progression, which the gate checks before.
+    The gate calls this only if the named account has real progression.
     """
     if caller.game_server:
         return

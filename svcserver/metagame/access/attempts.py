@@ -1,7 +1,7 @@
 """The rate limit for wrong admin keys; a valid key is never counted or refused here.
 
 An unknown key is counted per address. The key of an account that is no admin is counted per account
-and address, so that one of them cannot use up the attempts of another.
+and address, so that one such account cannot use up the attempts of another.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WrongAdminKeys:
     counters: Counters = field(factory=Counters)
 
     def note(self, kind: str) -> None:
-        """Count a wrong key of another kind, for which there is no rate limit."""
+        """Count a failed use of a key of this kind in the metrics, without a rate limit."""
         self.counters.add(Counted.FAILED_LOGINS, kind)
 
     async def refused(self, usual: Refusal, address: str, account: AccountId = "") -> Refusal:

@@ -19,9 +19,9 @@ MAX_SIGNED = 16_384  # accounts whose last token is remembered
 
 @frozen
 class EpochMoved:
-    """The event that an account's tokens from before ``not_before`` (epoch seconds) are invalid.
+    """The event that invalidates an account's tokens from before ``not_before`` (epoch seconds).
 
-    Every process receives the event after the commit; one that missed it reads the database.
+    Every process receives the event after the commit. A process that missed it reads the database.
     """
 
     account_id: AccountId
@@ -30,7 +30,7 @@ class EpochMoved:
 
 @define
 class Epochs:
-    """The token epochs by account (epoch seconds); none if the account never ended a session.
+    """The token epoch of each account (epoch seconds); none if it never ended a session.
 
     The process that ends sessions may have a slow clock. So a token that this process signed
     before it learned the new epoch is invalid, whatever the token's ``iat``.
@@ -69,8 +69,8 @@ class Epochs:
     def learn(self, account_id: AccountId, not_before: int) -> bool:
         """Store an epoch that a transaction wrote or read; False if a later one is known.
 
-        False means that the transaction read old data. If this process reads an epoch that it is
-        just writing itself, that ends no session: tokens signed since then are valid.
+        False means that the transaction read old data. An epoch that this process is correcting
+        at the moment ends no session, because tokens signed since then are valid.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -87,7 +87,7 @@ class Epochs:
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
         """Store all epochs of the database; ``learned`` is the counter from before the read.
 
-        An epoch that was learned during the read may be newer than the stored one, so it stays.
+        If an epoch was learned during the read, no local epoch is dropped: it may be newer.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():
@@ -112,7 +112,7 @@ class Epochs:
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """Record whether a corrected epoch was stored; if not, another process ended sessions."""
+        """End a correction; ``stored`` is False if another process ended sessions meanwhile."""
         self._correcting.pop(account_id, None)
         if stored and self._beyond.get(account_id) == not_before:
             del self._beyond[account_id]

@@ -38,7 +38,7 @@ from svcserver.web.routes import Answer
 def machine_of(
     request: HttpRequest, settings: Settings, origin: Origin, now: float
 ) -> Caller | None:
-    """Return the caller for a command of this machine's owner, else None.
+    """Return the caller if the request is a signed command of this machine's owner, else None.
 
     This caller has no account, so it may not change an account's own keys.
     """
@@ -82,7 +82,7 @@ class RefusedRequests:
         if row.access is Access.ADMIN_OR_GAME_SERVER and not with_key:
             return  # from a game server; the event log records it
         try:
-            # a remote request opens nothing here, and any player could fill the log with one
+            # a proxied request cannot use staff routes, and any player could fill the log with it
             name = caller.name or (await self._name(request) if request.direct else "")
         except Unavailable:
             self.log.miss()
@@ -94,7 +94,7 @@ class RefusedRequests:
         await self.log.record(name, request.peer, row.name, _reason_of(why, status))
 
     async def _name(self, request: HttpRequest) -> str:
-        """Return the account whose key was insufficient, else that of the staff session."""
+        """Return the name of the account whose key was sent, else that of the signed-in account."""
         key = request.header(ACCOUNT_KEY)
         if key is not None:
             opened = await self.keys.staff_of_key(key)
@@ -155,13 +155,13 @@ class Gate:
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
 
     def address(self, request: HttpRequest) -> str:
-        """Return the player's address if the request came through the gateway."""
+        """Return the player's address if the gateway forwarded the request, else ""."""
         if not request.headers.hasHeader(b"x-forwarded-for"):
             return ""
         return self.origin.player_address(request)
 
     def unmatched(self, request: HttpRequest) -> Answer:
-        """Return the reply without a route: 404, or 403 if proxied with AUTH_MODE=NONE."""
+        """Return the reply if no route matches: 404, or 403 if proxied with AUTH_MODE=NONE."""
         try:
             self._check_development(request)
         except Forbidden as why:
@@ -179,7 +179,7 @@ class Gate:
         return None
 
     def _check_without_database(self, access: str, request: HttpRequest) -> None:
-        """Raise the access errors that can be found without the database."""
+        """Raise those access errors that can be detected without the database."""
         self._check_development(request)
         if access in (Access.TOKEN, Access.PLAYER):
             if request.has_header(GAME_SERVER_KEY):
@@ -211,7 +211,7 @@ class Gate:
         return caller
 
     def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
-        """Return the attempt that the gateway signed; raises for ``Again.NEVER`` routes."""
+        """Return the attempt that the gateway sent, or None; refuse a second on a NEVER route."""
         secret, request_id = self.settings.gateway_secret, request.header(REQUEST_ID) or ""
         if secret is None or not secret.matches(request.header(GATEWAY) or ""):
             return None
@@ -315,7 +315,7 @@ class Gate:
         return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
 
     def _check_game_server_key_sent(self, request: HttpRequest) -> None:
-        """Raise unless a game server on this machine sent a key."""
+        """Raise unless the request has a game-server key and comes from an allowed address."""
         if not request.has_header(GAME_SERVER_KEY):
             if request.has_header(b"authorization"):
                 raise Forbidden("only a game server may do this")
@@ -334,7 +334,7 @@ class Gate:
         raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
-        """Return the key's holder, who acts as staff only if the key opens the dashboard."""
+        """Return the key's holder; staff rights need a key that alone opens staff routes."""
         account = await self._holder(request)
         if account.role > Role.PLAYER and not await self._key_alone_suffices(request):
             return Caller(account.id, name=account.username, role=account.role)
@@ -389,7 +389,7 @@ class Gate:
         return self._not_banned(staff_key.account)
 
     async def _signed_in(self, request: HttpRequest) -> Holder | None:
-        """Return the holder of the dashboard session; a key in the request takes precedence."""
+        """Return the holder of the dashboard session; None if the request also has a key."""
         if request.has_header(ACCOUNT_KEY) or not request.has_header(PAGE_HEADER):
             return None
         ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))

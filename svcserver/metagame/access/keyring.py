@@ -32,10 +32,10 @@ class Holder(Protocol):
 
 @frozen
 class StaffKey:
-    """A key for the staff routes, and what it opens.
+    """An account found by one of its keys, and the limits of that key on staff routes.
 
-    ``plays_only``: the account has a separate key for the dashboard. ``second_factor``: the key
-    alone is not enough.
+    ``plays_only``: the account has another key for the dashboard, so this one opens no staff route.
+    ``second_factor``: this key needs the second factor as well.
     """
 
     account: Holder

@@ -50,7 +50,10 @@ class Keys:
 
     @classmethod
     def read(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
-        """Read PEM keys in base64; an unusable key is logged and fails log-ins, not the start."""
+        """Read PEM keys in base64.
+
+        If a key is unusable, an error is logged. The service starts, but log-ins fail.
+        """
         signing = _or_none(load_private, private.reveal(), "AUTH_SIGNING_PRIVKEY_B64")
         own = _or_none(load_public, public, "AUTH_SIGNING_PUBKEY_B64")
         known = {} if own is None else {key_id(own): own}
@@ -88,7 +91,7 @@ class Keys:
 
 
 def key_id(key: RSAPublicKey) -> str:
-    """Return the key's thumbprint (RFC 7638), the same wherever the key is used."""
+    """Return the key's id (``kid``): its thumbprint by RFC 7638."""
     numbers = key.public_numbers()
     members = {"e": _number(numbers.e), "kty": "RSA", "n": _number(numbers.n)}
     return _base64url(hashlib.sha256(json.dump(members)).digest())

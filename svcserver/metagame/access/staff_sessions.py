@@ -1,4 +1,4 @@
-"""The dashboard's staff sessions, stored in the database and named by an HttpOnly cookie.
+"""The dashboard's staff sessions, stored in the database and identified by an HttpOnly cookie.
 
 The cookie alone is not enough, because a browser sends it to every port of this host name. So the
 dashboard page also sends a header with a secret that only the page received. A page of another
@@ -6,7 +6,8 @@ origin cannot send that header without our permission. A session needs both secr
 name is made from the page's secret, so that two hosts on one machine do not overwrite each other's
 cookie.
 
-Sessions are not on the board: anybody who can write to its engine could sign in as the owner.
+Sessions are not stored on the board, because anybody who can write to the board's engine could then
+sign in as the owner.
 """
 
 from __future__ import annotations

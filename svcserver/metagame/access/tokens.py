@@ -52,8 +52,8 @@ class Tokens:
     def sign(self, account_id: AccountId, asked_at: float | None = None) -> str:
         """Return a new token for the account; raises CannotSign.
 
-        ``asked_at``: when the credentials were checked (epoch seconds), if that was earlier. If the
-        account's sessions are ended in between, the new token is then invalid as well.
+        ``asked_at``: when the credentials were checked (epoch seconds), if that was earlier. If
+        another process ends the account's sessions after that check, the token is invalid.
         """
         issued_at = self._issued_at(account_id, self.wall_clock() if asked_at is None else asked_at)
         self.epochs.signed(account_id, issued_at)
@@ -67,9 +67,9 @@ class Tokens:
         return self.keys.sign(claims)
 
     def _issued_at(self, account_id: AccountId, at: float) -> int:
-        """Return ``at``, or the account's epoch if that is later, so that a new log-in is valid.
+        """Return ``at``, or the account's epoch if that is later.
 
-        The process that ended the sessions may have a faster clock.
+        So a new log-in is valid even if the clock of the process that ended the sessions is ahead.
         """
         return max(int(at), self.epochs.not_before(account_id))
 
