@@ -95,7 +95,10 @@ Act = Callable[[Connection, Trace], T]
 def audited(
     entry: AuditEntry, wall_clock: Callable[[], float], act: Act[T]
 ) -> Callable[[Connection], T]:
-    """Return work that runs ``act`` and adds an audit row; RefusedWrite carries a refusal's row."""
+    """Return work for the ledger that runs ``act`` and adds an audit row.
+
+    If ``act`` raises a refusal, the work raises RefusedWrite, which carries the row to record.
+    """
 
     def whole(tx: Connection) -> T:
         trace = Trace()
@@ -118,7 +121,7 @@ def add_row(
     refused: str | None = None,
     trace: Trace | None = None,
 ) -> None:
-    """Add an audit row for an action that has no transaction of its own."""
+    """Add an audit row in a transaction that is already open."""
     tx.execute(_ADD, _row(entry, at, trace or Trace(), refused))
 
 
@@ -149,7 +152,7 @@ class Audit:
     async def leave(
         self, entry: AuditEntry, refused: str | None, trace: Trace | None = None
     ) -> None:
-        """Add an audit row for an attempt that was refused early or has no transaction."""
+        """Add an audit row on its own, for an attempt refused early or without a transaction."""
 
         def work(tx: Connection) -> None:
             add_row(tx, entry, self.wall_clock(), refused, trace)
@@ -160,11 +163,11 @@ class Audit:
     async def around(
         self, entry: AuditEntry, act: Callable[[Trace], Awaitable[T]], trace: Trace | None = None
     ) -> T:
-        """Run ``act(trace)``, which is no transaction, between two audit rows; return its result.
+        """Add an audit row, run ``act(trace)``, and add a second row; return the result.
 
-        The first row says that the action has begun; no second row follows if the metagame stops
-        before the end. The second row has the result: done, refused, unanswered, or failed by an
-        internal error. Errors are raised again.
+        ``act`` is not a transaction. The first row says that the action has begun. If the metagame
+        stops before the action ends, there is no second row. The second row has the result: done,
+        refused, unanswered, or failed by an internal error. Errors are raised again.
         """
         trace = trace or Trace()
         await self.leave(entry, None, evolve(trace, after={**(trace.after or {}), **BEGUN}))

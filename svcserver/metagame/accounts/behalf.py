@@ -1,4 +1,4 @@
-"""Management routes that act for a player: for the key's holder, or for the account in ``From``.
+"""Management routes that act for a player: the holder of the key, or the account in ``From``.
 
 Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 """
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class NotDirect(Forbidden):
-    """A 403 without a body, for an admin request that is not direct (``HttpRequest.direct``)."""
+    """A 403 without a body, for a staff request that did not come directly."""
 
 
 @frozen
@@ -44,7 +44,7 @@ class Behalf:
     async def act_for(
         self, call: Call, sent: BehalfWish, action: str, act: Callable[[ActingPair], Awaitable[T]]
     ) -> tuple[ActingPair, T]:
-        """Return the two accounts of a body ``{Username, From?}``, and the result of ``act``.
+        """Return the two accounts of a body ``{Username, From?}``, and the result of ``act(pair)``.
 
         Raises the documented errors. A request that names another account counts as a staff action;
         its result is in the audit log under the name ``action``.
@@ -52,7 +52,7 @@ class Behalf:
         try:
             pair = await self._pair(call, sent)
         except Refusal as why:
-            if sent.sender is not None or isinstance(why, Forbidden):  # only staff may name one
+            if sent.sender is not None or isinstance(why, Forbidden):  # only staff may set From
                 name, peer = call.caller.name, call.request.peer
                 reason = why.message or why.code or "through a proxy"
                 await self.tries.record(name, peer, action, reason)
@@ -73,10 +73,10 @@ class Behalf:
 
 
 async def sender_of(call: Call, accounts: Directory, named: Callable[[], str] | None) -> Account:
-    """Return the account for which a management route acts: the key's holder, or ``named``.
+    """Return the account for which a management route acts.
 
-    Only an admin may name an account. ``named`` returns its id or name, or raises if that is
-    malformed; it is called only for a direct request of an admin.
+    Without ``named``, this is the holder of the key. Only an admin may name another account, in a
+    direct request. ``named`` then returns the account's id or name, or raises if it is malformed.
     """
     if named is None:
         own = await accounts.account_of_id(call.player)

@@ -58,7 +58,7 @@ class DashboardAccess:
     tries_since: int = 0
 
     def tried(self, now: float) -> DashboardAccess:
-        """Return a copy with one more attempted code counted; raises TooMany."""
+        """Return a copy that counts one more entered code; raises TooMany."""
         fresh = not 0 <= now - self.tries_since < TRIES_S
         tries, since = (0, int(now)) if fresh else (self.tries, self.tries_since)
         if tries >= TRIES:
@@ -120,7 +120,10 @@ def address_of(factor: str, name: str, server: str) -> str:
 
 
 def step_of(factor: str, code: str, now: float) -> int | None:
-    """Return the TOTP step of a correct code (at most one step off), or None."""
+    """Return the TOTP step for which the code is correct, or None.
+
+    The steps before and after the current one are accepted, too.
+    """
     if len(code) != DIGITS or not (code.isascii() and code.isdigit()):
         return None
     totp = TOTP(base64.b32decode(factor), DIGITS, SHA1(), STEP_S)  # noqa: S303 - RFC 6238

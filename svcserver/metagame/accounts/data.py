@@ -26,7 +26,7 @@ MINUTES_A_DAY = 1440
 class Allowance:
     """A daily byte quota per account (a token bucket); 0: no limit. ``wall_clock``: epoch seconds.
 
-    The quota is kept in memory: a restart, which no player can cause, refills it.
+    The quota is kept in memory, so a restart refills it. No player can cause a restart.
     """
 
     bytes_a_day: int
@@ -63,7 +63,7 @@ class AccountData:
     ) -> Awaitable[T]:
         """Run ``work``, which stores about ``size`` bytes; raises TooMany above the daily quota.
 
-        Pass ``ACROSS`` if ``work`` decides by data of other accounts, too.
+        Pass ``ACROSS`` if ``work`` also depends on data of other accounts.
         """
         self.allowance.spend(account_id, size)
         scope = OneAccount(account_id) if across is None else Across(account_id)

@@ -64,9 +64,10 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
-        """Return a session's account, and how it may currently open the dashboard.
+        """Return the account with its ban, and the mark of its dashboard access; None if unknown.
 
-        The account includes its ban, because a session may begin while a ban commits.
+        The gate compares the mark with the one that the session had at sign-in. The ban is included
+        because a session may begin while a ban commits.
         """
 
         def work(tx: Connection) -> tuple[Account, str] | None:
@@ -78,7 +79,7 @@ class Directory:
         return self.ledger.read(work)
 
     def staff_of_key(self, key: str) -> Deferred[StaffKey | None]:
-        """Return the account of an account key or dashboard key, and the staff access it gives."""
+        """Return the account with this account key or dashboard key, and what the key may open."""
         by_id = self.by_id
 
         def work(tx: Connection) -> StaffKey | None:

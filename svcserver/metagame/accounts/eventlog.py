@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class WriteNotes(list[str]):
-    """The notes of a write; ``trace`` is for the audit log if a staff member writes."""
+    """The notes that a write adds to its row; ``trace`` goes to the audit log if staff write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ def known(tx: Connection, account_id: AccountId) -> None:
 
 @frozen
 class EventEntry(Generic[T]):
-    """A write to record: its account, its caller, and the function that makes the reply."""
+    """A write to record: the account, the caller, and the function that makes the reply."""
 
     account_id: AccountId
     caller: str

@@ -30,7 +30,7 @@ MAX_USES = 1_000
 
 @frozen
 class InviteWish:
-    """A request for a new code; the name is only a note for the log."""
+    """A request for a new code; ``name`` is only a note for the log."""
 
     uses: Annotated[int, whole(1, MAX_USES)] = 1
     name: str = ""
@@ -88,7 +88,7 @@ MAX_NOTE = 64  # characters in the log
 
 
 def put(invite: InviteCode) -> Act[None]:
-    """Return a transaction that adds a code, or sets the uses of an existing one."""
+    """Return an audited action that adds a code, or sets the uses of an existing one."""
 
     def act(tx: Connection, trace: Trace) -> None:
         accounts = SqlAccounts(tx)
@@ -100,7 +100,7 @@ def put(invite: InviteCode) -> Act[None]:
 
 
 def drop(code: str) -> Act[bool]:
-    """Return a transaction that deletes a code, with whether the code existed as its result."""
+    """Return an audited action that deletes a code and returns whether it existed."""
 
     def act(tx: Connection, trace: Trace) -> bool:
         accounts = SqlAccounts(tx)
@@ -113,7 +113,7 @@ def drop(code: str) -> Act[bool]:
 
 
 def _uses(invite: InviteCode | None) -> Mapping[str, Json] | None:
-    """Return a code's remaining uses for the audit log, which shows only the first group."""
+    """Return a code's remaining uses for the audit log."""
     if invite is None:
         return None
     return {"uses": None if invite.infinite_uses else invite.uses_remaining}

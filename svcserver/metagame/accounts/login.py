@@ -63,7 +63,7 @@ class LoginReply(TypedDict):
 
 
 class VerifyReply(TypedDict):
-    """The state of a token; the reply always says that the token is active."""
+    """The reply about a token, which always says that the token is active."""
 
     active: bool
     scope: str
@@ -140,7 +140,10 @@ TRIES = 3  # look-ups of a key, if the account's sessions end meanwhile
 
 @frozen
 class LoginActs:
-    """The log-in. With ``by_id`` (AUTH_MODE=NONE) the key is the account id, even if unknown."""
+    """The log-in.
+
+    With ``by_id`` (AUTH_MODE=NONE) the key is the account id, and the account need not exist.
+    """
 
     directory: Directory
     tokens: Tokens
@@ -204,7 +207,7 @@ class LoginRoutes:
         reply=LoginReply,
     )
     async def log_in(self, call: Call[LoginWish]) -> Answer:
-        """Exchange the account key for a player token; only ``exchange_code`` is read."""
+        """Exchange the account key for a player token; only the field ``exchange_code`` is read."""
         if not self.settings.login:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
             call.request.hopeless = True
@@ -231,12 +234,12 @@ class LoginRoutes:
         secret_path=("token",),
     )
     async def kill_session(self, call: Call, token: str) -> Answer:
-        """Accept a request to end one session, but keep it; the token in the path is not logged."""
+        """Accept a request to end one session, but do not end it; its token is never logged."""
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("POST", "/login", access=Access.TOKEN, body=OrEmpty[QueueWish], reply=TicketReply)
     async def queue(self, call: Call[QueueWish]) -> Answer:
-        """Ask to log in, which is always possible; ``email`` is the caller's account id."""
+        """Join the log-in queue, which always lets the caller in; ``email`` is the account id."""
         own = own_or_none(call, call.body.email)
         if own is None or await self.directory.account_of_id(own) is None:
             raise Malformed("email is not the caller's account id")
@@ -256,7 +259,7 @@ class LoginRoutes:
 
 
 def login(parts: Parts, on_login: Callable[[AccountId, str], object] | None) -> Iterator[Feature]:
-    """Yield the log-in routes; ``on_login`` is called with each account and its network."""
+    """Yield the log-in routes; each log-in calls ``on_login`` with its account and network."""
     acts = LoginActs(
         parts.directory,
         parts.tokens,

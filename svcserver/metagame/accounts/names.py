@@ -1,8 +1,8 @@
 """A cache of usernames, which every party poll shows for the members.
 
-Usernames rarely change. The process that changes one notifies all others (``Renamed``). A name that
-was read during a rename is not cached. If a name changes without a notification, or a process
-misses one, the old name stays in the cache for at most ``MAX_AGE_S``.
+Usernames rarely change. A process that changes a name notifies all other processes (``Renamed``). A
+name that was read during a rename is not cached. If a notification is missing, or a process misses
+it, the old name stays in the cache for at most ``MAX_AGE_S``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The networks from which accounts log in, and the networks that a ban or a mute covers.
+"""The networks from which accounts log in, and the networks under a ban or a mute.
 
 A network is an IPv4 address, or the /64 of an IPv6 address. The newest networks of each account are
 stored for a month.
@@ -67,9 +67,9 @@ _NEAR = (
 
 
 class HeldNetworks:
-    """The networks that sanctions of one kind cover, each for its sanctioned account.
+    """The networks to which bans, or mutes, extend, stored per sanctioned account.
 
-    A network is covered only while the sanction runs; rows that an older version left behind are
+    A network counts only while its sanction runs. Rows that an older version left behind are
     ignored. Every method takes the open transaction; times are in epoch seconds.
     """
 
@@ -111,7 +111,7 @@ class HeldNetworks:
     def put(
         self, tx: Connection, account_id: AccountId, networks: Iterable[str], ends_at: int
     ) -> None:
-        """Cover these networks for the account, instead of the previous ones."""
+        """Extend the account's sanction to these networks, instead of the previous ones."""
         self.drop(tx, account_id)
         rows = [
             {"account_id": account_id, "network": network, "ends_at": ends_at}
@@ -121,20 +121,20 @@ class HeldNetworks:
             tx.execute(self._add, rows)
 
     def drop(self, tx: Connection, account_id: AccountId) -> None:
-        """Cover none of the account's networks any more."""
+        """Stop extending the account's sanction to any network."""
         tx.execute(self._drop, {"holder": account_id})
 
     def held_by(
         self, tx: Connection, account_ids: Iterable[AccountId]
     ) -> dict[AccountId, tuple[str, ...]]:
-        """Return the covered networks of each of these accounts."""
+        """Return the networks to which the sanction of each of these accounts extends."""
         by_account: dict[AccountId, tuple[str, ...]] = {}
         for row in tx.execute(self._of, {"holders": [*account_ids]}):
             by_account[row.account_id] = (*by_account.get(row.account_id, ()), row.network)
         return by_account
 
     def among(self, tx: Connection, networks: Iterable[str], now: float) -> frozenset[str]:
-        """Return the given networks that a current sanction covers."""
+        """Return those of the given networks to which a current sanction extends."""
         values = {"wanted": [*networks], "at": int(now)}
         return frozenset(tx.execute(self._among, values).scalars())
 
@@ -169,7 +169,7 @@ class SqlNetworks:
 
 @define
 class Networks:
-    """Records networks of log-ins and applies bans to networks; an empty one is never banned."""
+    """Records the networks of log-ins, and tells whether a network is banned."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -180,14 +180,17 @@ class Networks:
         return TTLCache(MAX_NOTED, AGAIN_S, self.wall_clock)
 
     async def admit(self, account: Account, network: str) -> bool:
-        """Record a log-in and return whether the network is not banned. Staff may always log in."""
+        """Record a log-in, and return whether it is allowed from that network.
+
+        Staff may log in from a banned network. An empty network (this machine) is never banned.
+        """
         if not network:
             return True
         self._note(account.id, network)
         return account.role > Role.PLAYER or not await self.keeps_out(network)
 
     async def keeps_out(self, network: str) -> bool:
-        """Return whether a current ban covers the network."""
+        """Return whether a current ban extends to the network."""
         if not network:
             return False
         return await self.ledger.read(

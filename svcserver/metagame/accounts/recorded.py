@@ -23,9 +23,9 @@ T = TypeVar("T")
 def entry(
     acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any], action: str = ""
 ) -> EventEntry[T]:
-    """Return the log entry of a write for an account; ``show`` makes the reply from its result.
+    """Return the event-log entry of a write; ``show`` makes the reply from the write's result.
 
-    ``action``: the name in the audit log, for a route that staff may use.
+    ``action``: the action's name in the audit log, for a route that staff may use.
     """
     return EventEntry(
         acting.writes(call, named),

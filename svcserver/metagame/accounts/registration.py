@@ -1,8 +1,8 @@
 """The current registration mode. Spec: 1 §4 Accounts.
 
-The database stores the mode. The board stores only the mark of the last change, and a restart of
-the host deletes the mark. So anybody who can write to the board's engine can only reset the mode to
-the host's own setting.
+The database stores the mode together with a mark. The mode is in force only while the board has the
+same mark, and a restart of the host deletes the mark from the board. So somebody who can write to
+the board's engine can do no more than reset the mode to the host's own setting.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Registration:
         return self.setting if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:
-        """Store another mode, which takes effect after ``begin`` with the returned mark."""
+        """Store another mode. It takes effect when ``begin`` is called with the returned mark."""
         mark = hex_token(32)
         _KEPT.put(tx, {"mode": mode, "mark": mark})
         return mark

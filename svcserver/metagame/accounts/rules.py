@@ -29,7 +29,7 @@ MAX_CODE_USES = 2**31 - 1  # the column's maximum
 
 
 class ServerFault(Refusal):
-    """An empty 500, because the owner left the registration mode unset or invalid."""
+    """An empty 500 response: the owner has left the registration mode unset, or it is invalid."""
 
     status = 500
 
@@ -39,7 +39,7 @@ class Account:
     """An account; ``notes`` is the main currency's column, which owners may edit.
 
     Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until``
-    (epoch seconds) is set only on an account that was found by its key.
+    (epoch seconds) is read only for log-ins and staff; elsewhere it is 0.
     """
 
     id: AccountId
@@ -74,7 +74,7 @@ class InviteCode:
 
 @frozen
 class EndedSessions:
-    """An account whose tokens from before ``not_before`` (epoch seconds) are now invalid."""
+    """An account and its new epoch, before which (epoch seconds) its tokens are invalid."""
 
     account_id: AccountId
     not_before: int
@@ -133,7 +133,7 @@ def register(
     *,
     is_admin: bool = False,
 ) -> NewAccount:
-    """Register an account after checking the invite and the name; use up one use of the invite.
+    """Register an account after checking the invite and the name; one use of the invite is spent.
 
     A taken name never costs a use. ``at`` is in epoch seconds.
     """
@@ -146,7 +146,7 @@ def register(
 
 
 def check_wish(accounts: StoredAccounts, mode: str, name: str, code: str | None) -> str | None:
-    """Return the stored spelling of the invite code, or None without one; raises if invalid."""
+    """Check the invite code and the name; return the code as stored, None if none is required."""
     spelled = _usable_code(accounts, code) if mode == "INVITECODE" else None
     check_free(accounts, name)
     return spelled
@@ -161,7 +161,7 @@ def check_free(accounts: StoredAccounts, name: str) -> None:
 def rename(
     accounts: StoredAccounts, account_id: AccountId | None, new: str
 ) -> tuple[Account, Account]:
-    """Rename an account; return it before and after. A change of case only is allowed."""
+    """Rename an account, possibly only its case; return the account before and after."""
     before = None if account_id is None else accounts.find(account_id)
     if before is None:
         raise Missing("no such account", code="not_found")
@@ -212,7 +212,7 @@ def first_group(code: str) -> str:
 
 
 def _usable_code(accounts: StoredAccounts, code: str | None) -> str:
-    """Return the stored spelling of a code that has uses left; raises Unauthenticated."""
+    """Return a code as it is stored, if it has uses left; raises Unauthenticated."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
         raise _invite_invalid()

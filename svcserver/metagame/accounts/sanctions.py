@@ -1,4 +1,4 @@
-"""Bans and mutes of accounts: an account has at most one of each; a new one replaces the old."""
+"""Bans and mutes: an account has at most one of each, and a new one replaces the old one."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class SqlSanctions:
     tx: Connection
 
     def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None:
-        """Return the account's newest sanction of that kind, even if it has ended."""
+        """Return the account's latest sanction of that kind, even if it has ended."""
         row = self.tx.execute(_ONE, {"holder": account_id, "wanted": kind.value}).first()
         if row is None:
             return None
@@ -142,7 +142,7 @@ class SqlSanctions:
         return int(self.tx.execute(_HOW_MANY, {"now": int(now)}).scalar_one())
 
     def running(self, now: float, count: int, after: Held | None = None) -> list[Held]:
-        """Return up to ``count`` current sanctions, newest first, starting behind ``after``."""
+        """Return up to ``count`` current sanctions, newest first, starting after ``after``."""
         values = {"now": int(now), "count": count, "made": FOREVER, "holder": "", "wanted": ""}
         if after is not None:
             holder, kind, sanction = after

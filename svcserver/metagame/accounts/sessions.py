@@ -1,7 +1,7 @@
 """Ends sessions of accounts, and detects sessions that another process ended. Spec: 1 §5.
 
-``svcctl`` and other metagames write to the same database. It is read twice a second, so sessions
-that they ended are ended here within a second.
+``svcctl`` and other metagames can end sessions in the same database. This metagame reads it twice a
+second, so those sessions end here within a second.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Sessions:
         await self.publish(await self.ledger.write(work, OneAccount(account_id)))
 
     async def publish(self, ended: EndedSessions) -> None:
-        """Notify every process of an epoch that a transaction has stored."""
+        """Notify every process of a new epoch, after a transaction has stored it."""
         moved = EpochMoved(ended.account_id, ended.not_before)
         self.epochs.on_moved(moved)
         # a process that misses the event reads the database
@@ -66,7 +66,7 @@ class Sessions:
         self.epochs.load(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Read epochs that others stored, and correct those from a slow clock."""
+        """Read epochs that other processes stored; correct those that came from a slow clock."""
         return Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:

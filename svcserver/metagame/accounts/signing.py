@@ -1,7 +1,7 @@
 """The time since which the metagame signs with its current key, for ``svcctl keys retire``.
 
-A renewed key is used from the metagame's next start on. Until that start the old key signs tokens,
-which are valid for a day. So the old key can be retired a day after that start.
+A new key is used from the next start of the metagame. Until then the old key signs tokens, which
+are valid for a day. So the old key can be retired a day after that start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _ADD = insert(SIGNING_KEYS)
 
 
 def note_signing(tx: Connection, kid: str, at: float) -> None:
-    """Record a start of the metagame with that key; no change if the last start used it, too."""
+    """Record that the metagame starts with this key.
+
+    Nothing is recorded if the last start used the same key.
+    """
     newest = tx.execute(_NEWEST).first()
     if newest is not None and newest.kid == kid:
         return
@@ -42,6 +45,9 @@ def note_signing(tx: Connection, kid: str, at: float) -> None:
 
 
 def signs_since(tx: Connection, kid: str) -> int | None:
-    """Return the first start with that key (epoch seconds), or None unless it is the newest."""
+    """Return since when the metagame signs with this key (epoch seconds).
+
+    The result is None if this is not the key of the last start.
+    """
     newest = tx.execute(_NEWEST).first()
     return None if newest is None or newest.kid != kid else int(newest.signs_since)

@@ -172,13 +172,13 @@ class SqlAccounts:
     tx: Connection
 
     def find(self, account_id: object) -> Account | None:
-        """Return the account with this id; None also for a string that is no valid id."""
+        """Return the account with this id; None if there is none or the id is malformed."""
         if not is_account_shaped(account_id):
             return None
         return _account(self.tx.execute(_BY_ID, {"account_id": account_id}).first())
 
     def find_all(self, account_ids: Iterable[str]) -> dict[AccountId, Account]:
-        """Return the accounts with these ids, of which there may be any number."""
+        """Return the accounts with these ids; any number of ids is allowed."""
         wanted = [
             account_id for account_id in dict.fromkeys(account_ids) if is_account_shaped(account_id)
         ]
@@ -199,14 +199,14 @@ class SqlAccounts:
         return _account(self.tx.execute(_BY_NAME, {"folded": folded}).first())
 
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool:
-        """Return whether an account other than ``but_for`` has the name, ignoring case."""
+        """Return whether an account, except ``but_for``, has the name, ignoring case."""
         rows = self.tx.execute(_BY_LOWER, {"folded": fold(username)})
         return any(row.id != but_for for row in rows)
 
     def by_key(self, key: str) -> Account | None:
         """Return the account with this key, found by hash and compared in constant time.
 
-        Only this method reads ``banned_until`` as well.
+        Of the methods here, only this one also reads ``banned_until``.
         """
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"key_hash": offered}).first()
@@ -253,12 +253,12 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Set the epoch to ``after`` if it is ``before``; return whether that was so."""
+        """Change the epoch from ``before`` to ``after``; False if it was not ``before``."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
-        """Return epochs later than ``since`` (epoch seconds), deleted accounts included."""
+        """Return all epochs later than ``since`` (epoch seconds), also of deleted accounts."""
         wanted = {"since": since}
         deleted = self.tx.execute(_DELETED_EPOCHS, wanted)
         epochs = {row.account_id: row.not_before for row in deleted}
@@ -302,7 +302,7 @@ class SqlAccounts:
 
 
 def bury(tx: Connection, account_id: AccountId, not_before: int) -> None:
-    """Invalidate all tokens of a deleted account; ``not_before`` in epoch seconds."""
+    """Record that all tokens of a deleted account are invalid; ``not_before``: epoch seconds."""
     tx.execute(_ADD_DELETED, {"account_id": account_id, "not_before": not_before})
 
 
@@ -314,7 +314,10 @@ def knows_game_server(tx: Connection, key: str) -> bool:
 
 
 def is_anothers(tx: Connection, key: str) -> bool:
-    """True if the database (any version) has accounts, but none with this key."""
+    """Return whether the database has accounts, but none with this key.
+
+    The database may be of any version.
+    """
     if not _has_accounts(tx):
         return False
     anybody = tx.execute(select(ACCOUNTS.c.id).limit(1)).first()
@@ -322,7 +325,7 @@ def is_anothers(tx: Connection, key: str) -> bool:
 
 
 def knows_key(tx: Connection, key: str) -> bool:
-    """True if the database (any version) has an account with this key."""
+    """Return whether the database, of any version, has an account with this key."""
     mine = select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
     return _has_accounts(tx) and tx.execute(mine).first() is not None
 

@@ -28,7 +28,7 @@ OURS = "the metagame"  # the actor of the row with the count
 
 @define(eq=False)
 class RefusedTries:
-    """Records refused attempts, and once a minute the number of those not recorded."""
+    """Records refused attempts; once a minute, records how many exceeded the limit."""
 
     audit: Audit
     board: Board

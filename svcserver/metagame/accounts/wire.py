@@ -26,9 +26,9 @@ Reason = Annotated[str, plain_text(0, MAX_REASON)]
 
 @frozen
 class BehalfWish:
-    """The target's name; an admin may name the acting account in ``From``, by id or name.
+    """The target's name; an admin may also name the acting account in ``From``, by id or name.
 
-    ``Reason``: the reason for the audit log.
+    ``Reason`` is the reason for the audit log.
     """
 
     username: TextWithNul = field(metadata=sent_as("Username"))
@@ -46,7 +46,7 @@ class AccountEntry(TypedDict):
 
 
 def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -> AccountEntry:
-    """Return an account for an admin; part of ``key_hash`` is shown to tell keys apart."""
+    """Return an admin's view of an account; part of ``key_hash`` is shown to tell keys apart."""
     return {
         "id": account_id,
         "name": name,

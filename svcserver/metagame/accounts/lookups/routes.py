@@ -91,7 +91,7 @@ class LookupRoutes:
         body_log=True,
     )
     async def mapping(self, call: Call[wire.MappingWish | tuple[str, ...]]) -> Answer:
-        """Map each account id to an account; every id maps to itself."""
+        """Map account ids of one type to ids of the other type; each id maps to itself."""
         is_on = call.caller.account is not None and self.settings.account_mapping
         ids = wire.ids_of(call.body) if is_on else []
         accounts = await self.directory.accounts(ids) if ids else {}
@@ -130,7 +130,7 @@ class LookupRoutes:
         body_log=True,
     )
     async def public_info(self, call: Call[wire.PublicInfoWish]) -> Answer:
-        """Look up any account by id or name; any logged-in player may."""
+        """Look up an account by id or name; every logged-in player may look up any account."""
         wanted, account = call.body, None
         if wanted.account_id:
             account = await self.directory.account_of_id(wanted.account_id)
@@ -143,7 +143,7 @@ class LookupRoutes:
         return Answer(200, wire.public_info(account.id, account))
 
     async def _visible(self, me: AccountId | None, account_id: AccountId | None) -> Account | None:
-        """Return the account with that id; None if the caller has no account."""
+        """Return the account with that id; None if the caller sent no player token."""
         if me is None or account_id is None:
             return None
         return await self.directory.account_of_id(account_id)

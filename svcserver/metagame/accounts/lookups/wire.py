@@ -84,7 +84,7 @@ class MappedAccount(TypedDict):
 
 
 class Mappings(TypedDict):
-    """Accounts by requested id; ids of no account are omitted."""
+    """The mapped accounts by requested id; ids without an account are left out."""
 
     accountMappings: dict[str, MappedAccount]
 
@@ -131,7 +131,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The only link shown: the account itself, presented as an account of another provider."""
+    """The only link shown: the account itself, as if it belonged to another provider."""
 
     accountId: str | None
     accountType: str
@@ -229,7 +229,7 @@ def source_type(sent: MappingWish | tuple[str, ...]) -> str:
 
 
 def show_mappings(ids: list[str], known: Collection[str], source: str) -> MappingReply:
-    """Return the reply that maps each account id to itself, with the other account type."""
+    """Return the reply that maps each known account id to itself, with the other account type."""
     account_type = FOREIGN if source.lower() == NATIVE else NATIVE
     mappings: dict[str, MappedAccount] = {
         account_id: {"accountId": account_id, "accountType": account_type}

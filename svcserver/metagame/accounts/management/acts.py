@@ -35,8 +35,8 @@ Also = Callable[[Connection, AccountId, str], None]
 class AccountActs:
     """Registers, lists and renames accounts.
 
-    The ``also_rename`` functions run in the transaction of a rename, with account id and new
-    name; the signal ``renamed`` is sent after it.
+    A rename calls the ``also_rename`` functions in its transaction, with the account id and the
+    new name. The signal ``renamed`` is sent after the transaction.
     """
 
     ledger: Ledger
@@ -49,7 +49,7 @@ class AccountActs:
     also_rename: Sequence[Also] = ()
 
     async def set_mode(self, entry: AuditEntry, mode: str) -> None:
-        """Change the registration mode until the host restarts."""
+        """Set the registration mode, until the host restarts."""
         before = await self.registration.mode()
 
         def act(tx: Connection, trace: Trace) -> str:
@@ -93,11 +93,10 @@ class AccountActs:
     async def _check_wish(self, name: str, code: str | None, network: str) -> None:
         """Raise the error that registering would raise, if any; nothing is used up or stored.
 
-        A taken name is reported with a wrong code as well, so that the player can correct both.
-        Strangers can learn no more about codes and names than by registering, which the gateway
-        limits to a similar rate per address. A wrong code counts towards this limit, and so does
-        every check while no code is required. Above the limit, right and wrong codes get the same
-        answer.
+        If the code is wrong and the name is taken, the error is about the name. Strangers can
+        learn no more about codes and names than by registering, which the gateway limits to a
+        similar rate per address. A wrong code counts towards the limit here, and so does every
+        check while no code is required. Above the limit, right and wrong codes get the same answer.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:
@@ -124,7 +123,7 @@ class AccountActs:
         return await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())
 
     async def page(self, offset: int, count: int) -> list[tuple[Account, str | None]]:
-        """Return ``count`` accounts in id order from ``offset`` on, each with its key's hash."""
+        """Return ``count`` accounts in id order, from ``offset`` on, each with its key's hash."""
         return await self.ledger.read(lambda tx: SqlAccounts(tx).page(offset, count))
 
     @shielded

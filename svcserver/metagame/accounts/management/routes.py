@@ -104,7 +104,7 @@ class AccountManagementRoutes:
         again=Again.NATURAL,
     )
     async def name_free(self, call: Call[wire.RegisterWish]) -> Answer:
-        """Check whether an invite's holder could register this name, and if not, why."""
+        """Check whether a player with this invite could register this name; if not, say why."""
         sent, network = call.body, self.network_of(call.request)
         why = await self.acts.why_not(sent.username, sent.invite_code, network)
         return Answer(200, wire.show_free(why), NO_STORE)
@@ -164,13 +164,13 @@ class AccountManagementRoutes:
         again=Again.NEVER,
     )
     async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
-        """Make a 24-hour player token for any account id, which is not checked."""
+        """Make a 24-hour player token for any account id, even of no account."""
         entry = by_staff(call, "player token", call.body.account_id)
         return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})
 
 
 def management(parts: Parts, *also_rename: Also) -> Iterator[Feature]:
-    """Yield the account routes; ``also_rename`` runs in the transaction of a rename."""
+    """Yield the account routes; ``also_rename`` is called in the transaction of a rename."""
     acts = AccountActs(
         parts.ledger,
         parts.tokens,

@@ -37,7 +37,7 @@ class RegisterWish:
 @spelled(pascal_case)
 @frozen
 class ModeWish:
-    """The new registration mode: open to all, with an invite code, or closed."""
+    """The new registration mode: open to all, only with an invite code, or closed."""
 
     registration_status: Literal["OPEN", "INVITECODE", "NONE"]
     reason: Reason = ""
@@ -69,7 +69,7 @@ class TokenWish:
 
 
 class RegisterReply(TypedDict):
-    """The only copy of the account key, under the field name that the client expects."""
+    """The reply with the only copy of the account key, in the field that the client expects."""
 
     UUK: str
 
@@ -89,7 +89,7 @@ class ModeReply(TypedDict, total=False):
 
 
 class NameReply(TypedDict):
-    """The availability of a name, and the reason if the name is not available."""
+    """The reply about a name: whether it is available, and the reason if not."""
 
     available: bool
     error: NotRequired[str]
@@ -141,7 +141,10 @@ def show_users(accounts: Iterable[Account]) -> AllUsers:
 
 
 def show_page(page: Sequence[tuple[Account, str | None]], offset: int) -> AccountPage:
-    """Return the reply; an extra last entry in ``page`` means that another page follows."""
+    """Return the reply with a page of accounts.
+
+    If ``page`` has one entry more than a page holds, another page follows.
+    """
     shown = [
         entry(account.id, account.username, account.is_admin, key) for account, key in page[:PAGE]
     ]
