@@ -1,4 +1,4 @@
-"""Limits shared by several features: durations, and entries of one kind (ACHIEVEMENTS_MAX)."""
+"""The limits that several features share: entitlement durations, and entries per account."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_HOURS = 1e9  # maximum duration of an entitlement
 
 
 def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) -> None:
-    """Raise Conflict if ``wanted`` adds new names and the total would exceed ``most``."""
+    """Raise Conflict if adding ``wanted`` to the ``stored`` names would make more than ``most``."""
     added = {name for name in wanted if name not in stored}
     if added and len(stored) + len(added) > most:
         raise Conflict("this account has the maximum number of these entries")

@@ -11,7 +11,7 @@ from svcserver.metagame.achievements.bounds import MAX_HOURS
 
 
 def read_hours(sent: Json, _: object) -> float:
-    """Return a duration in hours; raises Unfit for any other value, NaN included."""
+    """Return a duration in hours; raises Unfit for any other value, including NaN."""
     if type(sent) in (int, float) and 0 <= sent <= MAX_HOURS:
         return float(sent)
     raise Unfit("a number of hours, 0 or more")
@@ -30,7 +30,7 @@ class EntitlementRecord(TypedDict):
 
 
 def record(name: str, hours: float, activated_at: int) -> EntitlementRecord:
-    """Return the record of an entitlement; the activation time is in epoch milliseconds."""
+    """Return the record of an entitlement; ``activated_at`` is in epoch milliseconds."""
     return {
         "name": name,
         "duration": int(hours) if hours == int(hours) else hours,  # omits the decimal point

@@ -1,4 +1,4 @@
-"""Operations on bounty boards; each is one transaction and is recorded in the event log."""
+"""Operations on bounty boards, one transaction each; the event log records the writes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from svcserver.metagame.achievements.bounties.store import SqlBounties
 
 @frozen
 class BountyActs:
-    """Read and update a bounty board, and delete bounties; each operation returns the board.
+    """Reads and updates a bounty board, and deletes bounties; each operation returns the board.
 
-    Bodies are parsed within the transaction, so that the event log records a malformed body too.
+    Bodies are parsed within the transaction, so that the event log also records malformed bodies.
     """
 
     ledger: Ledger
@@ -35,7 +35,7 @@ class BountyActs:
     async def update(
         self, entry: EventEntry[AccountBoard], late: Late[wire.BountyUpdate]
     ) -> AccountBoard:
-        """Add or replace bounties by id, and replace the draft if one is sent."""
+        """Add bounties, or replace those with the same id; also replace the draft, if sent."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> AccountBoard:

@@ -23,7 +23,7 @@ class Bounty:
 
 @frozen
 class AccountBoard:
-    """An account's board: bounties in any order, and the JSON of the draft."""
+    """An account's bounty board; ``bounties`` has no particular order, ``draft`` is JSON."""
 
     bounties: Sequence[Bounty]
     draft: bytes | None
@@ -32,10 +32,10 @@ class AccountBoard:
 def updated(
     stored: Mapping[str, Bounty], sent: Iterable[Bounty], notes: list[str]
 ) -> dict[str, Bounty]:
-    """Return the board with bounties inserted or replaced by id; other bounties stay.
+    """Return the board after the sent bounties were added to it.
 
-    A bounty for an occupied slot replaces the bounty in that slot. A bounty with an older version
-    than the stored one is skipped, with a note.
+    A sent bounty replaces the stored bounty with the same id, and a bounty in the same slot. A sent
+    bounty with an older version than the stored one is skipped, with a note.
     """
     board = dict(stored)
     for bounty in sent:
@@ -59,14 +59,14 @@ def check_size(
     draft: bytes | None,
     most: int = MAX_BYTES,
 ) -> None:
-    """Raise Conflict if the board or the draft grows beyond ``most`` bytes."""
+    """Raise Conflict if the draft exceeds ``most`` bytes, or if the board grows beyond that."""
     size = _size(after)
     if (size > most and size > _size(before)) or len(draft or b"") > most:
         raise Conflict("the bounty board is full")
 
 
 def _size(bounties: Mapping[str, Bounty]) -> int:
-    """Return the bytes of the bounties as a JSON list; each adds a comma or a bracket."""
+    """Return how many bytes the bounties take as a JSON list, including commas and brackets."""
     return 1 + sum(len(bounty.data) + 1 for bounty in bounties.values())
 
 

@@ -63,7 +63,7 @@ class SqlBounties:
     def replace(
         self, account_id: AccountId, before: Mapping[str, Bounty], after: Mapping[str, Bounty]
     ) -> None:
-        """Write the difference between the old and the new state of a board."""
+        """Write what has changed between the two states of a board."""
         self.drop(account_id, [name for name in before if name not in after])
         rows = [
             {

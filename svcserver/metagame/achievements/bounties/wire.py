@@ -35,7 +35,7 @@ NeverFilled = Annotated[Json, Opaque("Never there: the list is always empty.")]
 
 @frozen
 class BountyWish:
-    """A bounty; all keys are stored as sent, and a missing drafting date is added."""
+    """A bounty to store with all keys as sent; if the drafting date is missing, it is added."""
 
     bounty_id: Name
     slot_index: Lenient[WholeNumber | None] = None
@@ -44,7 +44,7 @@ class BountyWish:
     sent: Itself = field(factory=dict)
 
     def bounty(self, now: str) -> Bounty:
-        """Return the bounty to store; ``now`` is an ISO 8601 time."""
+        """Return the bounty to store; ``now`` (ISO 8601) replaces a missing drafting date."""
         stamp = {} if self.drafted_timestamp else {"drafted_timestamp": now}
         members = {**self.sent, **stamp}
         return Bounty(self.bounty_id, self.slot_index, self.update_version, json.dump(members))
@@ -52,7 +52,7 @@ class BountyWish:
 
 @frozen
 class BountyUpdate:
-    """Bounties to add or replace by id; other bounties stay. A draft replaces the stored draft."""
+    """Bounties to add, or to replace by id, and optionally a new draft."""
 
     bounties: Skipping[BountyWish] | None = ()
     draft_data: Lenient[dict[str, AsSent] | None] = None
@@ -80,7 +80,7 @@ class DraftData(TypedDict):
 
 
 class BountyRules(TypedDict):
-    """The client's rules for bounties; the same for all accounts."""
+    """The client's rules for bounties, which are the same for all accounts."""
 
     max_slots: int
     num_draft_options: int
@@ -105,7 +105,7 @@ class BountyRules(TypedDict):
 
 @further_members("The client's members of the bounty, returned as they were sent.")
 class StoredBounty(TypedDict):
-    """A bounty as it was sent; a missing drafting date is replaced by the time of arrival."""
+    """A bounty as it was sent; a missing drafting date is filled with the time of the request."""
 
     bounty_id: str
     drafted_timestamp: AsSent
@@ -114,7 +114,7 @@ class StoredBounty(TypedDict):
 
 
 class BountyBoard(TypedDict):
-    """The board; only fixed progression includes daily and weekly drafts."""
+    """The bounty board; only with stub progression does it have daily and weekly drafts."""
 
     bounties: list[StoredBounty]
     draft_data: DraftData | dict[str, AsSent]
@@ -130,13 +130,13 @@ def show(board: AccountBoard) -> dict[str, Any]:
 
 
 def show_fixed() -> dict[str, Any]:
-    """Return the reply for fixed progression: an empty board."""
+    """Return the reply for stub progression: an empty board."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
     return envelope({"bounties": [], **drafts})
 
 
 def load_game_data() -> Mapping[str, Json]:
-    """Return the fixed reply of ``/bounty/game-data``; raises BadData."""
+    """Return the constant reply of ``/bounty/game-data``; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _checked)
 
 

@@ -28,7 +28,7 @@ from svcserver.web.routes import Answer, Feature, bare
 @spelled(camel_case)
 @frozen
 class BreadcrumbSave:
-    """All breadcrumbs of a character, stored as sent; ``updateVersion`` must increase."""
+    """All breadcrumbs of a character, stored as sent; ``updateVersion`` must exceed the last."""
 
     breadcrumbs: list[AsSent]
     update_version: Count
@@ -42,19 +42,19 @@ class BreadcrumbList(TypedDict):
 
 
 def show(version: int, listed: bytes) -> dict[str, Any]:
-    """Return the reply with a list; ``listed`` is the list's JSON text."""
+    """Return the reply with a list of breadcrumbs; ``listed`` is its JSON text."""
     return envelope({"breadcrumbs": Fragment(listed), "updateVersion": version})
 
 
 @frozen
 class BreadcrumbActs:
-    """Read and replace a character's breadcrumbs; ``most_bytes`` is BREADCRUMBS_MAX_BYTES."""
+    """Reads and replaces a character's breadcrumbs; ``most_bytes`` is BREADCRUMBS_MAX_BYTES."""
 
     data: AccountData
     most_bytes: int
 
     async def read(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
-        """Return the list's version and JSON text; version 0 and no entries if never saved."""
+        """Return the list's version and JSON text; version 0 and an empty list if never saved."""
 
         def work(tx: Connection) -> tuple[int, bytes]:
             check_own(owner_of(tx, character_id), me)

@@ -34,15 +34,15 @@ Date = Annotated[
     str, text_where(lambda date: len(date) <= MAX_DATE and date.isprintable(), "a date")
 ]
 LateDate = Late[Date] | None
-"""A malformed date refuses the batch, while an entry without a usable id is only skipped."""
+"""If a date is malformed, the batch is refused; an entry without a valid id is only skipped."""
 
 DateById = Annotated[LateDate, Shown({"type": "string"})]
-"""Null is read as well; described so, a widespread generator's clients for Go do not compile."""
+"""Null is accepted, too, but not documented: one generator would make invalid Go code of it."""
 
 
 @frozen
 class CooldownStart:
-    """A cooldown and its start date, stored as sent; without a date, the cooldown starts now."""
+    """A cooldown and its start date, stored as sent; without a date it starts now."""
 
     cooldown_id: Name
     cooldown_started_date: LateDate = None
@@ -50,12 +50,12 @@ class CooldownStart:
 
 @frozen
 class CooldownBatch:
-    """Cooldowns to start: either a list of entries, or an object that maps ids to dates."""
+    """Cooldowns to start: a list of entries, or an object with a date for each cooldown id."""
 
     cooldowns: Skipping[CooldownStart] | dict[str, DateById]
 
     def started(self, now: str) -> dict[str, str]:
-        """Return the start dates by cooldown id, as sent; raises Malformed."""
+        """Return the start date of each cooldown, as sent or else ``now``; raises Malformed."""
         listed = self.cooldowns
         sent = (
             [(name, date) for name, date in listed.items() if is_name(name)]
@@ -74,9 +74,9 @@ def cooldown_in_path(text: str) -> str:
 
 @frozen
 class CooldownActs:
-    """Read and start cooldowns; ``most`` is ACHIEVEMENTS_MAX.
+    """Reads and starts cooldowns; ``most`` is ACHIEVEMENTS_MAX.
 
-    Bodies are parsed within the transaction, so that the event log records a malformed body too.
+    Bodies are parsed within the transaction, so that the event log also records malformed bodies.
     """
 
     ledger: Ledger
@@ -85,7 +85,7 @@ class CooldownActs:
     most: int
 
     async def read(self, account_id: AccountId) -> dict[str, str]:
-        """Return the start of each of the account's cooldowns, by id."""
+        """Return the start date of each of the account's cooldowns by id."""
         return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
 
     async def batch(
@@ -102,7 +102,7 @@ class CooldownActs:
         return await self.events.write(entry, work)
 
     async def start(self, entry: EventEntry[None], cooldown_id: str) -> None:
-        """Start one cooldown now, and delete expired one-time cooldowns."""
+        """Start one cooldown now, and delete one-time cooldowns that have expired."""
 
         def work(tx: Connection, notes: list[str]) -> None:
             name, now = cooldown_in_path(cooldown_id), self.wall_clock()

@@ -52,7 +52,7 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """The content types to list, at most 1,000 of them; types above 7 have no content."""
+    """Up to 1,000 content types to list; a type above 7 is allowed, but has no content."""
 
     content_types: Annotated[
         tuple[Annotated[int, whole(0, MAX_QUERY_TYPE)], ...], AtMost(MAX_QUERY_TYPES)
@@ -96,7 +96,7 @@ class EncounterActs:
     async def met(
         self, me: AccountId, character_id: CharacterId, kinds: Sequence[int]
     ) -> Mapping[int, Sequence[str]]:
-        """Return content ids by type, oldest first; raises Malformed if the reply is too large."""
+        """Return the content ids of each type, oldest first; Malformed if there are too many."""
 
         def work(tx: Connection) -> dict[int, list[str]]:
             rules.check_own(owner_of(tx, character_id), me)
@@ -109,7 +109,7 @@ class EncounterActs:
     async def add(
         self, me: AccountId, character_id: CharacterId, kind: int, name: str, size: int
     ) -> None:
-        """Record content, charging ``size`` bytes to the quota; a repeat changes nothing."""
+        """Record content, unless it is recorded already; ``size`` bytes count towards the quota."""
 
         def work(tx: Connection) -> None:
             rules.check_own(owner_of(tx, character_id), me)
@@ -154,7 +154,7 @@ class SqlEncounters:
     tx: Connection
 
     def content_by_type(self, character_id: CharacterId) -> dict[int, list[str]]:
-        """Return content ids by type, oldest first."""
+        """Return the content ids of each type, oldest first."""
         content: dict[int, list[str]] = {}
         for kind, name in self.tx.execute(_CONTENT, {"character": character_id}):
             content.setdefault(kind, []).append(name)
@@ -197,7 +197,7 @@ class EncounterRoutes:
         again=Again.NATURAL,
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
-        """Return the encountered content of several types, in the order of the types."""
+        """Return the encountered content of several types, in the order of the request."""
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
@@ -213,7 +213,7 @@ class EncounterRoutes:
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
         """Record that the character has encountered content, for example a person.
 
-        A repeat changes nothing.
+        Recording the same content again changes nothing.
         """
         player, content, size = call.player, call.body.read(), len(call.request.body)
         await self.acts.add(player, character_id, content.content_type, content.content_id, size)

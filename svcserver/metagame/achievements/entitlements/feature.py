@@ -1,4 +1,4 @@
-"""Entitlements: data shapes, operations, table and routes."""
+"""Entitlements: data shapes, transactions, table and routes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 @frozen
 class EntitlementWish:
-    """An entitlement to grant, under either key; ``duration`` in hours, 0 or absent: forever."""
+    """An entitlement to grant; its name is in ``entitlement`` or in ``name``.
+
+    ``duration`` is in hours; 0 or absent means forever.
+    """
 
     entitlement: Name | None = None
     name: Lenient[Name | None] = None
@@ -58,17 +61,17 @@ class EntitlementWish:
 
 
 class EntitlementList(TypedDict):
-    """The list of entitlements in force, without the usual envelope."""
+    """The entitlements in force; this reply has no envelope."""
 
     entitlements: list[EntitlementRecord]
 
 
 Listed = EntitlementList | Envelope[list[EntitlementRecord]]
-"""The list, or the empty envelope with fixed progression."""
+"""The list; with stub progression, the envelope with an empty list instead."""
 
 
 def show(listed: Sequence[Entitlement]) -> EntitlementList:
-    """Return the reply with the entitlements in force, without the usual envelope."""
+    """Return the reply with the entitlements in force; this reply has no envelope."""
     records = [
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
         for entitlement in listed
@@ -78,7 +81,7 @@ def show(listed: Sequence[Entitlement]) -> EntitlementList:
 
 @frozen
 class EntitlementActs:
-    """List, grant and revoke entitlements.
+    """Lists, grants and revokes entitlements.
 
     ``defaults`` is ENTITLEMENTS_DEFAULT, ``most`` is ACHIEVEMENTS_MAX.
     """
@@ -90,7 +93,7 @@ class EntitlementActs:
     events: EventLog
 
     async def listed(self, account_id: AccountId) -> Sequence[Entitlement]:
-        """Return the entitlements in force; the account's first use stores the defaults."""
+        """Return the entitlements in force; store the default entitlements at the first use."""
         held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
         if not rules.missing_defaults(held, self.defaults):
             return rules.active(held, self._at())
@@ -98,7 +101,7 @@ class EntitlementActs:
         def first_use(tx: Connection) -> Sequence[Entitlement]:
             if is_known(tx, account_id):
                 return listing(tx, account_id, self.defaults, self.wall_clock())
-            # a token may outlive its account, and AUTH_MODE=NONE needs none
+            # a token may outlive its account, and AUTH_MODE=NONE needs no account
             at = self._at()
             return rules.active(rules.with_defaults(held, self.defaults, at), at)
 
@@ -151,7 +154,7 @@ _PUT = Upsert(ENTITLEMENTS)
 
 @frozen
 class SqlEntitlements:
-    """The table of entitlements, within one transaction; new accounts get ``defaults``."""
+    """The table of entitlements, within one transaction."""
 
     tx: Connection
     defaults: tuple[str, ...] = ()
@@ -169,7 +172,7 @@ class SqlEntitlements:
     def with_defaults(
         self, account_id: AccountId, defaults: Iterable[str], at: int
     ) -> dict[str, Entitlement]:
-        """Store the missing defaults; return all of the account's entitlements."""
+        """Store missing default entitlements; return all entitlements of the account."""
         before = self.all(account_id)
         held = rules.with_defaults(before, defaults, at)
         for name, entitlement in held.items():
@@ -197,7 +200,10 @@ class SqlEntitlements:
         _PUT.put(self.tx, [row])
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
-        """Return the names of the entitlements in force at ``now`` (epoch seconds)."""
+        """Return the names of the entitlements in force at ``now`` (epoch seconds).
+
+        This includes ``self.defaults``, even if they are not stored yet.
+        """
         held, at = self.all(account_id), round(now * 1000)
         fresh = rules.missing_defaults(held, self.defaults)
         return {entitlement.name for entitlement in rules.active(held, at)} | set(fresh)
@@ -217,7 +223,10 @@ class SqlEntitlements:
 def listing(
     tx: Connection, account_id: AccountId, defaults: tuple[str, ...], now: float
 ) -> list[Entitlement]:
-    """Return the entitlements in force; first use stores the defaults. ``now`` in epoch seconds."""
+    """Return the entitlements in force at ``now`` (epoch seconds).
+
+    The account's first use stores the default entitlements.
+    """
     at = round(now * 1000)
     return rules.active(SqlEntitlements(tx).with_defaults(account_id, defaults, at), at)
 
@@ -233,7 +242,7 @@ class EntitlementRoutes:
 
     @routes.row("GET", "/entitlementsv2", reply=Listed)
     async def read(self, call: Call) -> Answer:
-        """Return the entitlements of the token's account; game servers must forward its token."""
+        """Return the entitlements of the token's player; game servers forward that token."""
         account = call.caller.account
         if account is None or not self.settings.real_progression(account):
             return enveloped([])
@@ -263,7 +272,7 @@ class EntitlementRoutes:
         again=Again.NATURAL,
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
-        """Revoke an account's entitlement; 200 even if the account does not have it."""
+        """Revoke an account's entitlement; 200 even if the account never had it."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.revoke(entry, entitlement)
         return Answer(200, EMPTY_OBJECT)

@@ -14,7 +14,7 @@ DEFAULT = "default"
 
 @frozen
 class Entitlement:
-    """An entitlement; ``duration`` in hours (0: forever), ``activated_at`` in epoch ms."""
+    """An entitlement; ``duration`` is in hours (0: forever), ``activated_at`` in epoch ms."""
 
     name: str
     duration: float
@@ -30,10 +30,10 @@ class Entitlement:
 
 
 def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
-    """Return the entitlement after ``fresh`` is granted to an account that has ``before``.
+    """Return the entitlement of an account that has ``before`` and is granted ``fresh``.
 
-    While ``before`` is in force, a permanent one stays permanent, a duration of 0 makes it
-    permanent, and hours are added to its duration. Otherwise ``fresh`` replaces ``before``.
+    If ``before`` is no longer in force, ``fresh`` replaces it. Otherwise the result is permanent if
+    either of them is permanent; if neither is, their hours are added up.
     """
     if before is None or not before.holds(fresh.activated_at):
         return fresh
@@ -46,18 +46,21 @@ def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
 
 
 def missing_defaults(held: Mapping[str, Entitlement], defaults: Iterable[str]) -> list[str]:
-    """Return the defaults that the account never had; a revoked entitlement still has a row."""
+    """Return the default entitlements that the account has never had.
+
+    A revoked entitlement still has a row, so it is not missing.
+    """
     return [name for name in defaults if name not in held]
 
 
 def with_defaults(
     held: Mapping[str, Entitlement], defaults: Iterable[str], at: int
 ) -> dict[str, Entitlement]:
-    """Return ``held`` plus the defaults that the account's first use adds."""
+    """Return ``held`` and the missing default entitlements, activated at ``at``."""
     missing = missing_defaults(held, defaults)
     return {**held, **{name: Entitlement(name, 0.0, at, DEFAULT) for name in missing}}
 
 
 def active(held: Mapping[str, Entitlement], at: int) -> list[Entitlement]:
-    """Return the entitlements in force at ``at`` (epoch milliseconds), by name."""
+    """Return the entitlements in force at ``at`` (epoch milliseconds), sorted by name."""
     return [held[name] for name in sorted(held) if held[name].holds(at)]

@@ -78,7 +78,7 @@ MAX_NOTES = 10  # logged notes per save
 
 @frozen
 class EscalationActs:
-    """Read and save an account's seasons; ``strict`` is ESCALATION_STRICT."""
+    """Reads and saves an account's seasons; ``strict`` is ESCALATION_STRICT."""
 
     registry: SeasonRegistry
     strict: bool
@@ -86,7 +86,7 @@ class EscalationActs:
     events: EventLog
 
     async def read(self, account_id: AccountId, season_id: str) -> SeasonState:
-        """Return the stored season, or one at level 0; raises Missing for an unknown season."""
+        """Return the stored season, or level 0 if nothing is stored; raises Missing if unknown."""
         self.registry.season(season_id)
         state = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
         return state or SeasonState()
@@ -94,7 +94,7 @@ class EscalationActs:
     async def save(
         self, entry: EventEntry[SeasonState], late: Late[wire.SeasonSave], season_id: str
     ) -> SeasonState:
-        """Store the season; the body is parsed only if the season accepts saves."""
+        """Store the season; if the season is closed for saves, the body is not parsed."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> SeasonState:

@@ -42,7 +42,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class EscalationStubRoutes:
-    """The route if ESCALATION_MODE=stub: all accounts have the highest level, none is stored."""
+    """The route with ESCALATION_MODE=stub: every account has the highest level."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.escalation_mode != "real", body_log=True
@@ -96,7 +96,7 @@ class EscalationRoutes:
 
 
 def escalation(parts: Parts) -> Iterator[Feature]:
-    """Yield the routes of escalation seasons, real or as a stub; raises BadData."""
+    """Yield the routes of escalation seasons, real or stub; raises BadData."""
     yield EscalationStubRoutes()
     strict = parts.settings.escalation_strict
     seasons = acts.EscalationActs(acts.load(), strict, parts.ledger, parts.events)

@@ -35,7 +35,7 @@ class Season:
 
 @frozen
 class SeasonRegistry:
-    """All seasons; ``level_costs[i]`` is the XP needed to get from level i to level i + 1."""
+    """All seasons; ``level_costs[i]`` is the XP needed to get from level i to the next."""
 
     seasons: Mapping[str, Season]
     level_costs: Sequence[int]
@@ -116,9 +116,9 @@ def accept(
     *,
     strict: bool,
 ) -> bool:
-    """Return whether to store ``sent``; False for a repeat. Raises Conflict.
+    """Return whether to store ``sent``; False if it repeats the stored save. Raises Conflict.
 
-    Broken soft rules are added to ``notes``; with ``strict``, they raise Conflict.
+    If the save breaks soft rules, they are added to ``notes``, or raise Conflict if ``strict``.
     """
     if stored is not None and sent.version == stored.version and sent.same_content(stored):
         notes.append("a repeat: nothing written")
@@ -146,7 +146,7 @@ def _check_against(stored: SeasonState, sent: SeasonState, registry: SeasonRegis
 
 
 def soft_breaks(season: Season, registry: SeasonRegistry, sent: SeasonState) -> list[str]:
-    """Return descriptions of the soft rules that a save breaks; they are enforced if ``strict``."""
+    """Return a description of each soft rule that a save breaks."""
     broken = []
     if sent.level < registry.max_level and sent.xp >= registry.level_costs[sent.level]:
         broken.append("more XP than the level takes")

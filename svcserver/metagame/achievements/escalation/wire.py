@@ -37,7 +37,7 @@ class UnlockSave:
 
 @frozen
 class SeasonSave:
-    """An account's season state; ``next_level_xp`` is the XP gained within the current level."""
+    """An account's season to save; ``next_level_xp`` is the XP gained within the current level."""
 
     escalation_level: Count
     next_level_xp: Annotated[int, whole(0, INT_MAX)]

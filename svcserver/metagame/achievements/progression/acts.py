@@ -1,7 +1,7 @@
 """Operations on tracks, objectives and hunt passes, one transaction each.
 
-The event log records writes. Bodies are parsed within the transaction: first, a repeated grant
-is recognised by its bytes; and a malformed body is recorded too.
+The event log records writes. Bodies are parsed within the transaction, so that the event log also
+records malformed bodies. A repeated grant is recognised before that, by the bytes of its body.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from svcserver.metagame.settings import Settings
 
 
 def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
-    """Return each track's progress and both its confirmed ranks (free, premium), by track id."""
+    """Return the progress and the confirmed free and premium rank of each track, by track id."""
     return {
         "tracks": {
             track.id: [track.progress, track.confirmed_free, track.confirmed_premium]
@@ -52,7 +52,7 @@ def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
 
 
 def of_entitlement(name: str, held: Sequence[Entitlement]) -> dict[str, Json]:
-    """Return the record of the named entitlement, or null if it is not in ``held``."""
+    """Return the record of the named entitlement by its name; null if ``held`` lacks it."""
     records = (
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
         for entitlement in held
@@ -68,7 +68,7 @@ MAX_NOTES = 10  # logged notes per write
 
 @frozen
 class ProgressionActs:
-    """Read, grant, confirm and reset tracks and objectives."""
+    """Reads, grants, confirms and resets tracks and objectives."""
 
     settings: Settings
     tracks: Tracks
@@ -81,7 +81,7 @@ class ProgressionActs:
         return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
-        """Return an objective, with zero values if it is not stored."""
+        """Return an objective; if it is not stored, its values are 0."""
 
         def work(tx: Connection) -> Objective:
             stored, at = None, self._at()
@@ -96,7 +96,10 @@ class ProgressionActs:
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, entry: EventEntry[bytes], late: Late[wire.GrantBody]) -> bytes:
-        """Add to tracks and replace objectives; return the reply (the stored one for a repeat)."""
+        """Add progress to tracks, set objectives, and return the reply.
+
+        A repeated grant changes nothing and gets the stored reply.
+        """
         settings, account_id, sent_hash = self.settings, entry.account_id, fingerprint(entry.body)
         window_ms = settings.progression_replay_window_s * 1000
 
@@ -125,7 +128,7 @@ class ProgressionActs:
         return done
 
     async def add(self, entry: EventEntry[Track], track_id: str, amount: str) -> Track:
-        """Add ``amount`` (digits from a path) to one track, and record it in the event log."""
+        """Add ``amount`` (digits from a path) to the progress of one track."""
         cap, most = self.settings.progression_grant_cap, self.settings.achievements_max
         account_id = entry.account_id
 
@@ -143,7 +146,11 @@ class ProgressionActs:
         return done
 
     async def confirm(self, entry: EventEntry[Track], track_id: str, rank: str, kind: str) -> Track:
-        """Confirm a rank; if PROGRESSION_CONFIRM_ENTITLEMENTS, grant its permanent entitlements."""
+        """Confirm a rank of a track.
+
+        With PROGRESSION_CONFIRM_ENTITLEMENTS, grant the permanent entitlements of the confirmed
+        ranks.
+        """
         settings, account_id = self.settings, entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> Track:
@@ -166,7 +173,7 @@ class ProgressionActs:
         return await self.events.write(entry, work)
 
     async def reset(self, entry: EventEntry[Track], track_id: str) -> Track:
-        """Reset one track; game servers may do so only with PROGRESSION_ALLOW_DELETE=1."""
+        """Reset one track; game servers may do this only with PROGRESSION_ALLOW_DELETE=1."""
         allowed = entry.by_admin or self.settings.progression_allow_delete
 
         def work(tx: Connection, notes: WriteNotes) -> Track:
@@ -190,19 +197,19 @@ class ProgressionActs:
 
 @frozen
 class HuntPassActs:
-    """Read and choose an account's hunt pass."""
+    """Reads and chooses an account's hunt pass."""
 
     tracks: Tracks
     ledger: Ledger
     events: EventLog
 
     async def read(self, account_id: AccountId) -> str:
-        """Return the stored choice if it is still configured, or else the default hunt pass."""
+        """Return the account's choice if that track is still configured, or else the default."""
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
     async def choose(self, entry: EventEntry[str], late: Late[wire.HuntPassWish]) -> str:
-        """Make a configured track the hunt pass, and record the choice in the event log."""
+        """Make a configured track the account's hunt pass."""
 
         def work(tx: Connection, notes: list[str]) -> str:
             chosen = rules.configured(self.tracks.paths, late.read().progression_id)
@@ -250,7 +257,7 @@ class ManagementActs:
         )
 
     async def seed(self, entry: EventEntry[Seeding], late: Late[Mode]) -> Seeding:
-        """Set all tracks to their maximum progress, or to 0."""
+        """Set all tracks to their maximum, or set all to 0 and delete the objectives."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Seeding:
@@ -287,7 +294,7 @@ class ManagementActs:
         return await self.events.write(entry, work)
 
     async def revoke(self, entry: EventEntry[Revoking], late: Late[str]) -> Revoking:
-        """Revoke an entitlement; return whether it was in force, and the remaining list."""
+        """Revoke an entitlement; return whether it was in force, and those that remain."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Revoking:

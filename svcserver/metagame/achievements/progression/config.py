@@ -1,8 +1,8 @@
-"""The configured tracks: the built-in ones, and the owner's season files, which override them.
+"""The configured tracks: the built-in tracks, some of which the owner's season files replace.
 
-Spec: 1 §4 GET /progression/config. PROGRESSION_CONFIG_DIR: each ``*.json`` file, in order of
-name, is a path, a list of paths or a whole configuration. A path replaces an earlier path with
-the same id; a path with a new id is appended.
+Spec: 1 §4 GET /progression/config. PROGRESSION_CONFIG_DIR is a folder of ``*.json`` files, read in
+order of name. Each file contains one track, a list of tracks, or a whole configuration. A track
+replaces the built-in track with the same id; a track with a new id is added at the end.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ LISTS = ("free_rewards", "premium_rewards")
 
 @frozen
 class Tracks:
-    """The configured paths in the order of the reply; ``active`` is the default hunt pass.
+    """The configured tracks in the order of the reply; ``active`` is the default hunt pass.
 
-    ``wire`` is the payload of ``GET /progression/config``, encoded only once because it has 30 KB.
+    ``wire`` is the payload of ``GET /progression/config``. It has 30 KB, so it is encoded only
+    once.
     """
 
     paths: Mapping[str, Path]
@@ -38,11 +39,11 @@ class Tracks:
 
 
 Sent = tuple[Path, Mapping[str, Any]]
-"""A path, and its wire form as the file has it."""
+"""A track, and its wire form from the file."""
 
 
 def load(folder: str | None, active: str) -> Tracks:
-    """Load the built-in tracks and the folder's files; raises BadData with file and error."""
+    """Load the built-in tracks and the folder's files; BadData names the file and the error."""
     sent = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:
         sent = {**sent, **_from_folder(FilePath(folder))}
@@ -88,7 +89,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def path_of(sent: Any) -> Path:
-    """Return a path parsed and validated from its wire form; raises ValueError."""
+    """Return a track, parsed and validated from its wire form; raises ValueError."""
     if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
         raise ValueError("a track without progression_id")
     name = sent["progression_id"]
@@ -155,7 +156,7 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
 
 
 def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a path's wire form, expanded from a row of the data file."""
+    """Return a track's wire form, expanded from a compact row of the built-in data file."""
     numbers = range(len(row["xp_required_by_rank_from_0"]))
     prestige = row["prestige"]
     return {

@@ -40,7 +40,7 @@ from svcserver.web.routes import Answer, Feature, Needed, bare
 
 
 class RankNeeds(TypedDict):
-    """The XP that a rank requires in addition to the rank below."""
+    """The XP that a rank requires, counted from the rank below."""
 
     rank_id: int
     xp_required: int
@@ -54,7 +54,7 @@ class RewardEntitlement(TypedDict):
 
 
 class RewardItem(TypedDict):
-    """A quantity of one item kind; the client sorts items by priority and omits hidden ones."""
+    """A number of items of one kind; the client sorts by priority and does not show hidden ones."""
 
     catalog_id: str
     quantity: int
@@ -73,13 +73,13 @@ class RankReward(TypedDict):
 
 
 class PrestigeReward(TypedDict):
-    """The reward of each level above the last rank."""
+    """The reward of each prestige level, which are the levels above the last rank."""
 
     stacked_items: list[RewardItem]
 
 
 class PrestigeStep(TypedDict):
-    """The unlimited levels above the last rank: the XP and the reward of each level."""
+    """The prestige levels above the last rank: the XP and the reward of each of them."""
 
     xp_per_level: float
     free_rewards: NotRequired[PrestigeReward]
@@ -122,7 +122,7 @@ class ProgressionRoutes:
 
     @routes.row("GET", "/progression/config", reply=Envelope[ConfigReply])
     async def config(self, call: Call) -> Answer:
-        """Return the configured tracks with ranks and rewards, the same for all accounts."""
+        """Return the configured tracks with ranks and rewards, which are the same for everybody."""
         return enveloped(self.tracks.wire)
 
     @routes.row(
@@ -147,7 +147,7 @@ class ProgressionRoutes:
         reply=Envelope[ObjectiveRecord],
     )
     async def read_objective(self, call: Call, user_id: str, objective_id: str) -> Answer:
-        """Return one objective, with zero values if it is not stored."""
+        """Return one objective; if it is not stored, its values are 0."""
         if not self.settings.real_progression(user_id):
             objective = Objective(objective_id, wire.STUB_COUNT, wire.STUB_COUNT, 0, 0)
         else:
@@ -156,7 +156,7 @@ class ProgressionRoutes:
 
     @routes.row("GET", "/progression/<user_id>", own=True, reply=Envelope[list[TrackRecord]])
     async def read_tracks(self, call: Call, user_id: str) -> Answer:
-        """Return each configured track, with zero values if the account has no progress in it."""
+        """Return all configured tracks; without progress, the values of a track are 0."""
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_tracks(shown(call, user_id), paths))
@@ -186,7 +186,7 @@ class ProgressionRoutes:
         again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
-        """Add XP to tracks and set objectives; an immediately repeated grant adds nothing."""
+        """Add XP to tracks and set objectives; an immediate repeat of a grant adds nothing."""
         if not self.settings.real_progression(user_id):
             raise Malformed("this account has fixed progression")
         entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)
@@ -202,7 +202,7 @@ class ProgressionRoutes:
         again=Again.NATURAL,
     )
     async def add(self, call: Call, user_id: str, progression_id: str, amount: str) -> Answer:
-        """Add XP to one track, at most the configured cap."""
+        """Add XP to one track, up to the configured maximum per request."""
         entry = self._entry(call, user_id)
         return Answer(200, entry.show(await self.acts.add(entry, progression_id, amount)))
 
@@ -236,7 +236,7 @@ class ProgressionRoutes:
         again=Again.NEVER,
     )
     async def reset(self, call: Call, user_id: str, progression_id: str) -> Answer:
-        """Reset one track; game servers may do so only with PROGRESSION_ALLOW_DELETE=1."""
+        """Reset one track; game servers may do this only with PROGRESSION_ALLOW_DELETE=1."""
         entry = self._entry(call, user_id, "delete progression")
         return Answer(200, entry.show(await self.acts.reset(entry, progression_id)))
 
@@ -257,7 +257,7 @@ class HuntPassRoutes:
 
     @routes.row("GET", "/huntpass/<user_id>", own=True, reply=Envelope[str])
     async def read_hunt_pass(self, call: Call, user_id: str) -> Answer:
-        """Return the account's hunt pass: its choice if still configured, or else the default."""
+        """Return the hunt pass that the account chose, or the default if it is not configured."""
         if not self.settings.real_progression(user_id):
             return enveloped(self.tracks.active)
         return Answer(200, _show_choice(await self.acts.read(user_id)))
@@ -330,7 +330,7 @@ class ProgressionManagementRoutes:
     def _entry(
         self, call: Call[Any], show: Callable[[AccountId, T], Any], action: str
     ) -> EventEntry[T]:
-        """Return an event log entry for the account that the body names."""
+        """Return the event-log entry for the account that the body names."""
         user_id = call.body.user_id
         return recorded.entry(self.acting, call, user_id, partial(show, user_id), action)
 

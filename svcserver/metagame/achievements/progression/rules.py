@@ -37,7 +37,7 @@ class Path:
         return min(sum(xp for _, xp in self.requirements), INT_MAX)
 
     def rank(self, progress: int) -> int:
-        """Return the rank earned by ``progress`` XP, computed in the same way as in the client."""
+        """Return the rank earned by ``progress`` XP, computed exactly as the client does."""
         needed, earned = 0, 0
         for rank_id, xp in self.requirements:
             needed += xp
@@ -54,7 +54,7 @@ Paths = Mapping[str, Path]
 
 @frozen
 class Track:
-    """An account's stored progress; ``confirmed_at`` in epoch ms, 0 if never confirmed."""
+    """An account's progress in a track; ``confirmed_at`` is in epoch milliseconds, 0 if never."""
 
     id: str
     progress: int = 0
@@ -76,7 +76,7 @@ class Objective:
 
 @frozen
 class Grant:
-    """XP amounts by track id, and (value, completed_count or None) by objective id."""
+    """A grant: XP by track id, and a pair (value, completed count or None) by objective id."""
 
     tracks: Mapping[str, int]
     objectives: Mapping[str, tuple[int, int | None]]
@@ -85,7 +85,10 @@ class Grant:
 def grant_of(
     tracks: Iterable[tuple[str, int]], objectives: Iterable[tuple[str, int, int | None]]
 ) -> Grant:
-    """Return the grant: one sum per track, with numbers clamped to 32 bits."""
+    """Return the grant with one sum per track; negative amounts count as 0.
+
+    The numbers of objectives are clamped to 32 bits.
+    """
     sums: dict[str, int] = {}
     for name, amount in tracks:
         sums[name] = sums.get(name, 0) + max(amount, 0)
@@ -102,7 +105,7 @@ def grown_tracks(
     cap: int,
     notes: list[str],
 ) -> list[Track]:
-    """Return the tracks with the amounts added; amounts above ``cap`` are cut, with a note."""
+    """Return the tracks after adding the amounts; an amount above ``cap`` is cut, with a note."""
     return [
         _added(stored.get(name) or Track(name), amount, cap, notes)
         for name, amount in amounts.items()
@@ -152,9 +155,9 @@ def confirm(
 ) -> tuple[Track, list[tuple[int, str]]]:
     """Raise the track's confirmed rank, at most to the earned rank.
 
-    Returns the track, and a (rank, permanent entitlement) pair for each newly confirmed rank; the
-    caller grants the entitlements. Raises Forbidden for a premium rank if the account lacks the
-    entitlement that the track requires.
+    Returns the track, and a pair (rank, entitlement) for each permanent entitlement of the newly
+    confirmed ranks; the caller grants them. Raises Forbidden for a premium rank if the account
+    lacks the entitlement that the track requires.
     """
     premium = ask.kind == PREMIUM
     if premium and not path.gate:
@@ -173,7 +176,7 @@ def confirm(
 
 
 def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
-    """Return each configured track (zeros if not stored), then the unconfigured ones by id."""
+    """Return all configured tracks (0 if not stored), then stored tracks without configuration."""
     known = [stored.get(name) or Track(name) for name in paths]
     return known + [stored[name] for name in sorted(stored) if name not in paths]
 
@@ -182,7 +185,11 @@ Mode = Literal["grandfather", "fresh"]
 
 
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
-    """Return all configured tracks at their maximum with all ranks confirmed, or all at 0."""
+    """Return the tracks to store for a seed.
+
+    With ``fresh``, all tracks are at 0. Otherwise, all configured tracks are at their maximum, with
+    all ranks confirmed.
+    """
     if mode == "fresh":
         return [Track(track.id) for track in in_order(stored, paths)]
     return [_finished(stored.get(name) or Track(name), paths[name], at) for name in paths]
@@ -208,7 +215,7 @@ def configured(paths: Paths, track_id: str) -> str:
 
 
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
-    """Return the stored hunt pass if it is still configured, or else the default."""
+    """Return the chosen hunt pass if that track is still configured, or else the default."""
     return chosen if chosen is not None and chosen in paths else default
 
 
@@ -217,7 +224,7 @@ def selected(paths: Paths, chosen: str | None, default: str) -> str:
 
 @frozen
 class Overview:
-    """An account's whole progression; the path of an unconfigured track is None."""
+    """An account's whole progression; a track that is not configured has no path."""
 
     real: bool
     hunt_pass: str
@@ -228,7 +235,7 @@ class Overview:
 
 @frozen
 class Seeding:
-    """The result of a seed; ``real`` is true if the account has real progression."""
+    """The result of a seed; ``real`` is false if the game still shows stub progression."""
 
     mode: Mode
     real: bool

@@ -104,7 +104,7 @@ class SqlProgress:
         }
 
     def put_tracks(self, account_id: AccountId, tracks: Iterable[Track]) -> None:
-        """Insert the row of each track, or update it if it exists."""
+        """Insert the row of each track, or update the existing row."""
         rows = [
             {
                 "account_id": account_id,
@@ -132,7 +132,7 @@ class SqlProgress:
         return None if row is None else _objective(row)
 
     def put_objectives(self, account_id: AccountId, changed: Iterable[Objective]) -> None:
-        """Insert the row of each objective, or update it if it exists."""
+        """Insert the row of each objective, or update the existing row."""
         rows = [
             {
                 "account_id": account_id,
@@ -152,12 +152,12 @@ class SqlProgress:
     def repeated(
         self, account_id: AccountId, body_hash: str, at: int, window_ms: float
     ) -> bytes | None:
-        """Return the stored reply if the last track write was this same grant, within the window.
+        """Return the stored reply if this grant repeats the last track write, within the window.
 
-        Another process may have stored the grant with a time slightly later than ``at``; that is a
-        repeat too. A grant stored with a time beyond the window is from before the clock was set
-        back. It must not be treated as a repeat, because it would suppress equal grants until the
-        clock reaches that time again.
+        Another process may have stored the same grant at a time slightly after ``at``; this is a
+        repeat, too. If the stored time is later than that by more than the window, the clock has
+        been set back. Such a grant is not a repeat: otherwise all equal grants would have no effect
+        until the clock reaches that time again.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:
@@ -170,7 +170,7 @@ class SqlProgress:
         _PUT_LAST.put(self.tx, [row])
 
     def forget(self, account_id: AccountId) -> None:
-        """Delete the last grant, after a different track write."""
+        """Delete the stored last grant, because another track write has followed."""
         self.tx.execute(_DROP_LAST, {"account": account_id})
 
     def hunt_pass(self, account_id: AccountId) -> str | None:

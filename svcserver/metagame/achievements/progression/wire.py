@@ -96,13 +96,13 @@ class ObjectiveGrant:
 
 @frozen
 class GrantBody:
-    """A game server's grant; a missing list means an empty list, invalid entries are skipped."""
+    """A game server's grant; a missing list is empty, and invalid entries are skipped."""
 
     progress_tracks: Skipping[TrackGrant] | None = ()
     objectives: Skipping[ObjectiveGrant] | None = ()
 
     def grant(self) -> Grant:
-        """Return the grant: one sum per track, with numbers clamped to 32 bits."""
+        """Return the grant for the rules."""
         return grant_of(
             [(entry.progression_id, entry.progress) for entry in self.progress_tracks or ()],
             [
@@ -113,7 +113,7 @@ class GrantBody:
 
 
 def amount_in_path(track_id: str, amount: str) -> int:
-    """Return the amount from a path; raises Malformed, also for an invalid track id."""
+    """Return the amount from a path; raises Malformed if the amount or the track id is invalid."""
     if not _AMOUNT.match(amount) or not INT_MIN <= int(amount) <= INT_MAX or not is_name(track_id):
         raise Malformed("the amount must be a whole number")
     return int(amount)
@@ -176,14 +176,14 @@ class TrackRecord(TypedDict):
 
 
 class TrackReport(TrackRecord):
-    """A track for admins with its earned ranks, which are null for an unconfigured track."""
+    """A track for admins, with its earned ranks; these are null if the track is not configured."""
 
     earned_free_rank: int | None
     earned_premium_rank: int | None
 
 
 class ObjectiveRecord(TypedDict):
-    """An objective for the client; its progress is a total, not an increment."""
+    """An objective as the client reads it; its progress is a total, not an increment."""
 
     phx_account_id: str
     objective_id: str
@@ -194,14 +194,14 @@ class ObjectiveRecord(TypedDict):
 
 
 class Granted(TypedDict):
-    """The new totals of the tracks and objectives in a grant."""
+    """The new totals of the granted tracks and objectives."""
 
     progress_tracks: list[TrackRecord]
     objectives: list[ObjectiveRecord]
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:
-    """Return a track for the client; the time, stored in ms, is sent as ISO 8601."""
+    """Return a track as the client reads it, with its time as ISO 8601."""
     return {
         "phx_account_id": account_id,
         "progression_id": track.id,
@@ -215,7 +215,7 @@ def track_record(account_id: AccountId, track: Track) -> TrackRecord:
 def track_report(
     account_id: AccountId, track: Track, path: Path | None, active: set[str]
 ) -> TrackReport:
-    """Return the wire form of a track for admins."""
+    """Return a track for admins; ``active`` are the names of entitlements in force."""
     earned = None if path is None else path.rank(track.progress)
     premium = None if path is None or earned is None else earned if path.gate in active else 0
     return {
@@ -226,7 +226,7 @@ def track_report(
 
 
 def objective_record(account_id: AccountId, objective: Objective) -> ObjectiveRecord:
-    """Return an objective for the client; times, stored in ms, are sent as ISO 8601."""
+    """Return an objective as the client reads it, with its times as ISO 8601."""
     return {
         "phx_account_id": account_id,
         "objective_id": objective.id,
@@ -275,7 +275,7 @@ class EntitlementsHeld(TypedDict):
 
 
 class EntitlementRevoked(EntitlementsHeld):
-    """An account's entitlements after a revocation; ``Revoked`` is true if one was in force."""
+    """The entitlements after a revocation; ``Revoked`` is true if that one was in force."""
 
     Revoked: bool
 
@@ -295,7 +295,7 @@ def show_report(account_id: AccountId, overview: Overview) -> Report:
 
 
 def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
-    """Return the reply to a seed; if not ``RealMode``, the game still shows stub progression."""
+    """Return the reply to a seed; without ``RealMode``, the game still shows stub progression."""
     return {
         "UserId": account_id,
         "Mode": done.mode,
@@ -326,7 +326,7 @@ def _entitlements(held: Sequence[Entitlement]) -> list[EntitlementRecord]:
 
 
 def show_track(account_id: AccountId, track: Track) -> dict[str, Any]:
-    """Return one track in the envelope; here, the envelope's code is the string OK."""
+    """Return one track in the envelope, with the string ``OK`` as code."""
     return envelope(track_record(account_id, track), code="OK")
 
 
