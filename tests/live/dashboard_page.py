@@ -183,8 +183,15 @@ class Visit(Seen):
 
     address: str
 
+    @property
+    def menu(self) -> Locator:
+        """Return the button that shows the navigation on a phone."""
+        return self.page.get_by_role("button", name="Menu", exact=True)
+
     def go(self, name: str) -> None:
-        """Open a dashboard page from the navigation."""
+        """Open a dashboard page from the navigation, which a phone keeps in a menu."""
+        if self.menu.is_visible() and self.menu.get_attribute("aria-expanded") == "false":
+            self.menu.click()
         self.page.get_by_role("link", name=name, exact=True).click()
         expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
 

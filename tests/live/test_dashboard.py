@@ -402,15 +402,29 @@ def test_messages_do_not_pile_up_or_cover_a_button(browser: Browser, here: Host,
         tab.confirm("Close")
 
 
-def test_the_navigation_fits_a_phone(browser: Browser, here: Host) -> None:
-    with visit(browser, here, "phone") as tab:
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_the_menu_of_a_phone_fits_and_closes_by_keyboard(
+    browser: Browser, here: Host, colours: str
+) -> None:
+    with visit(browser, here, "phone", colours) as tab:
         tab.sign_in(here.key)
-        links = tab.page.get_by_role("navigation").get_by_role("link").all()
+        nav = tab.page.get_by_role("navigation")
+        expect(nav).to_be_hidden()
+        tab.menu.press("Enter")
+        links = nav.get_by_role("link").all()
         assert len(links) == len(PAGES)
         for link in links:
             box = link.bounding_box()
-            assert box is not None and box["x"] >= 0, link
+            assert box is not None and box["x"] >= 0 and box["height"] >= 44, link
             assert box["x"] + box["width"] <= SIZES["phone"][0], link
+            assert link.evaluate("(one) => one.scrollWidth <= one.clientWidth"), link
+        tab.picture("menu")
+        links[0].press("Escape")
+        expect(nav).to_be_hidden()
+        expect(tab.menu).to_be_focused()
+        tab.go("Audit")
+        expect(nav).to_be_hidden()
+        expect(tab.page.get_by_role("main")).to_be_focused()
 
 
 def test_the_log_omits_what_dashboards_read(browser: Browser, here: Host) -> None:

@@ -165,6 +165,7 @@ def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
         page = tab.page
         tab.sign_in(player["key"])
         expect(page.locator("#who")).to_have_text("Hal_9 (helper)")
+        tab.menu.click()
         links = page.locator("#nav").get_by_role("link")
         assert [*map(str.lower, links.all_inner_texts())] == [
             entry for entry in PAGES if entry not in ("invites", "log")

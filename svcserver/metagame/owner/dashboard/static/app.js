@@ -11,6 +11,7 @@ import { accounts } from "./accounts.js";
 import { chat } from "./chat.js";
 import { guilds } from "./guilds.js";
 import { health } from "./health.js";
+import { icon } from "./icons.js";
 import { invites } from "./invites.js";
 import { log } from "./log.js";
 import { machine } from "./machine.js";
@@ -20,11 +21,13 @@ import { may, signedIn } from "./staff.js";
 
 // name, title, draw function, stream, and the role that sees it; a draw function returns the handler of stream
 // updates, which hold the data to show or only announce that the page must read its list again
+// (the icon of a page has the page's name, in icons.js)
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
   ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
   ["moderation", "Moderation", moderation, "moderation"], ["machine", "Machine", machine, "machine"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
 ];
+const HEADS = { accounts: "Players", machine: "Host" }; // the heading before a page's link
 
 const at = (id) => document.getElementById(id);
 let turn = 0; // replies for a page that was left are discarded
@@ -83,7 +86,8 @@ function go() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").map(decodeURIComponent);
   const found = PAGES.find(([id]) => id === name) ?? PAGES[0];
-  for (const link of at("nav").children) {
+  unfold(false);
+  for (const link of at("nav").querySelectorAll("a")) {
     if (link.dataset.page === found[0]) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -155,9 +159,27 @@ function signOut(why = "") {
   at("key").focus();
 }
 
-for (const [id, title] of PAGES) {
-  at("nav").append(el("a", { class: "nav-link", href: `#/${id}`, "data-page": id }, title));
+/** Show or hide the pages on a phone, where a menu holds them. */
+function unfold(on) {
+  at("menu").setAttribute("aria-expanded", String(on));
 }
+
+for (const [id, title] of PAGES) {
+  if (HEADS[id]) at("nav").append(el("p", { class: "nav-head" }, HEADS[id]));
+  at("nav").append(el("a", { class: "nav-link", href: `#/${id}`, "data-page": id }, icon(id), title));
+}
+at("menu").prepend(icon("menu"));
+at("menu").addEventListener("click", () => unfold(at("menu").getAttribute("aria-expanded") === "false"));
+at("nav").addEventListener("click", (event) => { // the link of the current page only closes the menu
+  if (!event.target.closest("a") || !at("menu").checkVisibility()) return;
+  unfold(false);
+  at("content").focus();
+});
+document.querySelector(".side").addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !at("menu").checkVisibility()) return;
+  unfold(false);
+  at("menu").focus();
+});
 at("sign-in-form").addEventListener("submit", signIn);
 at("access").addEventListener("click", ways);
 at("sign-out").addEventListener("click", async () => {
