@@ -16,12 +16,14 @@ from typing import BinaryIO
 from attrs import field, frozen
 from twisted.logger import Logger
 
+from svcserver.edge.launcher_update import LONGEST, SUFFIX
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Missing, Unavailable
 
 log = Logger()
 
 URL = "/content/v1/launcher"
+OFFER = ("version", "signature", "certificate")  # what launchers check before they update
 MOST, MOST_BYTES = 16, 512 * 1024 * 1024
 _NAME = re.compile(r"svc[-_]launcher[A-Za-z0-9_.+-]{0,80}\.(?:whl|pyz|zip|exe|msi|AppImage)\Z")
 
@@ -34,6 +36,7 @@ class LauncherFile:
     size: int
     changed: int  # nanoseconds
     sha256: str
+    offer: Mapping[str, str] = field(factory=dict)  # version and signature; empty if not signed
 
     @property
     def etag(self) -> str:
@@ -87,6 +90,7 @@ class LauncherFiles:
                         "url": f"{URL}/{name}",
                         "size": file.size,
                         "sha256": file.sha256,
+                        **file.offer,
                     }
                     for name, file in self.files.items()
                 ]
@@ -104,4 +108,26 @@ def _read(path: Path) -> LauncherFile | None:
     except OSError as why:
         log.warn("the launcher file {file} is not served: {why}", file=path.name, why=why)
         return None
-    return LauncherFile(path, state.st_size, state.st_mtime_ns, sha256)
+    return LauncherFile(path, state.st_size, state.st_mtime_ns, sha256, _offer(path, sha256))
+
+
+def _offer(path: Path, sha256: str) -> Mapping[str, str]:
+    """Return the version and signature of a launcher file, which make it an update."""
+    try:
+        with path.with_name(path.name + SUFFIX).open("rb") as file:
+            data = json.parse(file.read(LONGEST))
+    except FileNotFoundError:
+        return {}
+    except (OSError, json.BadJson) as why:
+        log.warn("the signature of {file} is not read: {why}", file=path.name, why=why)
+        return {}
+    fields = data if isinstance(data, dict) else {}
+    offer = {name: text for name in OFFER if isinstance(text := fields.get(name), str)}
+    if fields.get("sha256") != sha256 or len(offer) != len(OFFER):
+        log.warn(
+            "the signature of {file} belongs to another file; make a new one with "
+            "svcctl content launcher",
+            file=path.name,
+        )
+        return {}
+    return offer

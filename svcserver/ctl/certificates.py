@@ -10,6 +10,7 @@ import click
 
 from svcserver.ctl.envfile import change
 from svcserver.ctl.host import Host, host_command
+from svcserver.ctl.launcher_file import sign_launchers
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.edge.certificate import (
@@ -100,6 +101,7 @@ def switch(host: Host, out: Out, reason: str) -> None:
         if relay is not None and pinned.get("SVC_RELAY_FINGERPRINT") == before:
             change(relay, {"SVC_RELAY_FINGERPRINT": pair.fingerprint})
         trace.before, trace.after = {"fingerprint": before}, {"fingerprint": pair.fingerprint}
+    sign_launchers(host)  # players who trust the new certificate alone need its signatures
     out.data({"certificate": str(paths[0]), "fingerprint": pair.fingerprint})
     out.text(f"fingerprint  {pair.fingerprint}", "Restart the gateway to use it.")
 
@@ -124,10 +126,9 @@ def show(host: Host, out: Out, file: Path | None) -> None:
 
 def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
     """Return the certificate and key files in ``folder``, or those of the host."""
-    if folder is None and host.folder is not None and (host.folder / "gateway.env").is_file():
-        values = host.variables("gateway")
-        names = values.get("GATEWAY_CERT") or CERT_FILE, values.get("GATEWAY_KEY") or KEY_FILE
-        return host.path(names[0]), host.path(names[1])
+    pair = host.gateway_pair() if folder is None else None
+    if pair is not None:
+        return pair
     where = folder or host.folder or Path()
     return where / CERT_FILE, where / KEY_FILE
 

@@ -19,7 +19,7 @@ from svcserver.content.manifest_builder import (
     verify_manifest,
 )
 from svcserver.ctl.host import Host, host_command
-from svcserver.ctl.launcher_file import BUILT, how, put
+from svcserver.ctl.launcher_file import BUILT, how, put, sign_launchers
 from svcserver.ctl.output import Out, fail
 from svcserver.edge.joining import LAUNCHER_FILE, launcher_folder
 
@@ -83,8 +83,9 @@ def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> No
 def launcher(host: Host, out: Out, file: Path) -> None:
     """Offer the launcher FILE for download.
 
-    Players download the launcher with its checksum. FILE is svc-launcher.pyz from a release. In a
-    Git clone, the default is the file built by "make launcher".
+    Players download the launcher with its checksum. Launchers that players already have update
+    themselves to it, because it is signed with the gateway's key. FILE is svc-launcher.pyz from a
+    release. In a Git clone, the default is the file built by "make launcher".
     """
     if not file.is_file():
         fail(f"{file} does not exist; {how(host.folder)}")
@@ -95,6 +96,8 @@ def launcher(host: Host, out: Out, file: Path) -> None:
         sha256 = put(file, folder)
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
+    if fault := sign_launchers(host):
+        out.text(f"not signed, so launchers do not update themselves to it: {fault}")
     out.data({"file": str(folder / LAUNCHER_FILE), "sha256": sha256})
     out.text(f"{sha256}  {folder / LAUNCHER_FILE}", "restart svc-content to offer it")
 

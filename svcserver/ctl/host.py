@@ -20,6 +20,7 @@ import click
 from attrs import field, frozen
 
 from svcserver.ctl.output import Failed, HalfDone, Out, fail
+from svcserver.edge.certificate import CERT_FILE, KEY_FILE
 from svcserver.kernel.folder_owner import ForeignFolder, act_as_owner
 from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file
@@ -69,6 +70,14 @@ class Host:
     def path(self, text: str) -> Path:
         """Return a path from a setting, resolved in the working folder of the services."""
         return Path(text) if self.folder is None else self.folder / text
+
+    def gateway_pair(self) -> tuple[Path, Path] | None:
+        """Return the files of the gateway's certificate and key; None without a gateway."""
+        if self.folder is None or not (self.folder / "gateway.env").is_file():
+            return None
+        values = self.variables("gateway")
+        names = values.get("GATEWAY_CERT") or CERT_FILE, values.get("GATEWAY_KEY") or KEY_FILE
+        return self.path(names[0]), self.path(names[1])
 
     def need_folder(self, settings: str = "") -> Path:
         """Return the host's folder if a file in it matches ``settings``, else raise Failed."""

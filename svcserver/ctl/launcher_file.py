@@ -10,7 +10,9 @@ from pathlib import Path
 import svcserver
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import Out, config_of
+from svcserver.edge.certificate import BadCertificate, read_pair
 from svcserver.edge.joining import CHECKSUM_FILE, LAUNCHER_FILE, launcher_folder
+from svcserver.edge.launcher_update import SUFFIX, BadOffer, LauncherOffer, packed_version, sign
 
 BUILT = Path(svcserver.__file__).parents[1] / "dist" / LAUNCHER_FILE
 """Where ``make launcher`` leaves it, in a clone of the repository."""
@@ -36,6 +38,30 @@ def put(file: Path, folder: Path) -> str:
     return sha256
 
 
+def sign_launchers(host: Host) -> str:
+    """Sign the launchers that a host offers with the gateway's key.
+
+    Launchers update themselves only to a signed file. Return why a file is not signed, or an empty
+    string. A host without a gateway has no key.
+    """
+    folder = launcher_folder(host.folder) if host.folder is not None else None
+    pair, fault = host.gateway_pair(), ""
+    if folder is None or pair is None:
+        return ""
+    for file in (*folder.glob("svc-launcher*.pyz"), *folder.glob("svc-launcher*.zip")):
+        signature = file.with_name(file.name + SUFFIX)
+        new = signature.with_name(signature.name + ".new")
+        try:
+            version, size, sha256 = packed_version(file), file.stat().st_size, sha256_of(file)
+            new.write_bytes(sign(LauncherOffer(file.name, version, size, sha256), read_pair(*pair)))
+            new.replace(signature)
+        except BadCertificate as error:
+            fault = f"the {error.what} {error}"
+        except (BadOffer, OSError) as error:
+            fault = str(error)
+    return fault
+
+
 def sha256_of(file: Path) -> str:
     """Return the SHA-256 digest of a file in hexadecimal; raises OSError."""
     with file.open("rb") as opened:
@@ -49,6 +75,7 @@ def supply(host: Host, out: Out) -> None:
         return
     try:
         put(BUILT, folder)
+        sign_launchers(host)
     except OSError as why:
         out.text(f"the launcher was not put into {folder}: {why.strerror}")
         return

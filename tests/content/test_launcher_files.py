@@ -9,6 +9,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.content.launcher_files import LauncherFiles
+from svcserver.kernel import json
 from tests.content.support import DeskCase
 
 BODY = b"PK launcher" * 900
@@ -58,6 +59,22 @@ class LauncherTests(DeskCase):
         self.assertEqual(
             (page_of_list.status, page_of_list.json), (503, {"error": "file_unavailable"})
         )
+
+    def test_signature_is_listed_only_with_its_own_file(self) -> None:
+        names = {"version": "0.3.0", "signature": "c2ln", "certificate": "ZGVy"}
+        good = {**names, "sha256": hashlib.sha256(BODY).hexdigest()}
+        file = self.launchers / "svc-launcher.pyz.sig"
+        for content, listed in (
+            (json.dump(good), names),
+            (json.dump({**good, "sha256": "ab" * 32}), {}),
+            (json.dump({**good, "version": 3}), {}),
+            (b"[]", {}),
+            (b"{", {}),
+        ):
+            file.write_bytes(content)
+            entry = json.parse(LauncherFiles.from_folder(self.launchers).body())["files"][0]
+            signed = {name: value for name, value in entry.items() if name in names}
+            self.assertEqual(signed, listed)
 
 
 class NoLauncherTests(DeskCase):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zipfile
 from unittest import mock
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.content.launcher_files import LauncherFiles
 from svcserver.ctl import launcher_file
 from svcserver.ctl.host import Host
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Out
+from svcserver.edge.certificate import CERT_FILE, fingerprint
 from svcserver.edge.joining import CHECKSUM_FILE, LAUNCHER_FILE, join_string, letter
+from svcserver.edge.launcher_update import LauncherOffer, verified
+from svcserver.kernel import json
 from tests.ctl.command import new_host, nowhere, svcctl
 
 BODY = b"PK launcher" * 900
@@ -133,6 +138,28 @@ class LauncherFileTests(SynchronousTestCase):
             self.built.write_bytes(b"another")
             supply(host, Out(True))
         self.assertEqual((self.launchers / LAUNCHER_FILE).read_bytes(), BODY)
+
+    def test_launcher_is_signed_with_the_current_certificate(self) -> None:
+        with zipfile.ZipFile(self.built, "w") as packed:
+            packed.writestr("site-packages/svc_launcher-0.3.0.dist-info/METADATA", "")
+        svcctl("content", "launcher", self.built, "--config", self.folder)
+        first = self.offered()
+        self.assertEqual((first.version, first.size), ("0.3.0", self.built.stat().st_size))
+        for words in (("make", "--host", "203.0.113.10"), ("switch",)):
+            ran = svcctl("cert", *words, "--config", self.folder)
+            self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(self.offered(), first)
+
+    def test_launcher_without_a_version_is_offered_unsigned(self) -> None:
+        ran = svcctl("content", "launcher", self.built, "--config", self.folder)
+        self.assertEqual(ran.status, 0)
+        self.assertIn("names no released version of the launcher", ran.out)
+        self.assertEqual(list(self.launchers.glob("*.sig")), [])
+
+    def offered(self) -> LauncherOffer:
+        """Return the offer that a launcher accepts which trusts the current certificate alone."""
+        [entry] = json.parse(LauncherFiles.from_folder(self.launchers).body())["files"]
+        return verified(entry, [fingerprint((self.folder / CERT_FILE).read_bytes())])
 
     def test_what_cannot_be_done_is_one_line(self) -> None:
         ran = svcctl("content", "launcher", self.folder / "none", "--config", self.folder)

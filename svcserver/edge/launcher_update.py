@@ -1,0 +1,157 @@
+"""The signed offer of a launcher version, made with the key of the gateway's certificate.
+
+A launcher knows the certificate's fingerprint from its invite. So it can check that an offer comes
+from the owner of the host, even if the server that stores the file has been taken over.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zipfile
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+
+from svcserver.edge.certificate import Pair, fingerprint_of_der
+from svcserver.kernel import json
+
+SUFFIX = ".sig"  # of the file with a launcher file's offer
+LONGEST = 64 * 1024  # bytes of such a file
+MOST_BYTES = 64 * 1024 * 1024  # bytes of a launcher file that a launcher downloads
+_PURPOSE = b"svc-launcher update\n"  # so that no signature of another protocol is valid here
+_VERSION = re.compile(r"(?:0|[1-9][0-9]{0,5})(?:\.(?:0|[1-9][0-9]{0,5})){1,3}\Z")
+_NAME = re.compile(r"svc-launcher[a-z-]{0,20}\.(?:pyz|zip)\Z")
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_METADATA = re.compile(r"(?:.*/)?svc_launcher-([0-9.]+)\.dist-info/METADATA\Z")
+
+
+class BadOffer(ValueError):
+    """The error for an offer that is incomplete, or not signed by the host's certificate."""
+
+
+@frozen
+class LauncherOffer:
+    """A launcher file with its version, as the owner of the host has signed it."""
+
+    name: str
+    version: str
+    size: int
+    sha256: str
+
+    def statement(self) -> bytes:
+        """Return the bytes that the owner signs."""
+        return _PURPOSE + json.dump([self.name, self.version, self.size, self.sha256])
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version without final zeros; empty if it is no released version."""
+    if not _VERSION.match(version):
+        return ()
+    parts = [int(part) for part in version.split(".")]
+    while parts and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts) or (0,)
+
+
+def is_newer(version: str, current: str) -> bool:
+    """Return whether ``version`` is a released version after ``current``."""
+    return bool(numbers(current)) and numbers(version) > numbers(current)
+
+
+def packed_version(file: Path) -> str:
+    """Return the version of the launcher packed in ``file``, or raise BadOffer or OSError."""
+    try:
+        with zipfile.ZipFile(file) as packed:
+            matches = [match for name in packed.namelist() if (match := _METADATA.match(name))]
+    except zipfile.BadZipFile:
+        matches = []
+    versions = {match[1] for match in matches if numbers(match[1])}
+    if len(versions) != 1:
+        raise BadOffer(f"{file.name} names no released version of the launcher")
+    return versions.pop()
+
+
+def sign(offer: LauncherOffer, pair: Pair) -> bytes:
+    """Return the offer's file: its fields, the signature and the certificate.
+
+    Raises BadOffer if the pair cannot be used.
+    """
+    try:
+        certificate = x509.load_pem_x509_certificate(pair.certificate)
+        key: Any = serialization.load_pem_private_key(pair.key, password=None)
+    except (TypeError, ValueError):
+        raise BadOffer("the gateway's certificate or key is not PEM without a password") from None
+    signature: bytes = key.sign(offer.statement(), *_scheme(key.public_key()))
+    der = certificate.public_bytes(serialization.Encoding.DER)
+    return json.dump(
+        {
+            "version": offer.version,
+            "sha256": offer.sha256,
+            "signature": base64.b64encode(signature).decode(),
+            "certificate": base64.b64encode(der).decode(),
+        }
+    )
+
+
+def verified(entry: Mapping[str, Any], fingerprints: Collection[str]) -> LauncherOffer:
+    """Return the offer in an ``entry`` of a host's list, or raise BadOffer.
+
+    The signature must be that of a certificate with one of these ``fingerprints``.
+    """
+    offer = LauncherOffer(
+        _text(entry, "name", _NAME.match),
+        _text(entry, "version", _VERSION.match),
+        _size(entry),
+        _text(entry, "sha256", _SHA256.match),
+    )
+    der, signature = _binary(entry, "certificate"), _binary(entry, "signature")
+    if fingerprint_of_der(der) not in fingerprints:
+        raise BadOffer("it is signed with another certificate")
+    try:
+        key: Any = x509.load_der_x509_certificate(der).public_key()
+        key.verify(signature, offer.statement(), *_scheme(key))
+    except (InvalidSignature, ValueError):
+        raise BadOffer("its signature is wrong") from None
+    return offer
+
+
+def _scheme(key: Any) -> tuple[Any, ...]:
+    """Return the signature scheme for a public key, or raise BadOffer."""
+    match key:
+        case ec.EllipticCurvePublicKey():
+            return (ec.ECDSA(hashes.SHA256()),)
+        case rsa.RSAPublicKey():
+            return padding.PKCS1v15(), hashes.SHA256()
+        case ed25519.Ed25519PublicKey():
+            return ()
+    raise BadOffer("its certificate has a key of an unknown kind")
+
+
+def _text(entry: Mapping[str, Any], name: str, is_good: Callable[[str], object]) -> str:
+    value = entry.get(name)
+    if not isinstance(value, str) or not is_good(value):
+        raise BadOffer(f"its {name} is missing or invalid")
+    return value
+
+
+def _size(entry: Mapping[str, Any]) -> int:
+    value = entry.get("size")
+    if type(value) is not int or not 0 < value <= MOST_BYTES:
+        raise BadOffer("its size is missing or invalid")
+    return value
+
+
+def _binary(entry: Mapping[str, Any], name: str) -> bytes:
+    text = _text(entry, name, lambda value: len(value) <= LONGEST)
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadOffer(f"its {name} is missing or invalid") from None
