@@ -9,7 +9,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from attrs import Factory, field, frozen
+from attrs import Factory, asdict, field, frozen
 
 from svcserver.ctl.keys import SigningKeys
 from svcserver.db.engine import sqlite_url
@@ -64,6 +64,30 @@ class Ports:
     deploy_figures: int = 61022
     content_figures: int = 61023
     allowlist_figures: int = 61024
+    workers: int = 61100  # WORKER_PORTS, the first port of the metagame's workers
+
+    @classmethod
+    def from_base(cls, base: int) -> Ports:
+        """Return ports with the metagame on ``base`` and all others just above it.
+
+        The UDP ports follow, too. With workers, the last port is ``base + 291``.
+        """
+        usual = asdict(cls())
+        moved = {name: base + port - usual["metagame"] for name, port in usual.items()}
+        return cls(**moved | {"gateway": base + 43, "hunts": base + 70, "city": base + 77})
+
+    def tcp(self, *, private: bool) -> list[int]:
+        """Return the TCP ports that a host with one metagame listens on."""
+        ports = [self.metagame, self.deploy, self.content]
+        ports += [self.metagame_figures, self.deploy_figures, self.content_figures]
+        if not private:
+            ports += [self.gateway, self.allowlist, self.chat]
+            ports += [self.gateway_figures, self.allowlist_figures]
+        return ports
+
+    @property
+    def udp(self) -> range:
+        return range(self.hunts, self.city + 1)
 
 
 @frozen
@@ -146,7 +170,7 @@ def files(plan: Plan) -> dict[str, str]:
         "deploy.env": _deploy(plan),
         "content.env": _content(plan),
     }
-    if plan.scale.workers > 1 or plan.data != plan.folder:
+    if plan.scale.workers > 1 or plan.data != plan.folder or plan.ports.workers != Ports().workers:
         inside["stack.env"] = _stack(plan)
     if plan.private:
         return inside
@@ -163,6 +187,8 @@ def _stack(plan: Plan) -> str:
 # See the page "Scale"
 WORKERS={plan.scale.workers}
 """
+    if plan.ports.workers != Ports().workers:
+        text += f"WORKER_PORTS={plan.ports.workers}\n"
     return text if plan.data == plan.folder else f"{text}DATA_DIR={plan.data}\n"
 
 

@@ -12,7 +12,8 @@ from click.core import ParameterSource
 
 from svcserver.board.address import SCHEMES
 from svcserver.board.factory import live_url
-from svcserver.ctl.blueprint import LOOPBACK, Ports, Scale, is_private, own_address
+from svcserver.ctl.blueprint import EVERYWHERE, LOOPBACK, Ports, Scale, is_private, own_address
+from svcserver.ctl.doctor.machine import Machine, PortHolder
 from svcserver.ctl.host import as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import DATABASE, LIVE_CONFIG, UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, config_of, fail, program, warn
@@ -27,6 +28,15 @@ DATABASE_VARIABLE, LIVE_VARIABLE = "SVC_DATABASE_URL", "SVC_LIVE_URL"
 ENGINE_CONFIG = "/etc/valkey/svcserver.conf"  # Debian's Valkey cannot read a host's folder
 LONGEST_PORT = 5  # digits
 FIRST_NO_PORT = 65_536
+PORTS_OF_A_HOST = 300  # from its base port upwards, workers included
+FIRST_ALTERNATIVE, STEP = 62_000, 500  # base ports to suggest if a port is taken
+
+base_port_option = click.option(
+    "--base-port",
+    metavar="N",
+    type=click.IntRange(1024, FIRST_NO_PORT - PORTS_OF_A_HOST),
+    help="Use the ports from N on, for a second host on this machine.",
+)
 
 
 @click.command("init")
@@ -69,6 +79,7 @@ FIRST_NO_PORT = 65_536
     is_flag=True,
     help="Use the existing database of another host.",
 )
+@base_port_option
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
 @click.option(
     "--data",
@@ -86,6 +97,7 @@ def init(
     database: str,
     live: str,
     shared: bool,
+    base_port: int | None,
     owner: str,
     data: Path | None,
     as_json: bool,
@@ -100,8 +112,9 @@ def init(
     every user on the machine can see the command line.
     """
     out = Out(as_json)
-    place = place_of(public_host, private_host)
+    place = place_of(public_host, private_host, base_port)
     scale = scale_of(workers, database, live, private=place.private)
+    taken = taken_port(place, Machine())
     made = create_host(
         folder,
         place.address,
@@ -113,6 +126,8 @@ def init(
         shared=shared,
     )
     tell(out, made, database_of(made))
+    if taken:
+        out.text("", f"ATTENTION: {taken}")
 
 
 @frozen
@@ -125,8 +140,11 @@ class PublicAddress:
     port_given: bool = False
 
 
-def place_of(public_host: str | None, private_host: str | None) -> PublicAddress:
+def place_of(
+    public_host: str | None, private_host: str | None, base_port: int | None = None
+) -> PublicAddress:
     """Return the public address from the options of ``init`` and ``up``; raises Failed."""
+    ports = Ports() if base_port is None else Ports.from_base(base_port)
     if public_host is not None and private_host is not None:
         fail("Give --public-host or --private-host, not both.")
     if private_host is not None and not is_private(private_host):
@@ -136,17 +154,16 @@ def place_of(public_host: str | None, private_host: str | None) -> PublicAddress
         )
     if public_host is None:
         address = private_host or own_address() or LOOPBACK
-        return PublicAddress(address, private=True)
+        return PublicAddress(address, private=True, ports=ports)
     name, colon, port = public_host.partition(":")
-    number = whole_in(port, LONGEST_PORT) if colon else Ports().gateway
+    number = whole_in(port, LONGEST_PORT) if colon else ports.gateway
     if not is_host(name.lower()) or number is None or not 0 < number < FIRST_NO_PORT:
         fail(
             f"--public-host {public_host}: give NAME or NAME:PORT: a DNS name such as "
             "play.example.org, or an IPv4 address; a port from 1 to 65535"
         )
     if not colon:
-        return PublicAddress(name, private=False)
-    ports = Ports()
+        return PublicAddress(name, private=False, ports=ports)
     if number in astuple(evolve(ports, gateway=0)):
         fail(
             f"--public-host {public_host}: port {number} is used by another component. "
@@ -154,6 +171,45 @@ def place_of(public_host: str | None, private_host: str | None) -> PublicAddress
         )
     ports = evolve(ports, gateway=number)
     return PublicAddress(name, private=False, ports=ports, port_given=True)
+
+
+def taken_port(place: PublicAddress, machine: Machine) -> str:
+    """Return which of the new host's ports is taken, by which program, and what to do; or ""."""
+    taken = _taken(place, machine)
+    if taken is None:
+        return ""
+    host, port, udp = taken
+    holder = machine.holder(host, port, udp=udp)
+    program_name = _name(holder) if holder else "another program"
+    for base in range(FIRST_ALTERNATIVE, FIRST_NO_PORT - PORTS_OF_A_HOST, STEP):
+        alternative = evolve(place, ports=Ports.from_base(base), port_given=False)
+        if _taken(alternative, machine) is None:
+            cure = f"Make the host with --base-port {base}, whose ports are free, or end it."
+            break
+    else:
+        cure = "End it, or give --base-port another number."
+    return f"{'UDP port' if udp else 'port'} {port} is taken by {program_name}. {cure}"
+
+
+def _name(holder: PortHolder) -> str:
+    component = next((word[4:] for word in holder.words if word.startswith("svc-")), "")
+    settings = holder.settings_of(component)
+    name = f"the {component} of the host in {settings.parent}" if settings else holder.words[0]
+    return f"{name} (process {holder.pid})"
+
+
+def _taken(place: PublicAddress, machine: Machine) -> tuple[str, int, bool] | None:
+    """Return the address, the port and whether it is UDP of the first port that is taken."""
+    addresses = {place.address if place.private else LOOPBACK, LOOPBACK}
+    tcp = place.ports.tcp(private=place.private)
+    listens = [
+        *((address, port, False) for address in sorted(addresses) for port in tcp),
+        *((EVERYWHERE, port, True) for port in place.ports.udp),
+    ]
+    for host, port, udp in listens:
+        if machine.port(host, port, udp=udp).taken:
+            return host, port, udp
+    return None
 
 
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:

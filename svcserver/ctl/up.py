@@ -22,7 +22,7 @@ from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import create_host, owner_name
-from svcserver.ctl.init import PublicAddress, place_of, tell_my_ip
+from svcserver.ctl.init import PublicAddress, base_port_option, place_of, taken_port, tell_my_ip
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program, prompt
 from svcserver.ctl.play.story import PlayFailed
@@ -43,6 +43,7 @@ PUBLIC, PRIVATE = "public", "private"
     "--public-host", metavar="H[:PORT]", help="Make a public host that players reach at H."
 )
 @click.option("--private-host", metavar="A", help="Make a private host that listens on A.")
+@base_port_option
 @click.option("--owner", metavar="NAME", help="The first player, who owns the new host.")
 @click.option("--yes", "-y", is_flag=True, help="Use the defaults of svcctl init without asking.")
 @click.option(
@@ -54,6 +55,7 @@ def up(
     folder: Path,
     public_host: str | None,
     private_host: str | None,
+    base_port: int | None,
     owner: str | None,
     yes: bool,
     invited: bool,
@@ -66,8 +68,8 @@ def up(
     """
     out, new = Out(as_json), not (folder / "metagame.env").is_file()
     if new:
-        make(folder, public_host, private_host, owner, out, ask=not yes)
-    elif public_host or private_host or owner:
+        make(folder, public_host, private_host, base_port, owner, out, ask=not yes)
+    elif public_host or private_host or owner or base_port:
         fail(f"{folder} is a host already. Change its env files, or choose another folder.")
     host = find(str(folder.absolute()), None)
     supply(host, out)
@@ -81,7 +83,12 @@ def up(
 
 
 def answers(
-    public_host: str | None, private_host: str | None, owner: str | None, *, ask: bool
+    public_host: str | None,
+    private_host: str | None,
+    base_port: int | None,
+    owner: str | None,
+    *,
+    ask: bool,
 ) -> tuple[PublicAddress, str | None]:
     """Return the address at which players reach the new host, and its first player.
 
@@ -100,7 +107,9 @@ def answers(
             address = own_address() or LOOPBACK
             question = "Address to listen on"
             private_host = asked(question, lambda answer: place_of(None, answer), address)
-    place = place_of(public_host, private_host)
+    place = place_of(public_host, private_host, base_port)
+    if taken := taken_port(place, Machine()):
+        fail(taken)
     if ask and owner is None:
         owner = asked("Name of the first player, who owns it", owner_name, OWNER)
     free = place.private or place.port_given
@@ -128,6 +137,7 @@ def make(
     folder: Path,
     public_host: str | None,
     private_host: str | None,
+    base_port: int | None,
     owner: str | None,
     out: Out,
     *,
@@ -135,7 +145,7 @@ def make(
 ) -> None:
     """Create the host, as ``svcctl init`` does; the first player's default name is OWNER."""
     try:
-        place, owner = answers(public_host, private_host, owner, ask=ask)
+        place, owner = answers(public_host, private_host, base_port, owner, ask=ask)
     except click.Abort:
         if sys.stdin.isatty():
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from errno import EIO
 from pathlib import Path
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import begun
-from svcserver.ctl.doctor.machine import PortState
+from svcserver.ctl.doctor.machine import PortHolder, PortState
 from svcserver.ctl.host import Host
 from svcserver.ctl.main import main
 from svcserver.ctl.play.story import PlayFailed
@@ -100,6 +101,37 @@ class UpTests(SynchronousTestCase):
         ran = self.up("--yes", "--public-host", "203.0.113.10", "--json")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual(decode(ran.data["join"]).port, 8443)
+
+    def test_a_second_host_has_all_ports_from_its_base_port(self) -> None:
+        self.machine = Quiet(taken={port: PortState(taken=True) for port in range(61_000, 61_300)})
+        ran = self.up("--yes", "--public-host", "203.0.113.10", "--base-port", "62000", "--json")
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertEqual(decode(ran.data["join"]).port, 62_043)
+        self.assertEqual(ran.data["dashboard"], "http://127.0.0.1:62000/svc/dashboard")
+        text = "".join(file.read_text() for file in self.folder.glob("*.env"))
+        lines = re.findall(r"^[A-Z_]*(?:PORT|URL)[A-Z_]*=.*", text, re.MULTILINE)
+        ports = [int(port) for line in lines for port in re.findall(r"\b\d{4,5}\b", line)]
+        usual = {61_000}  # the relay on a player's PC, which answers for the region list
+        self.assertEqual({port for port in ports if not 62_000 <= port < 62_300}, usual)
+        self.assertEqual(value(self.folder, "deploy", "PORT_RANGE_END"), "62077")
+        self.assertEqual(value(self.folder, "stack", "WORKER_PORTS"), "62100")
+        self.assertIn("is a host already", self.up("--base-port", "63000").line)
+
+    def test_a_taken_port_is_named_with_its_program_and_a_free_base(self) -> None:
+        twistd = PortHolder(7, ("twistd", "svc-metagame", "--env-file", "metagame.env"), Path("/x"))
+        for port, holder, program in (
+            (61_000, twistd, "the metagame of the host in /x (process 7)"),
+            (61_022, PortHolder(8, ("nginx: \x1b[2J",)), "nginx: \\x1b[2J (process 8)"),
+            (61_005, None, "another program"),
+        ):
+            held = {} if holder is None else {port: holder}
+            taken = PortState(taken=True)
+            self.machine = Quiet(taken={port: taken, 62_043: taken}, held=held)
+            ran = self.up("--yes", "--public-host", "203.0.113.10")
+            self.assertEqual(ran.status, 1)
+            self.assertIn(f"port {port} is taken by {program}", ran.line)
+            self.assertIn("--base-port 62500, whose ports are free", ran.line)
+            self.assertFalse(self.folder.exists())
 
     def test_existing_host_starts_unchanged_without_an_invite(self) -> None:
         new_host(self.folder)

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
-from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host
+from svcserver.ctl.doctor.machine import Machine
+from svcserver.ctl.init import place_of, taken_port
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, end_game_servers
 from tests.live.test_stack import ALL, pid_of
 from tests.support.proves import proves
 
@@ -45,3 +51,45 @@ def test_the_card_comes_once_all_runs_and_ctrl_c_ends_it(tmp_path: Path) -> None
         if "stack ready" in component
     ]
     assert ready[0].endswith(f"; dashboard: {card['dashboard']}")
+
+
+@contextmanager
+def host_at(folder: Path, base_port: int) -> Iterator[Any]:
+    """Run ``svcctl up`` for a new host with this base port; yield what it prints."""
+    command = [SVCCTL, "up", str(folder), "--yes", "--public-host", "127.0.0.1", "--json"]
+    command += ["--base-port", str(base_port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as process:
+        try:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline())
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(PATIENCE_S)
+            end_game_servers(folder)
+
+
+# slow: two stacks of six processes
+def test_two_hosts_run_on_one_machine(tmp_path: Path) -> None:
+    bases = [
+        base
+        for base in random.sample(range(12_000, 32_000, 300), 50)
+        if not taken_port(place_of("127.0.0.1", None, base), Machine())
+    ]
+    with ExitStack() as hosts:
+        cards = [
+            hosts.enter_context(host_at(tmp_path / str(base), base)) for base in sorted(bases[:2])
+        ]
+        for base, card in zip(sorted(bases[:2]), cards, strict=True):
+            assert card["dashboard"] == f"http://127.0.0.1:{base}/svc/dashboard"
+            folder = tmp_path / str(base)
+            status = subprocess.run(
+                [SVCCTL, "status", "--config", str(folder), "--json"],
+                capture_output=True,
+                check=True,
+            )
+            assert json.loads(status.stdout)
+        words = ["up", str(tmp_path / "third"), "--yes", "--public-host", "127.0.0.1"]
+        words += ["--base-port", str(bases[0])]
+        third = subprocess.run([SVCCTL, *words], capture_output=True, check=False, text=True)
+        assert third.returncode == 1
+        assert f"is taken by the metagame of the host in {tmp_path / str(bases[0])}" in third.stderr

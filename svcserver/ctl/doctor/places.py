@@ -60,7 +60,7 @@ def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Fin
     program = "metagame" if place.component == "chat" else place.component
     holder = case.machine.holder(place.host, place.port, program) if state.taken else None
     settings = holder.settings_of(program) if holder is not None else None
-    change = f"or change {place.variable} and what leads there"
+    change = f"or change {place.variable} to {_free_port(case, place)} and what leads there"
     if holder is not None and settings is not None and not _same(settings, case.file(program)):
         what = f"{place.setting} is held by the {place.component} of the host in {settings.parent}"
         cure = f"stop that host, {change} in one of the two"
@@ -77,6 +77,15 @@ def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Fin
     elif state.taken:
         what = f"{place.setting} is held by a program that is not the {place.component}"
         yield Finding(place.component, what, f"{_ended(holder, place.port, 'lt')}, {change}")
+
+
+def _free_port(case: Case, place: ListenAddress) -> int:
+    """Return the next port that neither this host nor another program uses."""
+    used = {listening.port for listening in _places(case)}
+    port = place.port
+    while port in used or case.machine.port(place.host, port) != PortState():
+        port = max(1_024, (port + 1) % 65_536)
+    return port
 
 
 def _same(left: Path, right: Path) -> bool:
