@@ -24,7 +24,9 @@ from svcserver.metagame.accounts.store import ACCOUNTS
 from tests.chat.sockets import Talker
 from tests.ctl.command import database_of
 from tests.live.dashboard_page import (
+    NAMES,
     PAGES,
+    SIZES,
     WIDER,
     Host,
     Visit,
@@ -70,6 +72,28 @@ def account_page(browser: Browser, here: Host, name: str) -> Iterator[Visit]:
         tab.sign_in(here.key)
         open_account(tab, name)
         yield tab
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_an_account_has_grouped_acts_and_named_tracks(
+    browser: Browser, here: Host, size: str, colours: str
+) -> None:
+    falk = here.players[5]["id"]
+    here.admin("POST", "SeedProgression", {"UserId": falk, "Mode": "grandfather"})
+    with visit(browser, here, size, colours) as tab:
+        tab.sign_in(here.key)
+        open_account(tab, NAMES[5])
+        groups = [line.split("\n") for line in tab.page.locator(".group").all_inner_texts()]
+        assert groups == [
+            ["Player", "Rename", "Kick", "Mute"],
+            ["Account", "Role", "New key", "Merge notes", "Export"],
+            ["Danger", "Ban", "Delete"],
+        ]
+        tracks = tab.page.get_by_role("table", name="Tracks")
+        for name in ("Hunt pass, season 9b", "Player level", "Chain blades"):
+            expect(tracks.get_by_text(name, exact=True)).to_be_visible()
+        tab.picture("account-groups")
 
 
 @proves("POST DashboardKick", "POST DashboardBan", "POST DashboardUnban")

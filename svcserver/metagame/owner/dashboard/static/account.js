@@ -7,7 +7,7 @@ import { place } from "./overview.js";
 import { handling, lift } from "./people.js";
 import { progression } from "./progression.js";
 import { saves } from "./saves.js";
-import { moderators, owners } from "./staff.js";
+import { moderators } from "./staff.js";
 import { ago, exactly } from "./words.js";
 
 export async function account(root, live, who, list) {
@@ -41,10 +41,17 @@ function draw(root, live, { one, history, report }, who, list) {
     return;
   }
   const back = el("a", { href: list, class: "small" }, "All accounts");
+  const acts = handling(one, live, () => rename(one));
+  const about = card("About", [button("Copy id", () => copy(one.id, "Account id"))], el("dl", { class: "facts inside" }, facts(one, live)));
   redraw(root,
-    el("div", {}, back, head(one.name, null, button("Copy id", () => copy(one.id, "Account id")), owners("Rename", () => rename(one)), ...handling(one, live))),
-    card(null, [], el("dl", { class: "facts inside" }, facts(one, live))),
+    el("div", {}, back, head(one.name)),
+    acts.length ? el("div", { class: "columns even" }, about, actions(acts)) : about,
     ...saves(history, one, live), ...(report ? progression(report, one, live) : []));
+}
+
+function actions(groups) {
+  return card("Actions", [], el("div", { class: "inside groups" }, groups.map(([title, acts]) =>
+    el("div", { class: "group" }, el("h3", {}, title), el("div", { class: "actions" }, acts)))));
 }
 
 function facts(one, live) {

@@ -24,7 +24,7 @@ const CHARTS = [
 
 export function health(root, live) {
   let chosen = SPANS[0], said = { now: Date.now() / 1000 }, samples = [], past = null;
-  const about = el("p", { class: "muted", role: "status" }), choices = el("div", {}), place = el("div", { class: "columns charts" });
+  const about = el("p", { class: "muted", role: "status" }), choices = el("div", {}), place = el("div", { class: "columns even" });
   const charts = CHARTS.map(([title, unit, series]) => chart(title, unit, series.map(([name]) => name)));
 
   const draw = () => {

@@ -16,17 +16,15 @@ const SILENT = { ...ADDRESSES,
   options: [["", "Only the account"], ["yes", "Also mute its recent IP addresses (IPv6: the whole /64)"]] };
 const ROLES = [["player", "Player"], ["helper", "Helper: read only"], ["moderator", "Moderator: bans, mutes and kicks"], ["owner", "Owner: everything"]];
 
-export function handling(one, live) {
-  return [
-    moderators("Kick", () => kick(one, live)),
-    moderators("Mute", () => impose("Mute", "muted", one, live)),
-    moderators("Ban", () => impose("Ban", "banned", one, live), "danger"),
-    owners("Role", () => role(one, live)),
-    owners("New key", () => newKey(one, live)),
-    owners("Merge notes", () => mergeNotes(one, live)),
-    owners("Export", () => exported(one)),
-    owners("Delete", () => erase(one), "danger"),
+/** The acts by group, each `[title, buttons]`; a group without a permitted act is left out. */
+export function handling(one, live, rename) {
+  const groups = [
+    ["Player", [owners("Rename", rename), moderators("Kick", () => kick(one, live)), moderators("Mute", () => impose("Mute", "muted", one, live))]],
+    ["Account", [owners("Role", () => role(one, live)), owners("New key", () => newKey(one, live)),
+      owners("Merge notes", () => mergeNotes(one, live)), owners("Export", () => exported(one))]],
+    ["Danger", [moderators("Ban", () => impose("Ban", "banned", one, live), "danger"), owners("Delete", () => erase(one), "danger")]],
   ];
+  return groups.filter(([, acts]) => acts.some(Boolean));
 }
 
 async function newKey(one, live) {

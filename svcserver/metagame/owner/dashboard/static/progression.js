@@ -11,13 +11,23 @@ export function progression(report, account, live) {
 }
 
 function tracks(report, account, live) {
-  const rows = report.Tracks.map((one) => [el("strong", {}, one.progression_id), one.progress.toLocaleString(),
+  const rows = report.Tracks.map((one) => [el("strong", { title: one.progression_id }, trackName(one.progression_id)), one.progress.toLocaleString(),
     rank(one.confirmed_fremium_rank, one.earned_free_rank), rank(one.confirmed_premium_rank, one.earned_premium_rank)]);
-  const note = `Hunt pass ${report.HuntPass} · ${count(report.Objectives.length, "objective")}`;
+  const note = `${trackName(report.HuntPass)} · ${count(report.Objectives.length, "objective")}`;
   return card("Progression", [report.RealMode ? null : badge("fixed progression", "warn"), el("span", { class: "muted small" }, note),
     owners("Set progress", () => seed(account, live))], rows.length
     ? table("Tracks", [["Track"], ["Progress", "end"], ["Free rank", "end"], ["Premium rank", "end"]], rows, report.Tracks.map((one) => one.progression_id))
     : nothing("No track has any progress yet."));
+}
+
+/** "Chain blades" for MasteryTrack_Weapon_ChainBlades; an id of another form stays as it is. */
+function trackName(id) {
+  const pass = /^season0*(\d+\w*)$/.exec(id);
+  if (pass) return `Hunt pass, season ${pass[1]}`;
+  const mastery = /^MasteryTrack_(?:Weapon_)?([A-Za-z]+)$/.exec(id);
+  if (!mastery) return id;
+  const words = mastery[1].replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+  return words[0].toUpperCase() + words.slice(1);
 }
 
 function rank(confirmed, earned) {
