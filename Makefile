@@ -18,7 +18,7 @@ test test-tools test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/s
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher pictures deb image release test-packages
+.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher launcher-windows pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -108,6 +108,9 @@ pictures: $(VENV)/tools.stamp
 
 launcher: $(VENV)/dev.stamp
 	$(BIN)/python packaging/launcher.py
+
+launcher-windows: $(VENV)/dev.stamp
+	$(BIN)/python packaging/launcher_windows.py
 
 deb: $(VENV)/dev.stamp
 	$(BIN)/python packaging/deb.py

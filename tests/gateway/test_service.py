@@ -272,7 +272,9 @@ class StartTests(SynchronousTestCase):
     def test_a_socket_handed_over_that_is_none_of_ours_ends_the_start(self) -> None:
         with socket.socket(socket.AF_UNIX) as opened:
             passed = self.hand_over(opened)
-            with self.assertRaisesRegex(SystemExit, "svc-gateway: GATEWAY_PORT: .*not a TCP socket"):
+            with self.assertRaisesRegex(
+                SystemExit, "svc-gateway: GATEWAY_PORT: .*not a TCP socket"
+            ):
                 self.start(MemoryReactorClock())
             os.close(passed)
 

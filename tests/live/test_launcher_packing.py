@@ -14,11 +14,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
-from unittest import mock
 
 import pytest
 from playwright.sync_api import Browser
@@ -269,60 +265,6 @@ def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
         check=False,
     )
     assert (says.returncode, says.stdout.strip()) == (0, f"svc-launcher {version('svcserver')}")
-
-
-def test_the_recipe_for_windows_names_what_is_there(built: tuple[Path, Path]) -> None:
-    """The recipe runs with a fake PyInstaller; we have never run it on Windows."""
-    deliveries: dict[str, Any] = {}
-
-    def listen(name: str) -> Any:
-        def made(*arguments: Any, **named: Any) -> Any:
-            deliveries[name] = (arguments, named)
-            return SimpleNamespace(pure=(), scripts=(), binaries=(), datas=())
-
-        return made
-
-    packages: list[str] = []
-    data: list[str] = []
-    named: list[str] = []
-    hooks: Any = ModuleType("PyInstaller.utils.hooks")
-    hooks.collect_data_files = lambda package: data.append(package) or []
-    hooks.collect_submodules = lambda package: packages.append(package) or [package]
-    hooks.copy_metadata = lambda name: named.append(name) or []
-    names = {name: listen(name) for name in ("Analysis", "PYZ", "EXE", "COLLECT")}
-    recipe = compile((PACKING / "svc-launcher.spec").read_text(), "spec", "exec")
-    with mock.patch.dict(sys.modules, {"PyInstaller.utils.hooks": hooks}):
-        exec(recipe, names)  # noqa: S102 - our own file
-    [[script]], analysis = deliveries["Analysis"]
-    assert [entry.replace("-", "_") for entry in named] == [built[0].name.partition("-")[0]]
-    assert (PACKING / script).is_file()
-    for module in (*packages, *data, *analysis["hiddenimports"]):
-        assert find_spec(module) is not None, module
-    for name in data_files_of(built[0]):
-        assert any(name.startswith(entry.replace(".", "/") + "/") for entry in data), name
-    modules = {entry.partition(".")[0] for entry in imported_by_the_launcher()}
-    assert {"twisted", "keyring"} <= modules
-    assert not modules & set(analysis["excludes"])
-    assert deliveries["EXE"][1]["name"] == deliveries["COLLECT"][1]["name"] == "svc-launcher"
-    assert deliveries["EXE"][1]["console"], "without one nothing can be typed after --no-browser"
-
-
-def data_files_of(wheel: Path) -> list[str]:
-    """Return the files of the launcher's packages that are not modules."""
-    with zipfile.ZipFile(wheel) as packed:
-        names = [entry for entry in packed.namelist() if entry.startswith("svcserver/")]
-    result = [entry for entry in names if not entry.endswith((".py", "/"))]
-    assert "svcserver/edge/data/words.json" in result
-    return result
-
-
-def imported_by_the_launcher() -> list[str]:
-    """Return the name of every module that is loaded when the launcher has started."""
-    program = "import keyring, sys, svcserver.launcher.main; print(*sys.modules)"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
-    return ran.stdout.split()
 
 
 def test_its_dependencies_are_among_those_of_the_whole() -> None:

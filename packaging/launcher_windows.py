@@ -1,0 +1,229 @@
+"""Builds the launcher for Windows on Debian 12: ``make launcher-windows`` puts a zip into dist/.
+
+    python packaging/launcher_windows.py [DIST]
+
+The zip holds one folder: two small programs, CPython for Windows, and one zip with all modules as
+bytecode, which needs few files and starts quickly. CPython's libraries come from a wheel, its
+standard library from Debian's source package, and the dependencies from the wheels of
+``launcher.lock``. All of them are pinned by hash. Two builds of a commit are the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+import building
+from building import ROOT, epoch, need, target, version
+from launcher import LOCK, WINDOWS_LOCK, build_wheel, lay_out, run
+
+OWN = ROOT / "packaging" / "windows"
+BUNDLE = "svc-launcher-windows.zip"
+FOLDER = "svc-launcher"
+RUNTIME_LOCK = ROOT / "requirements" / "windows.lock"
+SOURCE_LOCK = ROOT / "requirements" / "cpython.lock"  # in sha256sum's format
+DOWNLOADS = Path(sys.prefix) / "windows"
+PYTHON = (3, 11)  # the bytecode is compiled by the Python that runs this program
+RUNTIME_WHEEL = "panda3d-*.whl"
+MODULES = "python311.zip"  # CPython looks for a zip of this name
+LINUX_ONLY = ("jeepney", "secretstorage")  # the key store of Linux
+COMPILER = "x86_64-w64-mingw32-gcc"
+# what the launcher imports of CPython's own libraries; the others stay in the wheel
+RUNTIME = (
+    *("python311.dll", "VCRUNTIME140.dll", "libcrypto-3.dll", "libffi-8.dll", "_ctypes.pyd"),
+    *("_hashlib.pyd", "_socket.pyd", "select.pyd", "unicodedata.pyd", "_queue.pyd", "_bz2.pyd"),
+    *("_lzma.pyd", "_overlapped.pyd", "_asyncio.pyd", "_decimal.pyd", "_uuid.pyd", "pyexpat.pyd"),
+)
+# modules that nothing imports, by their path's beginning
+UNUSED_LIBRARY = (
+    *("test/", "idlelib/", "tkinter/", "turtledemo/", "lib2to3/", "ensurepip/", "distutils/"),
+    *("pydoc_data/", "curses/", "sqlite3/", "dbm/", "venv/", "unittest/test/", "ctypes/test/"),
+    *("turtle.", "msilib/", "wsgiref/", "site-packages/", "__phello__"),
+)
+UNUSED_PACKAGES = (
+    *("twisted/conch/", "twisted/mail/", "twisted/names/", "twisted/words/", "twisted/trial/"),
+    *("twisted/web/", "twisted/runner/", "twisted/pair/", "twisted/spread/", "twisted/news/"),
+    *("cffi/", "pycparser/", "twisted/plugins/"),
+)
+
+
+def main() -> None:
+    """Build the zip, and print its checksum, path and sizes."""
+    if sys.version_info[:2] != PYTHON:
+        raise SystemExit("the modules are compiled by Python 3.11: build this on Debian 12")
+    need("apt-get", COMPILER)
+    dist = target()
+    inputs = downloaded()
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        source = unpack_source(inputs, work)
+        site = install(inputs, work)
+        program = work / FOLDER
+        app = program / "app"
+        app.mkdir(parents=True)
+        copy_runtime(inputs, app)
+        add_modules(source / "Lib", site, app, work)
+        compile_programs(source, app, work)
+        made = pack(program, dist / BUNDLE)
+        unpacked = sum(path.stat().st_size for path in program.rglob("*") if path.is_file())
+    print(f"{hashlib.sha256(made.read_bytes()).hexdigest()}  {made}")
+    print(f"{made.stat().st_size / 1e6:.1f} MB, unpacked {unpacked / 1e6:.1f} MB")
+
+
+def downloaded() -> Path:
+    """Return the folder of all inputs, downloaded once for the current locks."""
+    texts = [lock.read_text() for lock in (LOCK, WINDOWS_LOCK, RUNTIME_LOCK, SOURCE_LOCK)]
+    folder = DOWNLOADS / hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
+    if not folder.exists():
+        shutil.rmtree(DOWNLOADS, ignore_errors=True)
+        partial = folder.with_suffix(".partial")
+        partial.mkdir(parents=True)
+        fetch_wheels(partial)
+        fetch_source(partial)
+        partial.rename(folder)
+    return folder
+
+
+def fetch_wheels(folder: Path) -> None:
+    """Download the wheels for Windows; pip checks their hashes."""
+    wanted = folder / "wheels.lock"
+    pins = re.split(r"(?m)^(?=[a-z0-9-]+==)", LOCK.read_text())
+    wanted.write_text("".join(pin for pin in pins if pin.partition("==")[0] not in LINUX_ONLY))
+    locks = [word for lock in (wanted, WINDOWS_LOCK, RUNTIME_LOCK) for word in ("-r", lock)]
+    only = ("--platform=win_amd64", "--python-version=3.11", "--only-binary=:all:", "--no-deps")
+    run("pip", "download", "-q", "--require-hashes", *only, "-d", folder, *locks)
+
+
+def fetch_source(folder: Path) -> None:
+    """Download CPython's source with apt, from the servers where apt gets its packages."""
+    sha256, name = SOURCE_LOCK.read_text().split()
+    with tempfile.TemporaryDirectory() as work:
+        sources, lists, cache = (Path(work, kind) for kind in ("sources.list", "lists", "cache"))
+        for path in (lists / "partial", cache / "archives" / "partial"):
+            path.mkdir(parents=True)
+        line = "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)"
+        which = ("Created-By: Packages", "Origin: Debian", "Codename: bookworm", "Component: main")
+        targets = building.run("apt-get", "indextargets", "--format", line, *which)
+        sources.write_text("".join(sorted({f"{entry}\n" for entry in targets.splitlines()})))
+        apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={sources}"]
+        apt += ["-o", "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::lists={lists}"]
+        apt += ["-o", f"Dir::Cache={cache}", "-o", "APT::Sandbox::User=root"]
+        building.run(*apt, "update")
+        words = ("source", "--download-only", "--tar-only", name.partition("_")[0])
+        building.run(*apt, *words, cwd=folder)
+    file = folder / name
+    if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
+        raise SystemExit(f"apt-get source has not fetched the {name} that {SOURCE_LOCK} names")
+
+
+def unpack_source(inputs: Path, work: Path) -> Path:
+    """Unpack CPython's source and return its folder."""
+    [archive] = inputs.glob("*.orig.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(work / "source")  # noqa: S202 - its hash is pinned
+    [folder] = (work / "source").iterdir()
+    return folder
+
+
+def install(inputs: Path, work: Path) -> Path:
+    """Unpack the dependencies and the launcher itself, and return their folder."""
+    lay_out(work / "launcher")
+    site = work / "site"
+    wheels = [path for path in inputs.glob("*.whl") if not path.match(RUNTIME_WHEEL)]
+    for wheel in (*sorted(wheels), build_wheel(work / "launcher", work)):
+        with zipfile.ZipFile(wheel) as packed:
+            packed.extractall(site)  # noqa: S202 - its hash is pinned
+    return site
+
+
+def copy_runtime(inputs: Path, app: Path) -> None:
+    """Copy CPython's libraries for Windows, and tell CPython where its modules are."""
+    [wheel] = inputs.glob(RUNTIME_WHEEL)
+    with zipfile.ZipFile(wheel) as packed:
+        for name in RUNTIME:
+            (app / name).write_bytes(packed.read(f"deploy_libs/{name}"))
+    (app / "python311._pth").write_text(f"{MODULES}\n.\n")
+    shutil.copy(OWN / "start.py", app)
+
+
+def add_modules(library: Path, site: Path, app: Path, work: Path) -> None:
+    """Compile all modules: those of packages with compiled parts are files, the others a zip."""
+    modules = work / "modules"
+    on_disk = {path.relative_to(site).parts[0] for path in site.rglob("*.pyd")}
+    for source, unused in ((library, UNUSED_LIBRARY), (site, UNUSED_PACKAGES)):
+        for path in sorted(source.rglob("*")):
+            name = path.relative_to(source)
+            if path.is_file() and is_needed(name.as_posix(), unused):
+                to = (app if name.parts[0] in on_disk else modules) / name
+                to.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, to)
+    for folder in (modules, app):
+        compile_modules(folder)
+    pack(modules, app / MODULES)
+
+
+def is_needed(name: str, unused: tuple[str, ...]) -> bool:
+    """Return whether a file of a package is needed at run time."""
+    if name.startswith(unused) or re.search(r"(^|/)(tests?|__pycache__)/", name):
+        return False
+    if ".dist-info/" in name:  # the versions, and the key stores that keyring finds by these
+        return name.endswith(("/METADATA", "/entry_points.txt"))
+    return name.endswith((".py", ".pyd")) or name.startswith("svcserver/")
+
+
+def compile_modules(folder: Path) -> None:
+    """Replace the modules in ``folder`` by their bytecode, which names no path of this machine."""
+    options = ("-q", "-b", "--invalidation-mode", "unchecked-hash", "-s", folder)
+    building.run(sys.executable, "-I", "-m", "compileall", *options, folder)
+    for path in folder.rglob("*.py"):
+        if path.with_suffix(".pyc").exists() and path.name != "start.py":
+            path.unlink()
+
+
+def compile_programs(source: Path, app: Path, work: Path) -> None:
+    """Compile both programs, and python3.dll, through which some libraries call CPython."""
+    exported = re.findall(
+        r"(?m)^EXPORT_(FUNC|DATA)\((\w+)\)", (source / "PC/python3dll.c").read_text()
+    )
+    lines = [f" {name}=python311.{name}{' DATA' * (kind == 'DATA')}" for kind, name in exported]
+    (work / "python3.def").write_text("\n".join(["LIBRARY python3", "EXPORTS", *lines, ""]))
+    same = ("-s", "-Wl,--no-insert-timestamp")
+    gcc = (COMPILER, "-Os", "-Wall", "-Werror", *same)
+    building.run(*gcc, "-shared", "-nostdlib", "-o", app / "python3.dll", "python3.def", cwd=work)
+    for path in OWN.glob("svc-launcher.*"):
+        shutil.copy(path, work)
+    for name, kind in (("svc-launcher.exe", "-mwindows"), ("svc-launcher-cli.exe", "-mconsole")):
+        text = version()
+        numbers = ",".join([*re.findall(r"\d+", text)[:3], "0"])
+        (work / "version.h").write_text(
+            f'#define VERSION_NUMBERS {numbers}\n#define VERSION_TEXT "{text}"\n'
+            f'#define FILE_NAME "{name}"\n'
+        )
+        windres = COMPILER.replace("gcc", "windres")
+        building.run(windres, "svc-launcher.rc", "resources.o", cwd=work)
+        made = app.parent / name
+        building.run(*gcc, "-municode", kind, "-o", made, "svc-launcher.c", "resources.o", cwd=work)
+
+
+def pack(folder: Path, file: Path) -> Path:
+    """Pack a folder into a zip, sorted by name and with the build's time."""
+    made = time.gmtime(max(epoch(), building.OLDEST))[:6]
+    root = folder if file.name == MODULES else folder.parent
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = zipfile.ZipInfo(path.relative_to(root).as_posix(), made)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            packed.writestr(entry, path.read_bytes())
+    return file
+
+
+if __name__ == "__main__":
+    main()
