@@ -22,7 +22,7 @@ class CountingTests(SynchronousTestCase):
         self.ann, self.bob, self.cat = Someone(), Someone(), Someone()
 
     def counted(self, *messages: Someone, strict: bool = True) -> tuple[int, int, int]:
-        """Let these players receive a line by ann; return how often it was echoed, doubled and lost."""
+        """Let these players receive ann's line; return the counts echoed, doubled and lost."""
         nothing: Any = None
         town = Town(nothing, nothing, 1.0, 1.0, strict, nothing)
         people: list[Any] = [self.ann, self.bob, self.cat]
