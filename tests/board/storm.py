@@ -1,9 +1,9 @@
-"""Many seeded operations by few players: parties, matchmaking, sign-ins and quotas.
+"""Many random operations by few players: parties, matchmaking, sign-ins and quotas.
 
-A lane performs its operations one after another, each in one or several transactions. The
-operations depend only on the seed and on the answers, so equal answers lead to equal operations.
-A transaction's time is its number, and it publishes ``Done``, which orders the transactions of
-all processes.
+A lane is a player who performs operations one after another, each in one or several transactions.
+The operations depend only on the random seed and on the answers, so equal answers lead to equal
+operations. The number of a transaction determines its time. Each transaction publishes ``Done``;
+the order of these notifications is the order of the transactions of all processes.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Done:
 
 
 class Broke(Exception):
-    """An exception in a transaction that is not a refusal, as on inconsistent live state."""
+    """An unexpected exception in a transaction, as inconsistent live state would cause."""
 
 
 @define
 class Act:
-    """A transaction of a lane: the ids that it drew, and its answer as ``plain`` returns it."""
+    """A record of one transaction: the ids that it drew, and its answer as JSON values."""
 
     name: str
     ids: list[str] = field(factory=list)
@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
 
 @define
 class At:
-    """A transaction whose ``now`` is replaced, so that it is the same on any board."""
+    """A transaction with a fixed ``now``, so that its result is the same on any board."""
 
     transaction: Any
     now: float
@@ -119,7 +119,7 @@ class At:
 
 @define(eq=False)
 class LaneBoard:
-    """A lane's board: it records transactions, publishes ``Done`` and undoes refused ones."""
+    """A lane's board, which records transactions and publishes ``Done`` for each."""
 
     lane: str
     board: Board
@@ -190,7 +190,7 @@ class Deploy:
 
 
 class Asking(Launching):
-    """Launches that the lane performs itself, one after another."""
+    """Launches of game servers that the lane carries out itself, one after another."""
 
     def __init__(self, matches: LiveMatches, deploy: Any) -> None:
         nobody: Any = None
@@ -211,7 +211,7 @@ class Asking(Launching):
 
 
 class Everybody:
-    """A directory in which every account exists, and a block list that blocks nobody."""
+    """A directory that has every account, and a block list on which nobody is blocked."""
 
     async def account_of_id(self, account: str) -> str:
         return account
@@ -230,7 +230,7 @@ WISHES = (
 
 @define(eq=False)
 class Lane:
-    """A player who performs one operation after another, each after awaiting ``before``."""
+    """A player who performs one operation after another, and awaits ``before`` ahead of each."""
 
     board: LaneBoard
     before: Callable[[int], Awaitable[object]]

@@ -1,8 +1,9 @@
 """One of the two processes of a storm: ``python -m tests.board.storm_process URL a|b [--blind]``.
 
-The storm begins when both processes run. When both have finished, each prints its transactions,
-one JSON line each, and what it received. Process ``a`` delays some commits until ``b`` has made
-others, so that conflicts occur on any machine; ``--blind`` disables the comparison.
+The storm begins when both processes run. When both have finished, each prints its transactions, one
+JSON object per line, and then the notifications it received. Process ``a`` delays some commits
+until ``b`` has made others, so that conflicts occur on any machine. ``--blind`` turns off the check
+that detects these conflicts.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ BLIND = Script(scripts.COMMIT.text.replace("~= expected then", "~= expected and 
 
 @frozen
 class Ready:
-    """The notification that a process has started, and whether it receives notifications."""
+    """The notification that a process runs; it says whether the process receives notifications."""
 
     process: str
     listens: bool
@@ -49,7 +50,7 @@ class Over:
 
 @define(eq=False, slots=False)
 class HeldEngine(Engine):
-    """An engine that delays some commits; ``overtaken`` counts delayed commits with conflicts."""
+    """An engine that delays some commits; ``overtaken`` counts those that then had a conflict."""
 
     wait: Any = field(default=None, init=False)  # gives the Deferred for it
     held: int = field(default=0, init=False)
@@ -79,7 +80,7 @@ class HeldEngine(Engine):
 
 @define(eq=False)
 class Process:
-    """The state of this process, and its knowledge of the other process."""
+    """This process, and what it knows of the other one."""
 
     name: str
     board: ValkeyBoard
@@ -100,7 +101,7 @@ class Process:
         return "b" if self.name == "a" else "a"
 
     def until(self, what: Any) -> Deferred[None]:
-        """Return a Deferred that fires when a notification has made the condition true."""
+        """Return a Deferred that fires when a notification makes ``what()`` true."""
         done: Deferred[None] = Deferred()
         self._waiting.append((what, done))
         self._look()
@@ -111,7 +112,7 @@ class Process:
         return math.inf if self.other in self.over else self._done[self.other]
 
     def other_acts(self) -> Deferred[None]:
-        """Return a Deferred that fires after a few more transactions of the other process."""
+        """Return a Deferred that fires when the other process has done a few more transactions."""
         enough = self.acts_of_other() + HELD_FOR
         return self.until(lambda: self.acts_of_other() >= enough)
 

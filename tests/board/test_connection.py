@@ -1,4 +1,4 @@
-"""A connection to the engine: order of replies, deadlines, and causes of its end."""
+"""A connection to the engine: order of replies, deadlines, and the reasons for its end."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class WireTests(SynchronousTestCase):
         self.assertEqual(self.disconnected, [self.wire])
 
     def test_without_the_deadline_a_command_waits_for_ever(self) -> None:
-        """This test shows that the test above would fail without the deadline."""
+        """Check that the test above would fail without the deadline."""
         self.patch(connection, "DEADLINE_S", 1e9)
         done = self.ask("GET", "a")
         self.wait(60)

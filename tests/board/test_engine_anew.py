@@ -1,7 +1,7 @@
-"""The engine restarts empty, as after ``kill -9``; tested on the model of Valkey.
+"""The engine restarts without data, as after ``kill -9``; tested on the model of Valkey.
 
-A transaction runs again if entries it read before the restart are gone. A notification that is
-sent before another process has resubscribed reaches that process later, exactly once.
+A transaction runs again if entries that it read before the restart are gone. Another process may
+resubscribe only after a notification was sent; the notification still reaches it, exactly once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Line:
 
 @define(eq=False, slots=False)
 class Anew(ModelEngine):
-    """An engine whose two connections end with it and reconnect when the test says so."""
+    """An engine whose two connections break when it stops, and reconnect when the test says so."""
 
     joined: Callable[[], None] = field(init=False)
     left: Callable[[], None] = field(init=False)
@@ -84,7 +84,7 @@ class Base(SynchronousTestCase):
         return engine
 
     def empty(self) -> None:
-        """Restart the engine without data and restore both connections."""
+        """Restart the engine without data and restore its command connections."""
         for number in range(2):
             self.engine(number).left()
         self.model.empty(AWAY_S)
@@ -143,10 +143,14 @@ class NewsTests(Base):
 
 
 class ActTests(Base):
-    """COMMIT need not compare the engine's run id, since an entry's stamp is unique to one run."""
+    """Transactions during the engine's restart.
+
+    An entry's stamp is unique to one run of the engine, so a commit need not compare the engine's
+    run id.
+    """
 
     def run_over(self, work: Callable[[BoardTransaction], Any]) -> tuple[Any, int]:
-        """Empty the engine after the work's first run; return the result and the number of runs."""
+        """Restart the engine after the work's first run; return the result and number of runs."""
         runs = 0
 
         def over(transaction: BoardTransaction) -> Any:

@@ -1,4 +1,4 @@
-"""The valid values of LIVE_URL, and the places where its password is hidden."""
+"""The valid values of LIVE_URL, and the output in which its password must not appear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A starting process deletes certain entries unless another such process is running."""
+"""Entries that the first process to start deletes, because they are left from an earlier run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbered notifications: missed ones are read or reported, and every wait has a limit."""
+"""Numbered notifications: missed ones are read later or reported, and every wait has a limit."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Base(SynchronousTestCase):
         self.missed += 1
 
     def join(self, *numbers: int) -> None:
-        """Report a subscribed connection; the engine's list holds messages with these numbers."""
+        """Simulate a new subscription; the engine's list holds messages with these numbers."""
         self.engine.joined()
         self.read(*numbers)
 
@@ -190,7 +190,7 @@ class ReaderTests(Base):
 
 
 class AwayTests(Base):
-    """The subscribed connection was lost after messages 8 and 9 had been received."""
+    """The subscription is lost after messages 8 and 9 have arrived."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -242,7 +242,7 @@ class AwayTests(Base):
         self.expect("13", missed=1)
 
     def test_the_same_number_with_another_text_is_another_message(self) -> None:
-        """A replica lost the newest messages; others reused their numbers before we reconnected."""
+        """A replica took over without the newest messages, and others reused their numbers."""
         self.engine.joined()
         self.engine.reads.pop().callback([message(8), message(9, "another"), message(10)])
         self.expect("", missed=1)
@@ -264,7 +264,7 @@ class AwayTests(Base):
         self.expect("10", missed=1)
 
     def test_a_gap_in_the_list_is_reported(self) -> None:
-        """During a rolling restart, an earlier version may publish without adding to the list."""
+        """During a rolling upgrade, an older version publishes without adding to the list."""
         self.join(8, 9, 11)
         self.expect("11", missed=1)
 
@@ -308,7 +308,7 @@ class AwayTests(Base):
 
 
 class AnewTests(Base):
-    """The engine restarted empty after messages 8 and 9 of its previous run had been received."""
+    """The engine restarts without data after messages 8 and 9 of its previous run have arrived."""
 
     OTHER = b"0 life 2.2"
 
@@ -409,7 +409,7 @@ class AnewTests(Base):
         self.expect("5", missed=1)
 
     def test_an_engine_without_a_name_is_reported_as_missed(self) -> None:
-        """This happens while the workers are restarted in turn; missed messages are reported."""
+        """During a rolling upgrade the engine has no name yet, so messages may have been missed."""
         self.engine.life = None
         self.join(1, 2)
         self.expect("", missed=1)

@@ -1,7 +1,7 @@
-"""Two processes that use the same live state concurrently get the answers of a serial run.
+"""Two processes that use the same live state at once get the same answers as one after another.
 
-Every transaction also publishes a notification, and the numbers of these notifications give all
-transactions one order. The test repeats the transactions in that order on the memory board, with
+Every transaction also publishes a notification, and the numbers of these notifications put all
+transactions in one order. The test repeats the transactions in that order on the memory board, with
 the same times and ids. The answers and the final entries must be the same.
 """
 
@@ -36,7 +36,7 @@ DONE = f"{Done.__module__}.{Done.__qualname__}"
 
 @define
 class Storm:
-    """The transactions of two processes by name, the commit order, and the final entries."""
+    """The transactions of two processes by name, their order, and the final entries."""
 
     acts: dict[str, Act]
     order: list[str]
@@ -45,7 +45,7 @@ class Storm:
 
 
 def storm(folder: Path, *sabotage: str) -> Storm:
-    """Run two processes on an empty engine; return their storm."""
+    """Run two processes on an empty engine and return what they did."""
     url = fresh_url()
     begun: dict[str, subprocess.Popen[bytes]] = {}
     try:
@@ -92,7 +92,7 @@ def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
 
 @define(eq=False)
 class Turn:
-    """A lane's board, which runs the next transaction when the replay reaches it."""
+    """A board for a lane that runs the next transaction when the replay reaches it."""
 
     shared = True
     work: Work[Any] | None = field(default=None, init=False)
@@ -126,7 +126,7 @@ class Memory(MemoryBoard):
 
 
 class Replay:
-    """A replay of all lanes on a memory board; ``lies``: transactions with different answers."""
+    """A replay of all lanes on a memory board; ``lies`` lists transactions with other answers."""
 
     def __init__(self, storm: Storm) -> None:
         self.storm = storm
@@ -165,7 +165,7 @@ class Replay:
         turn.fire(result)
 
     def _skip(self, lane: str) -> None:
-        """Skip transactions that never committed because of conflicts."""
+        """Skip transactions that never committed, because others were always faster."""
         turn, acts = self.turns[lane], self.boards[lane].acts
         while turn.work is not None:
             act = self.storm.acts.get(acts[-1].name)

@@ -1,4 +1,4 @@
-"""A quota is used before an operation, and returned if the operation did not happen."""
+"""A quota is charged before an operation, and refunded if the operation did not take place."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class QuotaTests(SynchronousTestCase):
         self.assertEqual(places[2:], [True, False, True, False, False, False])
 
     def test_a_closed_coroutine_does_not_give_its_place_back(self) -> None:
-        """A closed coroutine cannot await anything, so its use of the quota only expires."""
+        """A closed coroutine cannot await the refund, so the charge ends only when it expires."""
         quota = Quota.named("one", 1, 10.0)
 
         async def act() -> None:

@@ -1,4 +1,4 @@
-"""Random quotas on a board that runs every transaction twice, against a list of times."""
+"""Random uses of a quota on a board that runs transactions twice, compared with a plain list."""
 
 from __future__ import annotations
 

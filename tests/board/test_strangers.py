@@ -1,4 +1,4 @@
-"""Foreign data on a real engine is ignored and causes no lasting failure."""
+"""Foreign data on a real engine is ignored and causes no lasting fault."""
 
 from __future__ import annotations
 

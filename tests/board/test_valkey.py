@@ -94,7 +94,7 @@ class OtherProcessTests(OnEngine):
 
 
 class OvertakenTests(OnEngine):
-    """Transactions of another process between this process's reads and writes."""
+    """Transactions of another process that commit between this process's reads and writes."""
 
     def setUp(self) -> None:
         super().setUp()
@@ -118,7 +118,7 @@ class OvertakenTests(OnEngine):
         self.assertEqual(self.get(NAMES, "b"), "friend of Bob 3")
 
     def test_without_the_comparison_outdated_values_are_written(self) -> None:
-        """This test shows that the tests above would fail without the comparison."""
+        """Check that the tests above would fail without the comparison."""
         broken = scripts.COMMIT.text.replace("~= expected then", "~= expected and false then")
         self.assertNotEqual(broken, scripts.COMMIT.text)
         script = Script(broken)
@@ -165,7 +165,7 @@ class OvertakenTests(OnEngine):
         self.assertEqual(self.live.board.conflicts, before)
 
     def test_a_heartbeat_is_as_new_as_entries_read_later(self) -> None:
-        """A player who just returned to a seat must not appear with an old heartbeat."""
+        """Otherwise a player who just returned to a seat would appear with an old heartbeat."""
         self.do(
             lambda transaction: (
                 transaction.put(SIGNS, "a", 1.0),

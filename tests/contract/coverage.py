@@ -1,12 +1,12 @@
-"""Checks that every row of the specification is proven by a test that runs.
+"""Check that every row of the specification is proven by a test that runs.
 
     python -m tests.contract.coverage           # the faults; make check runs it
     python -m tests.contract.coverage --list    # every row and the tests that prove it
 
-The rows stand in ``docs/contributors/specification.md`` and nowhere else: the tables of routes,
-and the lists whose lines begin with ``- ``. What proves a row is a mark beside the test
-(``tests/support/proves.py``). A row without proof, a mark that names no row, and a mark where
-no test runs are faults.
+The rows are in ``docs/contributors/specification.md``: those of the tables of routes, and the list
+lines that begin with ``- ``. A mark on a test (``tests/support/proves.py``) names the rows that the
+test proves. Three things are faults: a row without proof, a mark that names no row, and a mark on a
+test that does not run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Route:
 
 @frozen
 class Mark:
-    """The text of one ``@proves``, its test, and the reason if that test does not run."""
+    """The text of one ``@proves``, its test, and the reason if the test does not run."""
 
     says: str
     test: str
@@ -109,7 +109,10 @@ def _marks_on(file: str, node: ast.AST, machines: object, idle: str = "") -> Ite
 
 
 def _idle(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
-    """Return why a test never runs: it is marked so, or skips in its first statement."""
+    """Return why a test never runs, or an empty string.
+
+    A test never runs if it is marked as skipped or skips in its first statement.
+    """
     first = next((statement for statement in node.body if not _is_text(statement)), None)
     texts = [ast.unparse(statement) for statement in node.decorator_list]
     if isinstance(first, ast.Raise | ast.Expr):
@@ -127,7 +130,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def own_routes() -> list[Route]:
-    """Return the routes that only marks of tests name, since the specification lacks them."""
+    """Return the routes that marks of tests name and the specification does not contain."""
     matches = (OWN.fullmatch(mark.says) for mark in marks())
     return [Route(*(cell or "" for cell in mark.groups())) for mark in matches if mark]
 

@@ -16,11 +16,12 @@ def not_allowed(
     composition: Collection[str],
     owners: tuple[str, Collection[str]] = ("", ()),
 ) -> list[tuple[str, str]]:
-    """Return (importer, imported) for each use of a feature's module that is not in ``opened``.
+    """Return (importer, imported) for each forbidden import of a feature's module.
 
     A feature is a package below ``package`` with a module ``routes`` or, if it is small,
-    ``feature``; every feature may import modules outside features. ``composition`` may import
-    all modules. ``owners``: a package, and the module names that only it may import as well.
+    ``feature``. Of a feature, other code may import only the modules named in ``opened``; modules
+    outside features may be imported by all. ``composition`` lists modules that may import
+    everything. ``owners`` is a package with further module names that only this package may import.
     """
     modules = graph.find_descendants(package)
     features = {

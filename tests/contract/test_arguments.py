@@ -1,7 +1,7 @@
-"""Headers and query arguments that a row reads are described on the row.
+"""The headers and query arguments that a route reads are described in the OpenAPI document.
 
-Arguments of the query are compared wherever a feature test sends a request
-(``tests/support/described.py``); here are the headers, and the comparison itself.
+Feature tests compare the query arguments of every request that they send
+(``tests/support/described.py``). This file tests the headers, and that comparison itself.
 """
 
 from __future__ import annotations

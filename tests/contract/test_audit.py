@@ -53,7 +53,7 @@ class AuditContract(SynchronousTestCase):
         self.game.browse("POST", "/guild", game_server=GAME_SERVER_KEY, json=body)
 
     def give_her_much(self) -> None:
-        """Give the player saves and notes, so that every action has something to act on."""
+        """Give the player saves and notes, so that every staff action has something to act on."""
         ann, character = self.ann.player, self.ann.character
         save = {"characterId": character, "data": "{}", "updateVersion": 1}
         self.game.browse("POST", "/character", json=save, token=ann.token)
@@ -62,7 +62,7 @@ class AuditContract(SynchronousTestCase):
         self.game.ledger.run(lambda tx: SqlPeople(tx).add_notes(ann.id, 5))
 
     def sent(self) -> Mapping[str, Any]:
-        """Return a body for each route; requests that a rule rejects are recorded as well."""
+        """Return a body for each route; even requests that a rule rejects are audited."""
         ann, person = self.ann.player.id, {"Account": "Ann_1"}
         version = {"CharacterId": self.ann.character, "Version": 1}
         return {
@@ -167,7 +167,7 @@ class AuditContract(SynchronousTestCase):
         return "" if action in OF_ONESELF else "because"
 
     def kind(self, row: dict[str, Any]) -> str:
-        """Return the kind of the target; an account's target is the name of a known player."""
+        """Return the kind of the row's target; an account's target must be a known player."""
         people = {"Olga", "Ann_1", "Bob_1", "Cid_1"}
         others = {"": "", "Lanterns": "guild", "phone": "channel", "city": "game server"}
         invite = "invite" if "invite" in row["action"] else "unknown"
@@ -193,7 +193,7 @@ class AuditContract(SynchronousTestCase):
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_so_does_every_credential_that_is_not_enough(self) -> None:
-        """Every route that takes an admin key is tested, including reads."""
+        """The test covers every route that accepts an admin key, including those that only read."""
         mia, kim, bea = (self.game.player(name, admin=True) for name in ("Mia", "Kim", "Bea"))
         self.own_ways(DashboardAccess(mia.id, factor=new_factor()))
         self.own_ways(DashboardAccess(kim.id, key_hash="0" * 64))

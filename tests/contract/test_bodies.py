@@ -21,7 +21,7 @@ FOR_A_PLAYER = (
 
 
 def shapeless(part: Any, place: str) -> Iterator[str]:
-    """Yield the places in a JSON schema that allow any value without giving a reason."""
+    """Yield the places in a JSON schema that allow any value and do not say why."""
     if not isinstance(part, dict) or ("description" in part and "properties" not in part):
         return
     if part == {"type": "object"}:

@@ -1,4 +1,4 @@
-"""docs/owners/configuration.md lists exactly the variables that are read, with defaults."""
+"""docs/owners/configuration.md lists exactly the variables that the code reads, and their defaults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ConfigurationPageTests(SynchronousTestCase):
 
     @proves("every variable is documented with its default, and no other")
     def test_each_has_a_sentence_of_what_it_is_for(self) -> None:
-        """The generated page in docs/reference takes these sentences from here."""
+        """The generated page in docs/reference copies these sentences."""
         silent = [
             name
             for section in rows().values()
@@ -59,7 +59,7 @@ class ConfigurationPageTests(SynchronousTestCase):
 
 
 def fits(field: Any, cell: str) -> bool:
-    """Return whether the text in the default column matches the code's default."""
+    """Return whether the page's default for a variable is the code's default."""
     default, read = field.default, field.metadata["read"]
     word = cell.split(",")[0].split(" (")[0].strip("`")
     if default is NOTHING:

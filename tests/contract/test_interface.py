@@ -77,7 +77,10 @@ def _properties(document: Any) -> Iterator[str]:
 
 
 def _printed(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield the keys of each dict in a call of ``data``, and in functions and values it names."""
+    """Yield the keys of every dict that is passed to ``data``.
+
+    The dict may be in the call itself, or in a function or variable that the call names.
+    """
     functions, calls = defaultdict(list), []
     for path in paths:
         for function in ast.walk(ast.parse(path.read_text())):

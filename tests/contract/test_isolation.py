@@ -23,7 +23,7 @@ OF_ONE_ACCOUNT = {"data", "events", "log"}
 
 
 def writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """Yield each call that passes writes to a ledger, with the outermost calling function."""
+    """Yield each call that writes to a ledger, with the function or method that contains it."""
     holders = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     for holder in [tree, *holders]:
         functions = [
@@ -41,7 +41,7 @@ def writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def handed_over(function: ast.AST) -> list[ast.Call]:
-    """Return a function's calls that pass writes to the database's writer."""
+    """Return the calls inside a function that write to a ledger."""
     return [node for node in ast.walk(function) if isinstance(node, ast.Call) and ledger_of(node)]
 
 

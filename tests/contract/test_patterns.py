@@ -1,8 +1,8 @@
 """Each of our regular expressions takes at most linear time on hostile text.
 
-Every pattern is tried on texts derived from itself that make a bad pattern backtrack: its repeated
-parts, many times, with an end that does not match. For the longest text, a pattern of quadratic
-time needs a second or more of CPU time, and a linear one a few milliseconds.
+The test makes hostile texts from each pattern: its repeated parts many times over, with an end that
+does not match. Such texts make a bad pattern backtrack. For the longest text, a pattern with
+quadratic time needs a second or more of CPU time, and a linear one a few milliseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ Text = str
 
 @lru_cache(maxsize=1)
 def used() -> dict[tuple[Text, int, bool], set[Text]]:
-    """Return every pattern, its flags, whether it is for bytes, and the methods called on it."""
+    """Return every pattern that the code uses, with the methods that the code calls on it.
+
+    A key consists of the pattern's text, its flags, and whether it matches bytes.
+    """
     patterns: dict[tuple[Text, int, bool], set[Text]] = {}
     for module in pkgutil.walk_packages(svcserver.__path__, "svcserver."):
         if ".migrations." in module.name:
@@ -65,7 +68,7 @@ def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
 
 
 def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
-    """Yield the patterns that functions compile."""
+    """Yield the patterns that functions compile, each with the called function of ``re``."""
     for node in nodes(source):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
@@ -90,7 +93,7 @@ def everything() -> Text:
 
 @lru_cache
 def uses_in(source: Text) -> dict[Text, set[Text]]:
-    """Return each name with the methods called on it; every test worker needs them."""
+    """Return the methods that a source file calls on each name."""
     uses: dict[Text, set[Text]] = {}
     for name, use in CALLED.findall(source):
         uses.setdefault(name, set()).add(use)
@@ -148,7 +151,10 @@ def sample_of(choices: Any) -> Text:
 
 
 def is_in(choices: Any, code: int) -> bool:
-    """Return whether a character class contains a character; only categories used here work."""
+    """Return whether a character class contains a character.
+
+    Of the named categories, the function knows digits, spaces and word characters.
+    """
     holds, letter = False, chr(code)
     kinds = {
         sre.CATEGORY_DIGIT: letter.isdigit(),
@@ -183,7 +189,7 @@ def texts(pattern: Text, flags: int, length: int) -> Iterator[Text]:
 
 
 def before_of(whole: Text) -> Text:
-    """Return the first half of a match, with which a search starts again and again."""
+    """Return the first half of a match, at whose characters a search keeps starting anew."""
     return whole[: len(whole) // 2]
 
 
@@ -224,12 +230,12 @@ def test_a_quadratic_pattern_is_noticed() -> None:
 
 
 def test_no_pattern_is_more_than_linear() -> None:
-    """One test checks all patterns: collecting them takes a second, once and in one worker."""
+    """One test checks all patterns, because collecting them takes a second."""
     slow = {key[0]: slowness(*key, uses) for key, uses in sorted(used().items())}
     assert {pattern: text for pattern, text in slow.items() if text} == {}
 
 
 def test_no_pattern_repeats_a_group_possessively() -> None:
-    """Python before 3.11.5 matches these groups wrongly: logs on Debian 12 kept secrets."""
+    """Python before 3.11.5 matches such groups wrongly, which left secrets in logs on Debian 12."""
     group = re.compile(r"(?<!\\)\)(?:[*+?]|\{[\d,]+\})\+|\(\?>")
     assert [text for text, *_ in used() if group.search(text)] == []

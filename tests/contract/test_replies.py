@@ -1,6 +1,6 @@
-"""Replies and requests fit the OpenAPI document.
+"""Requests and replies match the OpenAPI document.
 
-Here every read is asked for; writes are compared wherever a feature test does one.
+This file sends every read; feature tests compare the writes that they send.
 """
 
 from __future__ import annotations

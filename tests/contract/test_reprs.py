@@ -1,4 +1,4 @@
-"""The repr of our values never shows a key or a token, which tracebacks or logs may print."""
+"""The repr of our objects never shows a key or token, because tracebacks and logs print reprs."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _camel(name: str) -> str:
 
 
 def ours(row: Row) -> bool:
-    """Return whether the route is our addition, which the gateway makes unreachable."""
+    """Return whether the route is our addition to the specification."""
     if row.path == "/svc/api/DashboardAccounts":
         return False
     added = row.path.startswith("/svc/api/Dashboard") and row.access is Access.ADMIN_KEY

@@ -1,4 +1,4 @@
-"""Transactions get the time and new ids inside, since they may start late and run twice."""
+"""Transactions take the time and new ids inside themselves, since they may run late and twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAYS_IN = {"read", "write", "noted", "write_or_record", "act", "around", "leave"
 
 
 def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield names that hold a time or an id and are used in a transaction of ``function``."""
+    """Yield names that a transaction of ``function`` uses for a time or id taken before it starts."""
     held = {
         name.id
         for statement in statements_of(function)
@@ -55,7 +55,7 @@ def works_of(function: ast.AST) -> Iterator[ast.Lambda | ast.FunctionDef]:
 
 
 def swallowed(function: ast.AST) -> Iterator[int]:
-    """Yield lines where a transaction catches an error and continues, keeping earlier writes."""
+    """Yield lines where a transaction catches an error and goes on, which keeps earlier writes."""
     for work in works_of(function):
         for node in ast.walk(work):
             if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):

@@ -1,4 +1,4 @@
-"""The worked example in docs/architecture.md is a feature that works as printed."""
+"""The worked example in docs/architecture.md is a feature that works exactly as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New hosts get a copied database, because migrating one takes most of the setup time."""
+"""Hosts in these tests get a copy of a migrated database, because migrations take long."""
 
 from __future__ import annotations
 

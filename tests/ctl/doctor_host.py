@@ -100,7 +100,7 @@ class DoctorCase(HostCase):
         )
 
     def finds(self, what: str, cure: str, machine: Machine | None = None) -> None:
-        """Assert that doctor names this fault and no other, with this advice."""
+        """Assert that doctor finds exactly one fault, and gives this advice."""
         [line] = self.wrong(machine)
         fault, _, advice = line.partition("; ")
         self.assertIn(what, fault)

@@ -51,7 +51,7 @@ def row_of(count: int, kind: int) -> int:
 
 
 def demo_host(folder: Path, scale: Scale | None = None, owner: str = "owner") -> Path:
-    """Return a demo host that uses no other host's ports or files."""
+    """Create a demo host with its own files and free ports."""
     workers = scale.workers if scale is not None else 0
     tcp = row_of(14 + EACH * workers, socket.SOCK_STREAM)
     udp = row_of(8, socket.SOCK_DGRAM)

@@ -19,7 +19,7 @@ CHANGES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.chmod",
 
 
 def killed_at_rename(number: int) -> None:
-    """Kill this process before its rename with this number.
+    """Kill this process just before its ``number``-th rename.
 
     Renames in the working folder, and Python's own renames of compiled files, do not count.
     """
@@ -36,7 +36,7 @@ def killed_at_rename(number: int) -> None:
 
 
 def killed_at_put(name: str) -> None:
-    """Kill this process before the file with this name is put into place."""
+    """Kill this process just before it puts the file with this name into place."""
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
         if event == "os.rename" and str(sent[1]).endswith(f"/{name}"):
@@ -46,7 +46,7 @@ def killed_at_put(name: str) -> None:
 
 
 def killed_at_step(number: int, folder: Path) -> None:
-    """Kill this process before its n-th operation on a file in ``folder``."""
+    """Kill this process just before its ``number``-th operation on a file in ``folder``."""
     count = 0
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
@@ -64,7 +64,10 @@ def child(
     *words: object,
     meanwhile: Callable[[int], object] = lambda pid: None,
 ) -> int:
-    """Run ``svcctl`` in a child with this trap; return its status. ``meanwhile`` gets its pid."""
+    """Run ``svcctl`` in a child process with this trap; return its exit status.
+
+    ``meanwhile`` is called with the child's pid.
+    """
     pid = os.fork()
     if not pid:
         status = RAISED

@@ -65,7 +65,7 @@ class RunningHostCase(HostCase):
         return page.status, page.body
 
     def stop_the_metagame(self) -> None:
-        """Let the metagame's port refuse connections; the test binds it to keep it reserved."""
+        """Make the metagame's port refuse connections; the test keeps it reserved."""
         self.patch(as_owner, "_exchange", REAL_EXCHANGE)
         held = self.enterContext(socket.socket())
         held.bind(("127.0.0.1", 0))
@@ -87,7 +87,7 @@ class SecondFactorTests(RunningHostCase):
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
 
     def ledger(self) -> None:
-        """Return a ledger on a separate database, in which all keys are known."""
+        """Keep the in-memory database, which knows all keys, instead of the host's."""
 
     def found_guild(self) -> None:
         token = self.ann.player.token

@@ -1,4 +1,4 @@
-"""``svcctl bundle`` collects everything that helps support, without the host's secrets."""
+"""``svcctl bundle`` collects what helps support to find a fault, but none of the host's secrets."""
 
 from __future__ import annotations
 

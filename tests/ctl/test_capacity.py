@@ -1,4 +1,4 @@
-"""The cost of a hunt, and the tightest limit."""
+"""The estimate of how many hunts a machine can run, and which resource limits them."""
 
 from __future__ import annotations
 

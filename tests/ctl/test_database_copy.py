@@ -36,7 +36,10 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 
 def value(column: Column[Any], number: int) -> Any:
-    """Return a value of the column's type; equal texts everywhere keep foreign keys valid."""
+    """Return a value of the column's type for row ``number``.
+
+    A text depends only on the number, so that foreign keys match.
+    """
     if column.nullable and number % 2:
         return None
     kind = column.type

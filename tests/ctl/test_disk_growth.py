@@ -26,7 +26,7 @@ RATES = st.floats(0, 1e9)
 
 
 def filled(free: int, *fillings: Filling) -> Filled:
-    """Return a disk with this many bytes besides the reserve."""
+    """Return a disk that has this many free bytes in addition to the reserve."""
     return Filled(Path("/"), Disk(1, RESERVE + free, 10 * RESERVE), list(fillings))
 
 
@@ -80,7 +80,7 @@ class HostTests(HostCase):
         return path
 
     def grown(self, days: float) -> Filled:
-        """Return the only disk of a host that is this many days old."""
+        """Return the growth of the disk of a host that is this many days old."""
         at = mock.patch.object(disk_growth, "_of_database", lambda tx: (0.0, 0))
         with at:
             [disk], age = disks(self.host, self.folder, days * DAY_S)

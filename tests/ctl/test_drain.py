@@ -21,7 +21,7 @@ OFF = ("drain", "off", "--reason", "it is in")
 
 
 class DrainOffTests(HostCase):
-    """The clock advances only when the command sleeps."""
+    """Tests with a clock that advances only when the command sleeps."""
 
     def setUp(self) -> None:
         super().setUp()

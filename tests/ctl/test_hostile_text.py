@@ -1,7 +1,7 @@
-"""Hostile text from any source cannot control an owner's terminal through any command.
+"""Hostile text must not control the owner's terminal, whichever command prints it.
 
-The same hostile text is in every text of the database and of every reply, in files, in file names
-and in arguments. Each ``svcctl`` command then runs in a pseudo-terminal.
+The test puts the same hostile text into every text of the database and of every reply, into files,
+file names and arguments. It then runs each ``svcctl`` command in a pseudo-terminal.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _value(table: str, column: Any) -> Any:
 
 
 def spoilt(value: Any) -> Any:
-    """Return a reply with hostile text in place of all texts except ids and times."""
+    """Return a reply in which every text, except ids and times, is the hostile text."""
     if isinstance(value, dict):
         return {key: spoilt(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -229,7 +229,7 @@ class HostileTextTests(HostCase):
         return b"".join(read).decode("utf-8", "surrogateescape")
 
     def replace_programs(self) -> None:
-        """Replace parts that start a reactor, a host or a connection: they print the text."""
+        """Replace all code that starts a reactor, a host or a connection: it prints the text."""
 
         def run(host: Any, ready: Any) -> str:
             ready(NASTY)

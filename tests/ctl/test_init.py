@@ -192,7 +192,7 @@ class InitTests(SynchronousTestCase):
         self.assertIn("disk full", ran.line)
 
     def test_the_note_is_written_first_and_what_makes_it_a_host_last(self) -> None:
-        """A stopped init thus leaves no unexplained files and no incomplete host."""
+        """If init is stopped, the note explains the files, and the folder is no host yet."""
         put, names = begun.put, list[str]()
 
         def noted(path: Path, *sent: Any) -> None:
@@ -211,7 +211,7 @@ class InitTests(SynchronousTestCase):
 
 
 class EngineTests(SynchronousTestCase):
-    """The URLs of the database and of live state; a URL with a password is read without echo."""
+    """The URLs of database and live state; init reads a URL with a password without echoing it."""
 
     def setUp(self) -> None:
         self.folder = nowhere(self)

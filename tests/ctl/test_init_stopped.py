@@ -59,7 +59,7 @@ class StoppedTests(SynchronousTestCase):
         return ["init", self.folder, "--private-host", "127.0.0.1", *beside, *more]
 
     def owners(self, file: Path | None = None) -> list[str]:
-        """Return the account that the folder's key belongs to, and the names of other owners."""
+        """Return the name of the owner whose key the folder holds, then the other owners' names."""
         engine = create_engine(f"sqlite:///{file or self.database}")
         self.addCleanup(engine.dispose)
         with transaction(engine) as tx:

@@ -1,4 +1,7 @@
-"""The launcher file that a host offers: stored, named in the letter, checked by the doctor."""
+"""The launcher file that a host offers for download.
+
+It is stored on the host, named in the letter to a friend, and checked by doctor.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class LauncherFileTests(SynchronousTestCase):
         self.assertEqual((ran.status, ran.data["sha256"]), (0, SHA256))
 
     def says(self) -> str:
-        """Return the first sentence of the letter to a friend."""
+        """Return the first sentence of the letter that invites a friend."""
         text = join_string(self.folder, "ABCD-EFGH-JKMN")
         assert text is not None
         first, *more = letter(self.folder, text)

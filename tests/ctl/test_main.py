@@ -1,4 +1,4 @@
-"""The command line itself: each command imports only what it needs."""
+"""The command line: each command imports only the modules that it needs."""
 
 from __future__ import annotations
 

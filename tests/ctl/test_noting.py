@@ -33,7 +33,7 @@ class NotingTests(HostCase):
         return self.row(action, 0, *words, target=target)
 
     def tried(self, action: str, *words: object, target: str = "") -> str:
-        """Run a command that is rejected; return the reason, which row and message both contain."""
+        """Run a command that is rejected; return the reason, which is also its error message."""
         ran = self.ctl(*words)
         newest = self.row(action, 1, *words, target=target)
         self.assertEqual(ran.line, f"svcctl: {' '.join(newest['refused'].split())}"[:264])

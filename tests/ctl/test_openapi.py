@@ -1,4 +1,4 @@
-"""``svcctl openapi``."""
+"""``svcctl openapi`` prints the OpenAPI document."""
 
 from __future__ import annotations
 

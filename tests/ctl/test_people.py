@@ -24,7 +24,7 @@ TRANSACT = "svcserver.ctl.database.one_transact"
 
 
 class RolledBack(Exception):
-    """A transaction that was in conflict with another one."""
+    """A transaction that the database rolled back because of a conflict."""
 
 
 class FileOfAnAccountCase(HostCase):
@@ -107,7 +107,7 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
 
 
 class TransactionTests(FileOfAnAccountCase):
-    """On PostgreSQL, a transaction may run twice, or the reply to its commit may be lost."""
+    """On PostgreSQL, a transaction may run twice, or the reply to its commit may not arrive."""
 
     def twice(self, engine: Engine, work: Work, wait_ms: int) -> Any:
         with self.assertRaises(RolledBack), transaction(engine, wait_ms) as tx:

@@ -1,4 +1,4 @@
-"""The simulated client's parts: fault attribution, and accepted replies."""
+"""The simulated client's parts: which link a fault is attributed to, which replies are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated chat client counts each line wherever it must arrive, to detect faults."""
+"""The simulated chat client detects lines that are lost, duplicated or sent to the wrong player."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from svcserver.players.chat import ANSWER_S, ChatClient
 
 @define(eq=False)
 class Server:
-    """A fake chat server that may deliver ``copies`` of a line, or the wrong recipients' lines."""
+    """A fake chat server that can deliver a line several times, or to everybody."""
 
     copies: int = 1
     astray: bool = False  # whispers reach everybody

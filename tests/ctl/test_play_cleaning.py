@@ -1,4 +1,4 @@
-"""``svcctl play`` removes all data of its players when it ends, and gives a reason."""
+"""``svcctl play`` deletes all data of its simulated players, or says why it cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Players' earnings on a metagame in memory; a new log-in must detect missing items."""
+"""Simulated players on a metagame in memory, who log in again and must notice missing items."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class EarningTests(SynchronousTestCase):
         self.do(together.found_guild(self.ada, [self.bo], self.server.wire, GAME_SERVER_KEY))
 
     def look(self) -> None:
-        """Log in again as Ada and compare her belongings."""
+        """Log in again as Ada and compare her belongings with what she earned."""
         fresh = self.come(self.ada.name, self.ada.key)
         self.do(owned.compare(fresh, self.ada, EVERYTHING))
         checks._same_document(fresh, self.ada)

@@ -1,4 +1,4 @@
-"""A restore into a host's PostgreSQL: of old, damaged and current dumps."""
+"""A restore into a host's PostgreSQL from old, damaged and current dumps."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RestoreTests(HostCase):
         self.copy = self.copies / "copy.dump"
 
     def use_fresh(self) -> None:
-        """Give the host a new database, owned by a role that is no superuser."""
+        """Give the host a new database whose owner role is no superuser."""
         self.url, self.admin = own_database()
         change(self.folder, "metagame", "DATABASE_URL", self.url)
 
@@ -128,7 +128,7 @@ class RestoreTests(HostCase):
         return ran
 
     def filled(self) -> Path:
-        """Dump the newest revision with one account, then add a second account."""
+        """Dump a database that has one account and all migrations, then add a second account."""
         self.at("head")
         self.add("alpha")
         self.done("db", "backup", self.copy)

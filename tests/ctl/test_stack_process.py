@@ -1,4 +1,4 @@
-"""``svc-stack`` as a command's child process, with a limited log."""
+"""``svc-stack`` as a child process of a command, with a log of limited size."""
 
 from __future__ import annotations
 

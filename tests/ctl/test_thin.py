@@ -243,7 +243,7 @@ class StatusTests(HostCase):
             self.assertIn(cure, line)
 
     def watch(self, rounds: int, between: Callable[[], object]) -> Ran:
-        """Run ``--watch`` until Ctrl-C in this round; ``between`` runs after the first round."""
+        """Run ``--watch`` for this many rounds, then Ctrl-C; call ``between`` in each pause."""
         left = iter(range(rounds))
 
         def wait(event: Event, seconds: float) -> bool:
@@ -312,7 +312,7 @@ class EveryCommandTests(SynchronousTestCase):
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Return every command with its path."""
+    """Yield every command with its words."""
     context = click.Context(main)
     for name in main.list_commands(context):
         command = main.get_command(context, name)

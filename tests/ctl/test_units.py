@@ -1,4 +1,4 @@
-"""A host's systemd units: one source, valid for systemd, with few permissions. Spec: 2 §8."""
+"""A host's systemd units: valid, with few permissions, generated from one source. Spec: 2 §8."""
 
 from __future__ import annotations
 

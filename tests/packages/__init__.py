@@ -1,1 +1,1 @@
-"""Each way of installing, on a system that has nothing of ours, up to a played evening."""
+"""Tests of each way to install svcserver, from a clean system to a scripted session."""

@@ -1,4 +1,4 @@
-"""Fixtures of the package tests: one build of all files of a release."""
+"""Fixtures of the package tests; all tests use the files of one release build."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ default_ulimits = ["nofile=8192:8192", "nproc=2000:2000"]
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that ``make release`` leaves: SVC_TEST_RELEASE, or built once for all of them."""
+    """Return the folder of a release: SVC_TEST_RELEASE, or built once by ``release.py``."""
     need_everything()
     if "SVC_TEST_RELEASE" in os.environ:
         return Path(os.environ["SVC_TEST_RELEASE"]).absolute()
@@ -35,21 +35,21 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(release: Path) -> Path:
-    """The wheel of that release."""
+    """Return the release's wheel."""
     [made] = release.glob("svcserver-*.whl")
     return made
 
 
 @pytest.fixture(scope="session")
 def package(release: Path) -> Path:
-    """The Debian package of that release."""
+    """Return the release's Debian package."""
     [made] = release.glob("svcserver_*.deb")
     return made
 
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory, release: Path) -> Iterator[str]:
-    """The name of the image of that release, loaded, and an engine that can run it."""
+    """Load the release's image and configure podman to run it; yield the image's name."""
     engine = tmp_path_factory.mktemp("engine") / "containers.conf"
     engine.write_text(ENGINE.format(runtime="runc" if shutil.which("runc") else "crun"))
     [archive] = release.glob("*-image.tar")

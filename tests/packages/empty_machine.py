@@ -2,10 +2,11 @@
 
     python -m tests.packages.empty_machine [FOLDER]
 
-The machine is a Debian with nothing but apt, made by mmdebstrap, with a user and, in her home, the
-wheel of this work tree. What the page says under *Install* is run there as it stands, from Debian's
-and Python's archives; then the tour goes on in a network where every port is free. It writes the
-page's times and pictures, or only pictures into FOLDER.
+The machine is a Debian system with only apt, made by mmdebstrap. It has a user whose home folder
+holds the wheel of this work tree. The program first runs the commands of the page's part *Install*
+unchanged, with packages from Debian's and Python's archives. The rest of the tour runs in a network
+namespace in which every port is free. The program writes the times and pictures of the page, or
+with FOLDER only the pictures, into that folder.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TEST = "tests/packages/test_first_evening.py"
 
 
 def tour(root: Path, wheel: Path, pictures: Path) -> dict[str, float]:
-    """Take it on a new machine in ``root``: the seconds of each step of ``tour_times.STEPS``."""
+    """Take the tour on a new machine in ``root``; return the seconds of each step."""
     system = clean_system(root, "adduser")
     system.run("useradd", "--create-home", NAME)
     shutil.copy(wheel, root / HOME[1:])
@@ -49,7 +50,7 @@ def tour(root: Path, wheel: Path, pictures: Path) -> dict[str, float]:
 
 
 def installed(system: System) -> float:
-    """Do what the page says; return the seconds that it took."""
+    """Run the page's installation commands; return the seconds that they took."""
     begun = time.monotonic()
     for block in install_blocks():
         if "root" in block.needs.split(", "):
@@ -60,20 +61,20 @@ def installed(system: System) -> float:
 
 
 def install_blocks() -> list[Block]:
-    """The commands of the page's part *Install*."""
+    """Return the commands in the page's part *Install*."""
     part = re.search(r"(?ms)^## Install\n(.*?)^## ", PAGE.read_text("utf-8"))
     assert part is not None
     return [block for block in blocks(PAGE) if block.text in part[1]]
 
 
 def as_owner(*words: str) -> tuple[str, ...]:
-    """A command line of that machine's root, which its user runs; it stays one process."""
+    """Return a command line with which root runs a command as the owner, by exec."""
     who = ("setpriv", f"--reuid={NAME}", f"--regid={NAME}", "--init-groups")
     return (*who, "env", f"HOME={HOME}", *words)
 
 
 def inside(root: str, pictures: str) -> None:
-    """The rest of the tour, within the network: leaves its times in that system."""
+    """Take the rest of the tour, inside the namespace; write the times to a file of the machine."""
     command = System(Path(root)).command(as_owner(SVCCTL), "root")
     owner = Owner(Path(root) / HOME[1:], HOME, tuple(command))
     steps = taken(Path(pictures), owner).steps
@@ -81,7 +82,7 @@ def inside(root: str, pictures: str) -> None:
 
 
 def main() -> None:
-    """Take the tour, and write down how long it took."""
+    """Take the tour and record how long each step took."""
     need_everything()
     pictures = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
     where = machine(date.today(), TEST)

@@ -1,7 +1,7 @@
-"""Images of PostgreSQL and of an engine for live state, from Debian's packages.
+"""Container images of PostgreSQL and of a live-state engine, made of Debian's packages.
 
-They stand in for those that compose.yaml names, which only a registry has: started by the same
-variables and the same command.
+They replace the images that compose.yaml names, because tests ask no registry. They accept the same
+variables and commands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ exec "$bin/postgres" -D . -h '*' -k /tmp
 
 
 def database() -> str:
-    """PostgreSQL, made at its first start by POSTGRES_USER, POSTGRES_PASSWORD and POSTGRES_DB."""
+    """Build a PostgreSQL image that creates its database from POSTGRES_* variables."""
     folder = "/var/lib/postgresql/data"
     hooks = [
         f'chroot "$1" install -d -o postgres {folder}',
@@ -38,7 +38,7 @@ def database() -> str:
 
 
 def live() -> str:
-    """The engine for live state, under Valkey's name."""
+    """Build an image of Redis whose programs have the names of Valkey's."""
     hooks = [
         'ln -s redis-server "$1"/usr/bin/valkey-server',
         'chroot "$1" install -d -o redis /data',

@@ -1,4 +1,4 @@
-"""The image of a release among those of a machine whose owner may run a host of the same name."""
+"""Load a release's image without disturbing the images of the machine's own hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.packages.support import run
 
 @contextmanager
 def loaded(archive: Path) -> Iterator[str]:
-    """An image by a name of this test's: by its own name a host of this machine may run already."""
+    """Load an image and yield a name of our own for it; its usual name may be in use by a host."""
     with name_kept(archive) as called:
         name = f"{called.rpartition(':')[0]}:test-{os.getpid()}"
         run("podman", "load", "-q", "-i", archive)
@@ -26,7 +26,7 @@ def loaded(archive: Path) -> Iterator[str]:
 
 @contextmanager
 def name_kept(archive: Path) -> Iterator[str]:
-    """The name that ``podman load`` gives an image; afterwards it is again whose it was before."""
+    """Yield the name that ``podman load`` gives an image; afterwards restore what it named before."""
     [called] = json.loads(run("tar", "-xOf", archive, "manifest.json"))[0]["RepoTags"]
     before = named(called)
     try:
@@ -39,5 +39,5 @@ def name_kept(archive: Path) -> Iterator[str]:
 
 
 def named(name: str) -> str:
-    """The image of that name; empty without one."""
+    """Return the id of the image with this name, or an empty string."""
     return run("podman", "images", "-q", "--no-trunc", "--filter", f"reference={name}").strip()

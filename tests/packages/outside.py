@@ -1,4 +1,4 @@
-"""A friend of the host's owner, outside the container: comes in by the port that it publishes."""
+"""A friend of the owner, outside the container, who connects to the container's published port."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tests.packages.support import run
 
 
 def invite(container: str) -> str:
-    """A join string, as the owner sends it."""
+    """Create a join string in the container."""
     words = ("svcctl", "invite", "create", "--json", "--config", "/data")
     join: str = json.loads(run("podman", "exec", container, *words))["join"]
     return join
 
 
 def joins(home: Path, join: str, name: str) -> Invite:
-    """Register by an invite and download the game, as the launcher does it; what the invite says.
+    """Register with an invite and download the game with the launcher; return the decoded invite.
 
-    The launcher takes no certificate but the one that the invite names.
+    The launcher accepts only the certificate that the invite names.
     """
     home.mkdir()
     player = Player(home)

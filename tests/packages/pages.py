@@ -16,10 +16,11 @@ EXIT_CODE = "exit code: "
 
 
 def block(page: str, has: str, names: Mapping[str, str] | None = None, sudo: str = "") -> str:
-    """The one block of shell that has these words; ``names`` replaces by name.
+    """Return the page's only shell block that contains ``has``.
 
-    It is root's already, unless ``sudo`` is what stands in the place of that word. Each name must
-    stand in it: one that a page no longer has would leave an example's word there.
+    ``names`` maps example words to replacements; each must occur in the block, because otherwise an
+    example word would remain after the page changed. The tests run as root, so ``sudo`` is removed
+    unless the argument ``sudo`` gives another text for it.
     """
     shell = [
         piece.text.replace("sudo ", sudo) for piece in blocks(OWNERS / page) if piece.word == "sh"
@@ -34,7 +35,7 @@ def block(page: str, has: str, names: Mapping[str, str] | None = None, sudo: str
 
 
 def paste(text: str, folder: Path) -> str:
-    """All that the commands say, run there one after another, whatever becomes of each."""
+    """Run the commands in ``folder``; fail if the last one fails, and return their output."""
     ran = subprocess.run(
         ["bash", "-c", text],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""A clean Debian, commands in it, and an evening on a host that was installed there."""
+"""A clean Debian system, commands in it, and a session on a host that is installed in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STACK_IS_READY = r"gateway.*\bready\b"  # the last of its components
 
 
 def need_everything() -> None:
-    """Skip, or fail where SVC_TEST_REQUIRE names packages, without root or what builds them."""
+    """Skip the test unless root runs it on the right Debian with all tools for a release."""
     if codename() != SUITE:
         raise requirements.skip("packages", f"a release is made on Debian's {SUITE} alone")
     missing = [package for program, package in RELEASING.items() if shutil.which(program) is None]
@@ -36,7 +36,7 @@ def need_everything() -> None:
 
 
 def run(*words: object, patience_s: float = PATIENCE_S, umask: int = 0o022, **environ: str) -> str:
-    """The output of a command that must go well."""
+    """Run a command that must succeed, and return its output."""
     command = [str(word) for word in words]
     ran = subprocess.run(
         command,
@@ -58,17 +58,17 @@ def build(script: str, folder: Path) -> str:
 
 
 class System:
-    """A Debian in a folder: a root of its own, this machine's kernel, and on demand no network."""
+    """A Debian system in a folder, entered by chroot; it runs on this machine's kernel."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def run(self, *words: object, user: str = "root") -> str:
-        """A command in it, which reaches Debian's and Python's archives."""
+        """Run a command in the system, with access to Debian's and Python's archives."""
         return run(*self.command(words, user))
 
     def command(self, words: Sequence[object], user: str) -> list[str]:
-        """The command line of a command in it."""
+        """Return the command line that runs a command in the system."""
         setting = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"]
         passed = [f"{key}={value}" for key, value in os.environ.items() if "proxy" in key.lower()]
         passed += [f"{key}={os.environ[key]}" for key in ARCHIVE if key in os.environ]
@@ -85,7 +85,7 @@ class System:
 
     @contextmanager
     def alone(self) -> Iterator[Alone]:
-        """A network of its own: every port is free, and 443 for everyone."""
+        """Create a network namespace in which every port is free, and 443 open to all users."""
         name = f"svc-{os.getpid()}-{self.root.name}"[-40:]
         run("ip", "netns", "add", name)
         try:
@@ -98,22 +98,22 @@ class System:
 
 
 class Alone:
-    """A system within a network of its own."""
+    """A Debian system inside its own network namespace."""
 
     def __init__(self, system: System, network: str) -> None:
         self.system, self.network = system, network
 
     def command(self, words: Sequence[object], user: str = "root") -> list[str]:
-        """The command line of a command in that network."""
+        """Return the command line that runs a command in the namespace."""
         return ["ip", "netns", "exec", self.network, *self.system.command(words, user)]
 
     def run(self, *words: object, user: str = "root") -> str:
-        """The output of a command in that network."""
+        """Run a command in the namespace and return its output."""
         return run(*self.command(words, user))
 
     @contextmanager
     def running(self, *words: object, user: str, until: str) -> Iterator[None]:
-        """A program that runs meanwhile; ``until`` matches what it prints when it is ready."""
+        """Run a program until the block ends; wait first until its output matches ``until``."""
         log = self.system.root / "tmp" / "running.log"
         with log.open("wb") as out:
             process = subprocess.Popen(self.command(words, user), stdout=out, stderr=out)
@@ -130,7 +130,7 @@ class Alone:
 
 
 def clean_system(folder: Path, *packages: str) -> System:
-    """A Debian with no more than ``packages``, made by mmdebstrap."""
+    """Create a Debian system with apt and these ``packages``, using mmdebstrap."""
     run(
         "mmdebstrap",
         "--variant=apt",

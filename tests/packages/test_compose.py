@@ -1,7 +1,7 @@
-"""compose.yaml as it is: two metagames on PostgreSQL and an engine for live state, in containers.
+"""compose.yaml as it is: two metagames, PostgreSQL and a live-state engine, each in a container.
 
-What docs/owners/container.md tells an owner to paste is what runs them. The engines' images are
-made from Debian's packages here, since no registry is asked.
+The tests run the commands of docs/owners/container.md. The images of PostgreSQL and the engine are
+made of Debian's packages, because tests ask no registry.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ ACCOUNTS = ("svcctl", "account", "list", "--config", "/data")
 
 @frozen
 class Compose:
-    """The folder of compose.yaml, and where the image of the release lies."""
+    """The folder that holds compose.yaml, and the release's image."""
 
     folder: Path
     archive: Path
     version: str
 
     def takes(self, version: str) -> None:
-        """Let that version of the image be the one of the next start."""
+        """Set the image version that the next start uses."""
         env = self.folder / ".env"
         env.write_text(re.sub("(?m)^SVC_VERSION=.*$", f"SVC_VERSION={version}", env.read_text()))
 
@@ -67,7 +67,7 @@ def machine(image: str) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def host(machine: dict[str, str], release: Path, tmp_path: Path) -> Iterator[Compose]:
-    """It runs, by the page's first start."""
+    """Start the containers by the page's commands for the first start."""
     folder = tmp_path / PROJECT
     folder.mkdir()
     shutil.copy(ROOT / "compose.yaml", folder)
@@ -174,7 +174,7 @@ def test_a_new_version_takes_it_over_and_the_way_back_is_open(
 
 
 def ready(times: int) -> None:
-    """Wait until the whole host has been ready that often."""
+    """Wait until the log has reported ``times`` times that the gateway is ready."""
     deadline = time.monotonic() + PATIENCE_S
     while run("podman", "logs", HOST).count("gateway ready") < times:
         assert time.monotonic() < deadline, run("podman", "logs", HOST)
@@ -182,7 +182,10 @@ def ready(times: int) -> None:
 
 
 def inside(*words: str) -> str:
-    """The output of a command in the host's container; the database's own words where it fails."""
+    """Run a command in the host's container and return its output.
+
+    If the command fails, the error includes the database's log.
+    """
     try:
         return run("podman", "exec", HOST, *words)
     except AssertionError as why:

@@ -1,6 +1,7 @@
-"""How the page of containers and compose.yaml run the image.
+"""The way in which compose.yaml, and the documentation page about containers, run the image.
 
-Found here at once: tests/packages builds the image and plays in it, which takes minutes.
+This file checks in an instant what would otherwise fail only in test_compose.py, which builds the
+image and plays in it for minutes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class ContainerTests(SynchronousTestCase):
         self.assertEqual(PAGE.count("sudo systemctl enable --now podman-restart"), 2)
 
     def test_the_host_is_stopped_before_what_it_needs(self) -> None:
-        """Podman-compose 1.0.3 goes by the file backwards, where docker goes by depends_on."""
+        """Podman-compose 1.0.3 stops services in reverse file order; docker uses depends_on."""
         services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
         self.assertEqual(list(services), ["database", "live", "svcserver"])
 

@@ -34,12 +34,12 @@ def test_lintian_finds_nothing(package: Path) -> None:
 
 
 def test_it_holds_nothing_that_the_build_compiled(package: Path) -> None:
-    """Such files name the build's folder; an installation compiles its own."""
+    """Compiled files name the folder of the build; the installation compiles its own."""
     assert "__pycache__" not in run("dpkg-deb", "--contents", package)
 
 
 def test_everything_in_it_bears_the_time_of_the_build(package: Path) -> None:
-    """And none that of a checkout, by which two clones' packages differed."""
+    """The times of a checkout would make the packages of two clones differ."""
     lines = run("dpkg-deb", "--contents", package).splitlines()
     assert len({tuple(line.split()[3:5]) for line in lines}) == 1
 

@@ -1,6 +1,6 @@
-"""The Debian package's units under a live systemd: start, play, upgrade, roll back, stop.
+"""The Debian package's units under a running systemd: start, play, upgrade, roll back, stop.
 
-Why it may be skipped: see tests/prove/test_systemd.py. ``.ci/packages`` insists on it.
+tests/prove/test_systemd.py explains when the test is skipped. ``.ci/packages`` requires it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def test_units_play_upgrade_roll_back_and_stop_by_the_page(tmp_path: Path, packa
 
 
 def newer(package: Path, place: Path, scratch: Path) -> Path:
-    """The same package as of a later version; test_deb_upgrade.py builds a later one."""
+    """Return the same package with a later version number and no other change."""
     unpacked = scratch / "unpacked"
     run("dpkg-deb", "-R", package, unpacked)
     control = unpacked / "DEBIAN" / "control"
@@ -78,7 +78,7 @@ def newer(package: Path, place: Path, scratch: Path) -> Path:
 
 
 def pages(system: System, packages: Mapping[str, str]) -> None:
-    """The page's blocks as files, each with its package; who pastes them says yes to apt."""
+    """Write the page's blocks to files, each with a package's path; let apt assume yes."""
     for name, (has, example) in PASTED.items():
         names = {example: packages[name]} if example else {}
         text = block(PAGE, has, names, sudo="sudo ")

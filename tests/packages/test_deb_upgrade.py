@@ -1,4 +1,4 @@
-"""A newer Debian package over a full host whose services run; then removal, and a return."""
+"""An upgrade of the Debian package on a host with data and running services, and its removal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RESTARTED = [
 
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package of a later version, whose program says so."""
+    """Build a package of a later version, whose programs report that version."""
     source, dist = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("newer")
     recipe("building.py").copied(source)
     project = source / "pyproject.toml"
@@ -64,7 +64,7 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory, package: Path) -> Iterator[tuple[System, Alone]]:
-    """A host as an owner has it: installed, changed by hand, and played on."""
+    """Set up a host like an owner's: installed, configured by hand, and with players' data."""
     system = clean_system(tmp_path_factory.mktemp("system"))
     system.run(*INSTALL, system.copy(package))
     places = ("--data", DATA, "--public-host", "127.0.0.1", "--owner", "Olga")
@@ -128,19 +128,22 @@ def test_removed_and_purged_it_leaves_the_host_and_finds_it_again(
 
 
 def plays(alone: Alone) -> None:
-    """An evening, whose players and saves stay."""
+    """Play a scripted session and keep its players and saves."""
     output = alone.run("svcctl", "play", "--keep", "--config", SETTINGS, user="svc")
     assert "all went well" in output
 
 
 def accounts(alone: Alone) -> set[str]:
-    """The names of all players."""
+    """Return the names of all players."""
     listed = alone.run("svcctl", "account", "list", "--config", SETTINGS, user="svc")
     return {line.split()[0] for line in listed.splitlines() if line}
 
 
 def kept(system: System, folder: str) -> dict[str, tuple[bytes, int, int, int]]:
-    """Every file of the host in /etc or /var/lib: its bytes, mode and owner; and the drop-in."""
+    """Return the content, mode and owner of every file of the host below a folder.
+
+    The folder is /etc or /var/lib. The owner's drop-in for systemd is included.
+    """
     top = system.root / folder / "svcserver"
     files = [top, *top.rglob("*"), system.root / OWN_DROP_IN]
     files_kept = {}
@@ -152,7 +155,7 @@ def kept(system: System, folder: str) -> dict[str, tuple[bytes, int, int, int]]:
 
 
 def restarted(log: str) -> set[str]:
-    """The units that the package had systemd restart."""
+    """Return the units that the package's scripts restarted."""
     return {
         word
         for line in log.splitlines()

@@ -1,4 +1,4 @@
-"""The tour of ``docs/owners/first-evening.md`` taken again, all of it: from an empty machine."""
+"""The whole tour of ``docs/owners/first-evening.md``, taken again on an empty machine."""
 
 from __future__ import annotations
 

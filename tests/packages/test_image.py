@@ -1,6 +1,6 @@
-"""The container image: read-only, without rights, plays an evening, is healthy, stops in order.
+"""The container image: read-only and without privileges; it plays, is healthy and stops cleanly.
 
-Friends come in from outside, by its published port, and the next image takes over its data.
+Friends connect from outside through its published port, and a newer image continues with its data.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ done
 
 @contextmanager
 def started(image: str, *words: str) -> Iterator[str]:
-    """The name of a container that has begun."""
+    """Start a container until the block ends; yield its name."""
     run("podman", "run", "-d", "--name", NAME, *HARDENED, *words, image)
     try:
         yield NAME
@@ -56,7 +56,7 @@ def container(image: str) -> Iterator[str]:
 
 
 def until(container: str, text: str, times: int) -> None:
-    """Wait until it has said that so many times."""
+    """Wait until the container's output contains the text this many times."""
     deadline = time.monotonic() + PATIENCE_S
     while (words := told(container)).count(text) < times:
         assert time.monotonic() < deadline, words
@@ -101,7 +101,7 @@ def test_its_health_check_fails_where_the_metagame_does_not_answer(container: st
 
 # slow: three starts of a host, and two friends who download
 def test_player_joins_by_the_published_port_and_after_an_update(image: str, tmp_path: Path) -> None:
-    """Its data lies in a folder of the machine's, with the user that every image has."""
+    """The data is in a folder of the machine, owned by the user id that every image uses."""
     port = str(free_port())
     data = tmp_path / "data"
     data.mkdir()
@@ -167,16 +167,16 @@ def test_stop_during_host_creation_ends_at_once_without_remains(image: str, tmp_
 
 
 def inside(container: str, *words: str) -> str:
-    """The output of a command in the container."""
+    """Run a command in the container and return its output."""
     return run("podman", "exec", container, *words)
 
 
 def ended(*words: str) -> int:
-    """The status of a command that may fail."""
+    """Run a command that may fail, and return its exit status."""
     return subprocess.run(words, capture_output=True, timeout=PATIENCE_S, check=False).returncode
 
 
 def stop(container: str) -> None:
-    """SIGTERM, which must do: after 40 s podman would kill it, with another status."""
+    """Stop the container by SIGTERM; podman would kill it after 40 s, with another exit status."""
     run("podman", "stop", "-t", "40", container)
     assert run("podman", "inspect", container, "--format", "{{.State.ExitCode}}") == "0\n"

@@ -1,4 +1,4 @@
-"""A container that is ended right after its start, before its programs listen to signals."""
+"""A container that is stopped right after its start, before its programs handle signals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KILLED_AFTER_S = "120"  # by the clock, which others may fill: far later
 
 @pytest.fixture(scope="module")
 def container(image: str) -> Iterator[str]:
-    """The name of one whose host is made, and which was stopped."""
+    """Yield the name of a stopped container that contains a host."""
     run("podman", "run", "-d", "--name", NAME, *HARDENED, "-e", "SVC_PUBLIC_HOST=127.0.0.1", image)
     try:
         until(NAME, "gateway ready", times=1)
@@ -47,7 +47,7 @@ def test_a_stop_while_twistd_imports_ends_it(container: str) -> None:
 
 
 def command_lines(pid: int) -> list[str]:
-    """Those of a process and of its children, as far as they are still there."""
+    """Return the command lines of a process and its children, unless they have just ended."""
     lines = []
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -1,6 +1,6 @@
-"""The launcher keeps its keys in a real key store: GNOME's, on a message bus of its own.
+"""The launcher stores its keys in a real key store, GNOME's, on a separate message bus.
 
-Not among the live tests: for every change CI would have to install what a desktop has.
+The test is not among the live tests, because CI would have to install a desktop for each change.
 """
 
 from __future__ import annotations

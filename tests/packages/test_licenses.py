@@ -1,4 +1,4 @@
-"""The owners and licences that packaging/licenses.py reads from the packages' metadata."""
+"""The copyright holders and licences that packaging/licenses.py reads from package metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel and the sdist: installed by pip and by pipx, upgraded from 0.1.0 with a full host."""
+"""The wheel and the sdist: installed by pip and pipx, and an upgrade of a host from 0.1.0."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_wheel_carries_every_file_of_the_program_and_no_other(wheel: Path) -
 
 # slow: an installation of everything and an evening on a whole host
 def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
-    """A new user pastes the page's lines, then signs in anew."""
+    """A new user runs the page's commands, then logs in again to the machine."""
     first = new_user(system, "petra", wheel)
     system.run("bash", "-c", block(PAGE, "apt-get install -y python3-venv"))
     system.run(*first, block(PAGE, "-m venv ~/svcserver"))
@@ -63,7 +63,7 @@ def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path
 
 # slow: two installations of everything and an evening on a whole host
 def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
-    """A new user pastes the lines of the page, then those for upgrades."""
+    """A new user runs the page's commands, and later its commands for upgrades."""
     first = new_user(system, "piet", wheel)
     system.run("bash", "-c", block(PAGE, "apt-get install -y pipx"))
     system.run(*first, block(PAGE, "pipx ensurepath"))
@@ -77,7 +77,7 @@ def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Pat
 
 
 def new_user(system: System, name: str, wheel: Path) -> tuple[str, ...]:
-    """Return a runner of commands as a new user types them after signing in."""
+    """Return a function that runs commands as a new user who has just logged in."""
     system.run("useradd", "--create-home", "--shell", "/bin/bash", name)
     [pins] = wheel.parent.glob(PINS)
     for path in (wheel, pins):
@@ -100,7 +100,7 @@ def other_versions(environment: Path, wheel: Path) -> set[str]:
 
 
 def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
-    """The page's first command, in its user's shell, and an evening on the host that it makes."""
+    """Run the page's first command in the user's shell, and play on the host that it creates."""
     answers = f"--yes {' '.join(PUBLIC)}"
     up = block(PAGE, "svcctl up ~/game", {"svcctl up ~/game": f"exec svcctl up ~/game {answers}"})
     with system.alone() as alone, alone.running(*first, up, user="root", until="Ctrl-C stops it"):
@@ -109,7 +109,7 @@ def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
 
 # slow: a Debian, an installation of everything and an evening on a whole host
 def test_pip_installs_the_sdist_with_its_pinned_dependencies(system: System, release: Path) -> None:
-    """A distribution builds from its own list of versions and the project alone."""
+    """A Linux distribution builds the project alone, with its own versions of dependencies."""
     [made] = release.glob("svcserver-*.tar.gz")
     project = made.name.removesuffix(".tar.gz")
     with tarfile.open(made) as archive:
@@ -127,7 +127,7 @@ def test_pip_installs_the_sdist_with_its_pinned_dependencies(system: System, rel
 
 
 def installed(environment: Path) -> set[str]:
-    """The files of the program in a virtual environment, without what Python compiled."""
+    """Return the program's files in a virtual environment, without compiled ones."""
     [packages] = environment.glob("lib/python3*/site-packages")
     files = [*packages.glob("svcserver/**/*"), packages / "twisted/plugins/svcserver_plugins.py"]
     return {
@@ -178,7 +178,10 @@ def test_a_full_host_of_the_first_release_is_upgraded(system: System, wheel: Pat
 
 
 def upgraded(system: System, folder: str) -> dict[str, dict[str, str]]:
-    """The settings of a host of 0.1.0, once its owner has pasted the page's lines, twice."""
+    """Return the settings of a host of 0.1.0 after its owner has run the page's upgrade commands.
+
+    The commands run twice, and the second run must change nothing.
+    """
     lines = block("upgrade.md", "GAMESERVER_LAUNCH_KEYS=1", {"~/game": f"/{folder}"})
     made = []
     for _ in range(2):

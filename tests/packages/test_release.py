@@ -1,4 +1,4 @@
-"""A release: all of it, its checksums true, and the same bytes when it is built again."""
+"""A release: it is complete, its checksums are right, and a second build gives the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder into which packaging/release.py writes, and the texts that need no build."""
+"""The folder that packaging/release.py writes, and messages that can be tested without a build."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ReleaseFolderTests(SynchronousTestCase):
         self.made.mkdir()
 
     def fill(self, folder: Path, version: str) -> set[str]:
-        """A file of each kind; their names."""
+        """Write a file of each kind and return their names."""
         names = {kind.replace("*", version) for kind in self.release.KINDS}
         for name in names:
             (folder / name).write_text(version)
@@ -78,7 +78,7 @@ class ReleaseFolderTests(SynchronousTestCase):
 
 class ToolTests(SynchronousTestCase):
     def test_who_lacks_it_reads_the_command_that_shows_why(self) -> None:
-        """The rule of make has just tried, and goes on where the package index is out of reach."""
+        """The make rule tries this command first, and goes on if the package index is away."""
         sbom = recipe("sbom.py")
         sbom.TOOL = Path(self.mktemp(), "bin", "cyclonedx-py")
         message = str(self.assertRaises(SystemExit, sbom.need_tool))

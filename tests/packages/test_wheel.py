@@ -1,4 +1,4 @@
-"""The project as it is packed."""
+"""The wheel's contents and its pinned dependencies."""
 
 from __future__ import annotations
 

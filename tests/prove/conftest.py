@@ -1,4 +1,4 @@
-"""Long proofs are collected by ``make prove`` alone; a plain run neither runs nor skips them."""
+"""Only ``make prove`` collects the long tests; an ordinary run neither runs nor skips them."""
 
 from __future__ import annotations
 

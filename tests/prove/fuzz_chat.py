@@ -1,10 +1,10 @@
-"""The fuzzer's side of ``test_fuzz_chat``: hostile bytes against a chat of two players.
+"""The program that ``test_fuzz_chat`` runs: hostile bytes against a chat with two players.
 
     python -m tests.prove.fuzz_chat CORPUS -max_total_time=20
 
-The first byte of an input says where the rest goes: a stanza of a player who sits in a room, or
-raw bytes from a stranger's socket. Whatever it is, nothing may be raised or logged as a failure,
-and what the other player hears must be well-formed.
+The first byte of an input selects the sender of the rest: a player who is in a room sends it as a
+stanza, or a stranger sends it as raw bytes. No input may cause an exception or log a failure, and
+everything that the second player receives must be well-formed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ failures: list[str] = []
 
 
 def listen(event: LogEvent) -> None:
-    """A failure in the log is a finding."""
+    """Record a failure in the log as a finding of the fuzzer."""
     if "log_failure" in event:
         failures.append(event["log_failure"].getTraceback())
 
 
 class Stage:
-    """Two players in a room; made anew whenever the hostile one was disconnected."""
+    """Two players in a room; they are replaced whenever the hostile one is disconnected."""
 
     def __init__(self) -> None:
         self.town = Town()
@@ -70,7 +70,7 @@ class Stage:
         assert not self.factory.connections
 
     def rest(self) -> None:
-        """Let every rate limit fill up again; both players send something, so that none is idle."""
+        """Let every rate limit recover; both players send something, so that neither is idle."""
         self.town.clock.advance(40)
         self.town.server.tick()
         for entry in (self.good, self.bad):

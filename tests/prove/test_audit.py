@@ -1,4 +1,4 @@
-"""Dependencies: no pinned package has a known weakness, and the SBOM lists all."""
+"""Pinned dependencies: none has a known vulnerability, and the SBOM lists all of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The launcher's long proof: ten gigabytes, flat memory, killed five times; prints what it took.
+"""A launcher that is killed five times while it downloads ten gigabytes, with flat memory.
 
-``SVC_PROVE_GB`` makes it smaller where the disk is.
+The test prints its measurements. ``SVC_PROVE_GB`` sets a smaller size for a machine with a small
+disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The long proof of the content server: a whole gibibyte through the gateway."""
+"""A download of one gibibyte from the content server through the gateway."""
 
 from __future__ import annotations
 

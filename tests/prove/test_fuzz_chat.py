@@ -1,4 +1,4 @@
-"""A while of coverage-guided fuzzing against the chat: frames, stanzas and what others hear."""
+"""Coverage-guided fuzzing of the chat: frames, stanzas, and what other players receive."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ WORDS = [
 
 
 def corpus(folder: Path) -> Path:
-    """Every kind of stanza once, and the same in frames of a stranger."""
+    """Write the fuzzer's first inputs: each kind of stanza, as a player's and as a stranger's."""
     folder.mkdir()
     for number, text in enumerate(STANZAS):
         Path(folder, f"stanza{number}").write_bytes(b"\0" + text.encode())
@@ -72,7 +72,7 @@ def corpus(folder: Path) -> Path:
 
 
 def dictionary(file: Path) -> Path:
-    """Write the words that the fuzzer may insert to ``file``, and return it."""
+    """Write the words that the fuzzer may insert into ``file``, and return the file."""
     lines = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in WORDS)
     file.write_text("".join(f'"{line}"\n' for line in lines))
     return file

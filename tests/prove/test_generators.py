@@ -1,6 +1,6 @@
-"""Clients that openapi-generator, of which most languages have one, makes of the OpenAPI document.
+"""Clients that openapi-generator makes from the OpenAPI document in several languages.
 
-``tests/live/test_generated_client.py`` plays with the one that the page of a first call makes.
+``tests/live/test_generated_client.py`` plays with the client from the first-call page.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def generated(document: Path, language: str, into: Path) -> Path:
-    """The folder of a client; what the generator refuses, or takes for a fault, is a failure."""
+    """Generate a client and return its folder; fail if the generator reports any fault."""
     words = ["generate", "-i", str(document), "-g", language, "-o", str(into)]
     ran = subprocess.run(
         [str(GENERATOR), *words], capture_output=True, text=True, check=False, timeout=300

@@ -1,7 +1,8 @@
-"""Two hundred players for two minutes while the single metagame is killed, or restarted.
+"""Two hundred players for two minutes while the only metagame is killed or restarted.
 
-With the usual patience of the gateway. A start takes about a second of CPU: on a machine with
-much else to do it takes longer than players' requests wait (``PARK_MS`` in the environment).
+The gateway has its usual settings. A start of the metagame takes about a second of CPU time. On a
+busy machine it can take longer than the gateway holds players' requests, and the test then fails
+(set ``PARK_MS`` in the environment).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def test_two_hundred_players_notice_nothing(
 
 
 def test_nobody_notices_that_two_workers_are_restarted_in_turn(tmp_path: Path) -> None:
-    """All talk, and come back by the other worker or by the new one."""
+    """All players chat, and reconnect at the other worker or at the restarted one."""
     scale = Scale(2, fresh_database(), fresh_url())
     folder = host(tmp_path / "host", scale=scale, GATEWAY_PARK_MS="0")  # the other serves at once
     report = evening(folder, IN_TURN, 60.0, rolled, 15.0)

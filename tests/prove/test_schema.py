@@ -1,4 +1,4 @@
-"""The OpenAPI document against the server that wrote it, by schemathesis, within bounds."""
+"""schemathesis compares the server with its OpenAPI document, for a limited time."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def promote(service: Service, name: str) -> None:
 
 
 def without_bodies_of_refusals(reply: bytes) -> bytes:
-    """The document as schemathesis can check it.
+    """Return the document without the bodies of error responses.
 
-    It takes every 404 for one of the row that it meant, also where the path that it made up
-    matches none; feature tests compare refusals (``tests/support/described.py``).
+    schemathesis expects the described 404 body even for a path that matches no route. Feature tests
+    compare the errors instead (``tests/support/described.py``).
     """
     document = orjson.loads(reply)
     for value in document["components"]["responses"].values():

@@ -1,4 +1,4 @@
-"""Two hours of play in a few minutes: memory and descriptors stay where they were."""
+"""Two hours of play, simulated within minutes: memory and file descriptors do not grow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLACK_KIB = 12 * 1024
 
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
-    """Component to resident KiB and open files."""
+    """Return each component's resident memory in KiB and its number of open files."""
     results = {}
     for component in ALL:
         pid = pid_of(folder, component)

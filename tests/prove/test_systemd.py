@@ -1,9 +1,9 @@
-"""The units under a live systemd: booted in namespaces of its own, and played on. Spec: 2 §8.
+"""The units under a running systemd, which boots in its own namespaces; a session is played.
 
-Why it may be skipped: a systemd that boots mounts file systems and cgroups of its own, which takes
-CAP_SYS_ADMIN; root in a container has that only where it was started with it, whatever packages it
-has. So no requirement of ``.ci/run`` stands for it, and it belongs to ``make prove``; who runs that
-on a machine of their own may insist on it with SVC_TEST_REQUIRE=boot, as ``.ci/packages`` does.
+Spec: 2 §8. The test is skipped where systemd cannot boot. It mounts file systems and cgroups, which
+needs CAP_SYS_ADMIN; root inside a container has that capability only if the container was started
+with it. Installing packages does not help, so ``.ci/run`` does not require this test, and ``make
+prove`` runs it. SVC_TEST_REQUIRE=boot makes it required, as in ``.ci/packages``.
 """
 
 from __future__ import annotations

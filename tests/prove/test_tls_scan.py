@@ -1,4 +1,4 @@
-"""A scanner of TLS weaknesses finds none at the gateway but the self-signed certificate."""
+"""A scanner for TLS weaknesses finds none at the gateway except the self-signed certificate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def scan(port: int, folder: Path) -> dict[str, Any]:
 
 
 def accepted(result: dict[str, Any]) -> list[str]:
-    """Names of the cipher suites the server took."""
+    """Return the names of the cipher suites that the server accepted."""
     return [
         accepted_cipher_suite["cipher_suite"]["name"]
         for accepted_cipher_suite in result["result"]["accepted_cipher_suites"]

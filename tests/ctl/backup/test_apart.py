@@ -1,4 +1,4 @@
-"""A drill uses the complete restored host, and nothing of the running host."""
+"""The drill that verifies a backup uses the restored host only, nothing of the running host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ApartTests(BackupCase):
         )
 
     def drilled(self, *settings: str) -> dict[str, str]:
-        """Make a backup; return the texts of the files on its drill's host."""
+        """Make and verify a backup; return the contents of the files on the drill's host."""
         self.stack_env(*settings)
         texts: dict[str, str] = {}
 

@@ -1,4 +1,7 @@
-"""``svcctl backup``: make, keep, list and restore; a live test covers the drill itself."""
+"""``svcctl backup``: make, list and restore backups, and delete old ones.
+
+A live test covers the drill that verifies a backup.
+"""
 
 from __future__ import annotations
 

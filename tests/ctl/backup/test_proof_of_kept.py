@@ -1,4 +1,4 @@
-"""The proof opens the stored file itself, whoever the recipient of its encryption is."""
+"""The drill verifies the stored file itself, whoever it is encrypted for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSE = Lock.close
 
 
 def rotten(lock: Lock, source: Path, target: Path) -> None:
-    """Encrypt, then flip one bit of the result."""
+    """Encrypt the file, then flip one bit of the result."""
     CLOSE(lock, source, target)
     data = bytearray(target.read_bytes())
     data[-5] ^= 1
@@ -33,7 +33,7 @@ class ProofOfTheKeptTests(BackupCase):
         self.stack_env(f"BACKUP_RECIPIENTS={self.owner.to_public()}")
 
     def proven(self) -> Ran:
-        """Make a backup with its whole proof, except for the processes of the simulated evening."""
+        """Make and verify a backup, without the processes and the session of the drill."""
         host = contextmanager(lambda *_: iter([mock.Mock()]))
         with (
             mock.patch.object(proving, "_host", host),

@@ -32,7 +32,7 @@ STATE = "backup-state.json"
 @pytest.mark.live
 class KilledTests(BackupCase):
     def backup(self, *, secrets: bool, kind: str) -> Path:
-        """Return an unencrypted backup; a PostgreSQL dump is an ordinary file here."""
+        """Return an unencrypted backup of this kind; any file serves as its PostgreSQL dump."""
         self.stack_env(f"BACKUP_PASSPHRASE={WORDS}", f"BACKUP_SECRETS={int(secrets)}")
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         parts = nowhere(self)
@@ -50,7 +50,7 @@ class KilledTests(BackupCase):
         return svcctl("backup", "restore", file, "--into", folder)
 
     def sound_or_none(self, folder: Path, whole: set[str]) -> bool:
-        """Return whether there is a host; fail if there is an incomplete host that could start."""
+        """Return whether the folder holds a host; fail if an incomplete host could start."""
         there = files_of(folder)
         if begun.LAST in there:
             self.assertEqual(there, whole)
@@ -135,7 +135,7 @@ def killed_at_place() -> None:
 
 
 def files_of(folder: Path) -> set[str]:
-    """Return the installed files by path."""
+    """Return the paths of the installed files, relative to the folder."""
     paths = folder.rglob("*") if folder.exists() else ()
     names = (str(path.relative_to(folder)) for path in paths if path.is_file())
     return {path for path in names if path[0] != "."}

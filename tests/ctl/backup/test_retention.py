@@ -15,7 +15,7 @@ MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31))
 
 
 def nights(count: int) -> list[datetime]:
-    """Return one backup at four o'clock for each of these nights, the last on 2026-11-22."""
+    """Return the times of ``count`` nightly backups, at four o'clock, the last on 2026-11-22."""
     last = datetime(2026, 11, 22, 4)
     return [last - timedelta(days=number) for number in range(count)]
 
@@ -40,7 +40,7 @@ class RetentionTests(SynchronousTestCase):
 
     @given(st.lists(MOMENTS, max_size=60))
     def test_what_was_dropped_once_is_never_wanted_later(self, made: list[datetime]) -> None:
-        """Thinning is idempotent, so no night deletes what the previous night kept."""
+        """Deleting old backups is idempotent: a second run deletes none that the first run left."""
         rule = BackupRetention(3, 2, 2)
         dates = rule.kept(made)
         self.assertEqual(rule.kept(list(dates)), dates)

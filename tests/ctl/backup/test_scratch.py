@@ -30,7 +30,7 @@ class ScratchTests(SynchronousTestCase):
         self.statements.append(statement)
 
     def left(self, name: str = "svc-drill-dead", database: str = "") -> Path:
-        """Make the folder of a killed drill."""
+        """Create the folder that a killed drill leaves behind."""
         made = self.folder / name
         (made / "host").mkdir(parents=True)
         (made / backups.RUN_FILE).touch()
