@@ -17,8 +17,8 @@ MAX_DOCUMENT = 524_288  # bytes
 class Document:
     """A character's data: JSON text that is stored and returned unchanged.
 
-    ``literal`` is the text as a quoted JSON string, so that a read need not escape 40 KB again.
-    ``size`` is the length of the unquoted text in bytes.
+    ``literal`` is the text as a quoted JSON string, so that reads need not escape its 40 KB each
+    time. ``size`` is the length of the unquoted text in bytes.
     """
 
     literal: bytes = field(repr=False)
@@ -38,7 +38,7 @@ def document(data: str, most: int = MAX_DOCUMENT) -> Document:
 
 
 def shallow_object(data: str) -> dict[str, Any]:
-    """Return the object in a JSON text, if shallow enough to encode again; raises Malformed."""
+    """Return the object in a JSON text; Malformed if it is too deeply nested to encode again."""
     return _object_in(data, json.parse)
 
 

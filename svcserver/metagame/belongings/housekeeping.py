@@ -21,7 +21,7 @@ HOUR_S, MINUTE_S = 3600.0, 60.0
 
 
 def housekeeping(ledger: Ledger, clock: IReactorTime, wall_clock: Callable[[], float]) -> Every:
-    """Return the service that deletes old purchases and replies, at startup and every hour."""
+    """Return the service that deletes old purchases and replies, at start-up and every hour."""
 
     def work(tx: Connection) -> tuple[int, int]:
         return forget_purchases(tx, wall_clock()), forget_old(tx, wall_clock())

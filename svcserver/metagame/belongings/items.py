@@ -1,4 +1,4 @@
-"""Data classes of items, inventory transactions and sizes. Spec: 1 §2 Inventory transaction."""
+"""Classes for items, inventory transactions and sizes. Spec: 1 §2 Inventory transaction."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ROW = 32  # bytes added to the data's size for each stack or item
 
 @define(unsafe_hash=True)  # not frozen, for speed: each transaction creates several
 class Size:
-    """The numbers of stacks and instanced items, and their bytes; a change may be negative.
+    """A number of stacks and instanced items, and their bytes; negative for a decrease.
 
-    The size is stored with an inventory, because computing it takes time linear in the inventory.
+    An inventory's size is stored, because computing it takes time linear in the inventory.
     """
 
     items: int = 0
@@ -33,7 +33,7 @@ NOTHING = Size()
 
 @define  # not frozen: creating a frozen object takes twice as long
 class Stacked:
-    """A stack of one item kind; ``extra`` is the JSON of unknown keys, returned as sent."""
+    """A stack of one kind of item; ``extra`` is the JSON of unknown keys, returned as sent."""
 
     catalog_id: str
     quantity: int
@@ -42,7 +42,7 @@ class Stacked:
 
 @frozen
 class Instance:
-    """An instanced item with a version of its own; ``body`` is its JSON as sent."""
+    """An instanced item, which has its own version; ``body`` is its JSON as sent."""
 
     instance_id: str
     catalog_id: str
@@ -52,13 +52,13 @@ class Instance:
 
     @property
     def size(self) -> Size:
-        """Return the item's contribution to its character's size."""
+        """Return how much the item adds to its character's inventory size."""
         return Size(1, ROW + len(self.body))
 
 
 @frozen
 class Removal:
-    """An instanced item to remove; refused only if its version is below the stored one."""
+    """An instanced item to remove; refused only if the stored version is newer."""
 
     instance_id: str
     version: int | None
@@ -76,7 +76,7 @@ class Transaction:
 
     ``added`` and ``removed`` are quantities by catalogue id; ``extras`` holds the JSON of unknown
     keys of added stacks. ``answer`` makes the reply from the stacks' final totals; the reply is
-    stored for a repeat. ``transaction_id`` is None if a repeat cannot be recognised.
+    stored for repeats. If ``transaction_id`` is None, repeats cannot be recognised.
     """
 
     transaction_id: str | None
@@ -91,7 +91,7 @@ class Transaction:
 
     @property
     def catalog_ids(self) -> list[str]:
-        """The ids of the affected stacks: first those added to, then those only removed from."""
+        """The ids of the affected stacks: those added to, then those only removed from."""
         return list({**self.added, **self.removed})
 
     @property
@@ -103,14 +103,14 @@ class Transaction:
 
 
 def stack_bytes(catalog_id: str, extra: bytes | None) -> int:
-    """Return a stack's contribution in bytes to its character's size."""
+    """Return how many bytes a stack adds to its character's inventory size."""
     return ROW + len(catalog_id.encode()) + len(extra or b"")
 
 
 def transaction_id(sent: str | None) -> str | None:
-    """Return the id that identifies repeats, or None for an empty or zero id.
+    """Return the id by which repeats are recognised, or None for an empty or zero id.
 
-    A zero id consists only of ``0`` and ``-``. A long id is stored as its hash.
+    A zero id consists only of ``0`` and ``-``. A long id is replaced by its hash.
     """
     if sent is None or not sent.strip("0-"):
         return None
@@ -118,5 +118,5 @@ def transaction_id(sent: str | None) -> str | None:
 
 
 def source_of(sent: str | None) -> str:
-    """Return ``source`` in the form that the item log stores."""
+    """Return ``source`` as the item log stores it: shortened, and without NUL."""
     return (sent or "")[:MAX_SOURCE].replace("\0", "")

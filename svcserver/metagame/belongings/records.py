@@ -1,4 +1,4 @@
-"""The wire form of items and of a transaction's reply, for players' routes and the store's grants.
+"""The wire form of items and of transaction replies, used by routes and by the store.
 
 Spec: 1 §2 Inventory transaction.
 """
@@ -13,7 +13,7 @@ from svcserver.metagame.belongings.items import Instance
 
 
 def plain(instance_id: str, catalog_id: str) -> Instance:
-    """Return an instanced item without data, as the store grants it."""
+    """Return an instanced item without data, for an item that the store grants."""
     shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
     return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
 

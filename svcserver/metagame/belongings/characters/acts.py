@@ -20,10 +20,10 @@ from svcserver.metagame.once import ONLY, Attempt
 
 @frozen
 class CharacterActs:
-    """Read, create and save characters; ``most_bytes`` is CHARACTER_MAX_BYTES.
+    """Reads, creates and saves characters; ``most_bytes`` is CHARACTER_MAX_BYTES.
 
-    ``size`` is the number of bytes of a request body. ``after_save`` runs in the transaction of
-    each save, with the character id and the time.
+    ``size`` is the number of bytes of a request body. Each save calls ``after_save`` in its
+    transaction, with the character id and the time.
     """
 
     data: AccountData
@@ -47,7 +47,7 @@ class CharacterActs:
     async def create(
         self, me: AccountId, name: str, size: int, *, attempt: Attempt = ONLY
     ) -> Character:
-        """Create a character; ``size`` bytes of the request are charged to the daily quota."""
+        """Create a character; ``size`` (bytes of the request) counts towards the daily quota."""
 
         def work(tx: Connection) -> Character:
             return SqlCharacters(tx, attempt.request_id).create(me, name, self.wall_clock())
@@ -65,7 +65,7 @@ class CharacterActs:
     ) -> Character:
         """Replace a character's document; return the character after the save.
 
-        The document is parsed last: Missing and Conflict have precedence over Malformed.
+        The document is parsed last, so that Missing and Conflict take precedence over Malformed.
         """
 
         def work(tx: Connection) -> Character:

@@ -21,7 +21,7 @@ SAVED_BY_GAME_SERVER = "save:gameserver"
 
 @frozen
 class Head:
-    """A character without its document: the part that a save needs."""
+    """A character without its document, which a save does not need."""
 
     id: CharacterId
     account_id: AccountId
@@ -31,7 +31,7 @@ class Head:
     modified_at: float
 
     def saved(self, data: Document, version: int, now: float) -> Character:
-        """Return the character after a save of a newer document at ``now`` (epoch seconds)."""
+        """Return the character after a save of a new document at ``now`` (epoch seconds)."""
         return Character(self.id, self.account_id, self.name, version, self.created_at, now, data)
 
 
@@ -43,11 +43,12 @@ class Character(Head):
 
 
 def next_version(current: int, highest: Callable[[int], int]) -> int:
-    """Return the version for a document that the server itself makes the newest.
+    """Return a version for a document that the server, not a client, makes the newest.
 
-    The version is above all others, so that a concurrent save by a client conflicts. If a client
-    has used up the version numbers, it is one above all versions in the lower half of the range,
-    so that the client can save again. ``highest`` returns the highest version below a limit.
+    Usually it is one above the current version, so a save that a client sends at the same time
+    conflicts. If the version numbers are used up, it is one above all versions in the lower half of
+    the range, so that the client can save again. ``highest`` returns the highest version below a
+    limit.
     """
     if current + 1 < MAX_VERSION:
         return current + 1
@@ -55,7 +56,7 @@ def next_version(current: int, highest: Callable[[int], int]) -> int:
 
 
 def reason_of(*, game_server: bool) -> str:
-    """Return the reason to store in the history with a save."""
+    """Return the reason that the history stores with a save."""
     return SAVED_BY_GAME_SERVER if game_server else SAVED_BY_CLIENT
 
 
@@ -65,11 +66,11 @@ def new_character(account_id: AccountId, name: str, now: float) -> Character:
 
 
 def check_save(before: Head | None, account_id: AccountId, version: int) -> Head:
-    """Return the stored character if a save may replace it by ``version``.
+    """Return the stored character if a save with this version may replace it.
 
-    Raises Missing if the account has no such character, and Conflict if the version is too high
-    or not newer than the stored one. Versions may have gaps. A stored version that leaves no room
-    for a higher one is treated as absent.
+    Raises Missing if the account has no such character, and Conflict if the version is too high or
+    not newer than the stored one. Versions may have gaps. If the stored version has reached
+    MAX_VERSION, any version may replace it.
     """
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")

@@ -1,7 +1,7 @@
 """The tables of characters and their saves.
 
-A document is stored once, in the row of its save. The character's row refers to the newest save;
-this doubles the possible number of saves per second.
+A document is stored once, in the row of its save. The character's row refers to the newest save.
+This allows twice as many saves per second as a second copy would.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """The tables of characters, within one transaction; each save stores ``request_id``."""
+    """The tables of characters, within one transaction; saves are stored with ``request_id``."""
 
     tx: Connection
     request_id: str = ""
@@ -135,7 +135,7 @@ class SqlCharacters:
         return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
 
     def saved_by(self, request_id: str) -> Character | None:
-        """Return the character as this request saved it, or None if it saved none."""
+        """Return the character in the state that this request saved; None if it saved none."""
         row = self.tx.execute(_SAVED_BY, {"request": request_id}).first()
         if row is None:
             return None
@@ -194,7 +194,7 @@ class SqlCharacters:
         )
 
     def make_newest(self, before: Head, data: Document, now: float, reason: str) -> Character:
-        """Save ``data`` under a new version that is above all others."""
+        """Save ``data`` under a new version, which becomes the newest."""
 
         def highest(below: int) -> int:
             values = {"character": before.id, "below": below}
@@ -218,5 +218,5 @@ class SqlCharacters:
 
 
 def rename_characters(tx: Connection, account_id: AccountId, name: str) -> None:
-    """Give all characters of the account its new name."""
+    """Give all characters of the account this name."""
     tx.execute(_RENAME, {"account": account_id, "new_name": name})

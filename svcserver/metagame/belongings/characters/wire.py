@@ -30,7 +30,7 @@ class NewCharacter:
 @spelled(camel_case)
 @frozen
 class CharacterSave:
-    """The body of a save: ``data`` is JSON text of an object, ``updateVersion`` must increase."""
+    """The body of a save; ``data`` is the JSON text of an object, ``updateVersion`` must rise."""
 
     update_version: CountOrDigits
     data: Late[TextWithNul]
@@ -38,7 +38,7 @@ class CharacterSave:
 
 
 class CharacterReply(TypedDict):
-    """A character; ``data`` is JSON text inside a JSON string."""
+    """A character; ``data`` is a string that contains JSON text."""
 
     accountId: str
     createdDate: str

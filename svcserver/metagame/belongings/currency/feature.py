@@ -25,7 +25,7 @@ KEYS = 52
 
 
 def load() -> Currencies:
-    """Load the data file; raises BadData."""
+    """Load the currencies from the data file; raises BadData."""
     return datafiles.load(PACKAGE, FILE, _currencies)
 
 
@@ -54,7 +54,7 @@ def _currencies(data: dict[str, Any]) -> Currencies:
 
 
 class ReconcileReply(TypedDict):
-    """The account's main currency; after this reply, the client reads its inventory again."""
+    """The balance in the main currency; afterwards the client reads its inventory again."""
 
     balances: dict[str, int]
     refreshInventory: bool
@@ -62,7 +62,7 @@ class ReconcileReply(TypedDict):
 
 @frozen
 class CurrencyActs:
-    """Balances: fixed values combined with the account's own, which ``read_balance`` returns."""
+    """Returns balances: fixed values, replaced by the account's own values where it has some."""
 
     currencies: Currencies
     read_balance: Callable[[Connection, AccountId], Balance]
@@ -80,7 +80,7 @@ class CurrencyActs:
         return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
-        """Return the balance in the main currency, under both of the currency's keys."""
+        """Return the balance in the main currency twice: once under each of its two keys."""
         return self.currencies.reconciled(
             *await self.ledger.read(lambda tx: self.read_balance(tx, me))
         )
@@ -94,8 +94,8 @@ Balance = tuple[int, list[tuple[str, int]]]
 
 
 def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountId], Balance]:
-    """Return a function that reads an account's balance in these currencies in one query."""
-    # literals, not parameters: they are few, and validated names of our data file
+    """Return a function that reads an account's balances in these currencies with one query."""
+    # literals, not parameters: there are few names, and all are validated names of our data file
     names: list[Any] = [literal_column(f"'{name}'") for name in sorted(catalog_ids)]
     statement = (
         select(_A.notes, _S.catalog_id, _S.quantity)
@@ -121,7 +121,7 @@ def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountI
 
 
 def notes_alone(tx: Connection, account_id: AccountId) -> Balance:
-    """Return the ``notes`` column only, without item stacks (BALANCE_FROM_INVENTORY=0)."""
+    """Return the account's ``notes`` column, without item stacks (BALANCE_FROM_INVENTORY=0)."""
     return tx.execute(_NOTES, {"account": account_id}).scalar() or 0, []
 
 
@@ -139,7 +139,7 @@ class CurrencyRoutes:
 
     @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
     async def reconcile(self, call: Call) -> Answer:
-        """Return the caller's main currency under both of its keys. The body is ignored."""
+        """Return the balance in the main currency, under its two keys. The body is ignored."""
         return Answer(
             200, {"balances": await self.acts.reconciled(call.player), "refreshInventory": True}
         )

@@ -1,4 +1,4 @@
-"""Balances: fixed values, which the account's own values override.
+"""Balances: fixed values, replaced by the account's own values where it has some.
 
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """
@@ -14,9 +14,10 @@ UPPER, LOWER = "CURRENCY_", "id_currency_"
 
 @frozen
 class Currencies:
-    """The currency keys in order, each with the balance of an account that has no stack of it.
+    """The currency keys in order, each with its fixed value.
 
-    ``spellings`` maps a catalogue id to its keys; ``notes`` are the keys of the main currency.
+    The fixed value is the balance of an account that has no stack of this currency. ``spellings``
+    maps a catalogue id to its keys; ``notes`` are the keys of the main currency.
     """
 
     plain: Mapping[str, int]
@@ -24,9 +25,11 @@ class Currencies:
     notes: tuple[str, ...]
 
     def filled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """Return all balances, from stacks, else the main currency's column, else fixed values.
+        """Return the balance for every currency key.
 
-        Keys are never added, removed or reordered; a stack without a key is ignored.
+        It is the quantity of the stack of that currency. Without a stack, it is ``notes`` for the
+        main currency, else the fixed value. Keys are never added, removed or reordered; a stack of
+        something that is no currency is ignored.
         """
         currencies = dict(self.plain)
         for key in self.notes:
@@ -37,6 +40,6 @@ class Currencies:
         return currencies
 
     def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """Return the main currency under its two keys, in the order of the reply."""
+        """Return the balance in the main currency under its two keys, in the order of the reply."""
         currencies = self.filled(notes, stacks)
         return {key: currencies[key] for key in sorted(self.notes, reverse=True)}

@@ -23,14 +23,14 @@ MAX_ODDITIES = 5  # logged oddities (see ``rules.Done``) per transaction
 
 @frozen
 class InventoryActs:
-    """Read and change characters' inventories; ``size`` is the bytes of the request body."""
+    """Reads and changes characters' inventories; ``size`` is the bytes of the request body."""
 
     policy: Policy
     data: AccountData
     wall_clock: Callable[[], float]
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> bytes:
-        """Return a character's inventory as the JSON of the reply."""
+        """Return a character's inventory as the JSON of the reply; raises Forbidden."""
 
         def work(tx: Connection) -> bytes:
             if owner_of(tx, character_id) != owner:
@@ -70,8 +70,8 @@ class InventoryActs:
     ) -> bytes:
         """Save one held item; return the item's stored JSON.
 
-        Raises Forbidden, Missing (no item has both ids), or Conflict (the version is not greater,
-        or the character would hold more than allowed).
+        Raises Forbidden; Missing if the character holds no item with this instance id and
+        catalogue id; Conflict if the version is not greater, or the inventory would be too large.
         """
 
         def work(tx: Connection) -> bytes:

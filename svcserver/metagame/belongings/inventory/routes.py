@@ -1,4 +1,4 @@
-"""The inventory routes; no envelope in replies. Spec: 1 §4 Characters, inventory, currency."""
+"""The inventory routes; their replies have no envelope. Spec: 1 §4 Characters, inventory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from svcserver.web.routes import Answer, Feature, bare
 
 @frozen
 class InventoryRoutes:
-    """Read and change the inventories of characters."""
+    """The routes that read and change the inventories of characters."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: InventoryActs
@@ -49,7 +49,7 @@ class InventoryRoutes:
         again=Again.NATURAL,
     )
     async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
-        """Add and remove items, all or none; the reply is sent after the change is on disk."""
+        """Add and remove items, either all or none; the change is on disk before the reply."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         if deal.transaction_id is None and call.attempt.is_again:
@@ -64,7 +64,7 @@ class InventoryRoutes:
         again=Again.STORED,
     )
     async def update(self, call: Call[Late[ItemWish]]) -> Answer:
-        """Save the new state of one item that the character holds already."""
+        """Save the new state of an item that the character already holds."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         item, by = sent.instance(), _by(call)
         named = owner, sent.character_id
@@ -72,7 +72,11 @@ class InventoryRoutes:
         return Answer(200, saved)
 
     def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:
-        """Return the account; called before parsing, as a game server without a player gets 403."""
+        """Return the account for which the caller acts.
+
+        This is called before the body is parsed, because a game server without a player gets 403
+        first.
+        """
         return self.acting.writes(call, account_named(call.body.sent))
 
 

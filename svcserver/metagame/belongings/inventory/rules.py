@@ -1,4 +1,4 @@
-"""Rules of inventory changes, for clients, game servers and the store alike.
+"""The rules of inventory changes, which apply to clients, game servers and the store.
 
 Spec: 1 §2 Inventory transaction, §4 Characters, inventory, currency.
 """
@@ -39,7 +39,10 @@ class By(StrEnum):
 
 @frozen
 class Policy:
-    """The settings INVENTORY_REFUSE_OVERSPEND and _REPORT_REMOVALS, and a character's limits."""
+    """The owner's settings for inventory changes, and the limits of a character.
+
+    The settings are INVENTORY_REFUSE_OVERSPEND and INVENTORY_REPORT_REMOVALS.
+    """
 
     refuse_overspend: bool = False
     report_removals: bool = True
@@ -47,9 +50,9 @@ class Policy:
     log_bytes: int = LOG_BYTES
 
     def grown(self, held: Size, growth: Size) -> Size:
-        """Return the size after a change; raises Conflict if the change grows it beyond the limits.
+        """Return the size after a change; raises Conflict if the inventory grows beyond the limits.
 
-        An inventory that already exceeds the limits (because they were lowered) may still shrink.
+        An inventory above the limits, which may have been lowered, may still shrink.
         """
         after = held + growth
         if (growth.items > 0 and after.items > self.most.items) or (
@@ -61,7 +64,7 @@ class Policy:
 
 @define  # not frozen, for speed: every transaction creates one
 class InventoryHolder:
-    """A character's account and size, and the stored reply if the transaction is a repeat."""
+    """A character's account and size; ``answer`` is the stored reply if this is a repeat."""
 
     character_id: CharacterId
     account_id: AccountId
@@ -71,7 +74,7 @@ class InventoryHolder:
 
 @define  # not frozen, for speed: every transaction creates one
 class Note:
-    """A row of the item log; a repeated transaction gets the reply stored in it.
+    """A row of the item log; its ``answer`` is the reply to repeats of the transaction.
 
     ``changes`` are the ``added`` and ``taken`` stacks with their final ``totals``, and the ids of
     items that were ``removed``, ``saved`` and ``made``.
@@ -88,7 +91,10 @@ class Note:
 
 @define  # not frozen, for speed: every transaction creates one
 class Done:
-    """A transaction's result; ``oddities`` (overspent, or removed but not held) are logged."""
+    """A transaction's result, with oddities to log.
+
+    An oddity is an overspent stack, or the removal of an item that was not held.
+    """
 
     answer: bytes = field(repr=False)
     oddities: Sequence[str] = ()
@@ -96,7 +102,7 @@ class Done:
 
 @define  # not frozen, for speed: every transaction creates one
 class InventoryPlan:
-    """The rows that a transaction writes and deletes, and the resulting totals of its stacks."""
+    """The rows that a transaction writes and deletes, and the final totals of its stacks."""
 
     totals: dict[str, int] = field(factory=dict)
     stacks: list[Stacked] = field(factory=list)
@@ -108,7 +114,7 @@ class InventoryPlan:
     oddities: list[str] = field(factory=list)
 
     def report(self, deal: Transaction, policy: Policy) -> Mapping[str, int]:
-        """Return the totals for the reply; policy decides whether removed-only stacks are in it."""
+        """Return the totals for the reply; policy may leave out stacks that were only reduced."""
         if policy.report_removals:
             return self.totals
         return {catalog_id: self.totals[catalog_id] for catalog_id in deal.added}
@@ -120,10 +126,11 @@ def plan(
     instances: Mapping[str, Instance],
     policy: Policy,
 ) -> InventoryPlan:
-    """Return the effect of ``deal`` on a character that holds these stacks and instanced items.
+    """Return the effect of ``deal`` on a character.
 
-    Only the entries that the transaction touches are needed. Raises Conflict for an older version
-    or (depending on policy) an overspend, and Malformed for a total too large for the client.
+    ``stacks`` and ``instances`` are what the character holds; only those that the transaction
+    touches are needed. Raises Conflict for an older version or (depending on policy) an overspend,
+    and Malformed for a total too large for the client.
     """
     result = InventoryPlan()
     _plan_stacks(result, deal, stacks, policy)
@@ -142,8 +149,8 @@ def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> Invent
 def is_newer(held: Instance, sent: Instance) -> bool:
     """Return whether ``sent`` replaces ``held``; False if both have version 0 and no state.
 
-    Raises Conflict for a version that is not greater than the stored one, or that leaves no room
-    for a higher one. A stored version without room for a higher one is treated as absent.
+    Raises Conflict if the version is too high or not greater than the stored one. If the stored
+    version has reached MAX_VERSION, any version replaces it.
     """
     if sent.version is not None and sent.version > MAX_VERSION:
         raise Conflict("this version is too high: no newer one would fit above it")
@@ -159,7 +166,7 @@ def is_newer(held: Instance, sent: Instance) -> bool:
 def _plan_stacks(
     result: InventoryPlan, deal: Transaction, held: Mapping[str, Stacked], policy: Policy
 ) -> None:
-    items = size = 0  # one Size of them all: most transactions are of several stacks
+    items = size = 0  # one Size for all stacks, because most transactions change several
     for name in deal.catalog_ids:
         before, extra = held.get(name), deal.extras.get(name)
         total = 0 if before is None else before.quantity
@@ -198,7 +205,7 @@ def _overspend(result: InventoryPlan, name: str, lacking: int, policy: Policy) -
 def _plan_instances(
     result: InventoryPlan, deal: Transaction, before: Mapping[str, Instance]
 ) -> None:
-    """Plan first the removals of instanced items, then the saves, then the additions."""
+    """Plan the removals of instanced items, then the saves, then the additions."""
     held = dict(before)
     for removal in deal.remove:
         removed = held.pop(removal.instance_id, None)
@@ -222,7 +229,7 @@ def _plan_instances(
 
 
 def policy_of(settings: Settings) -> Policy:
-    """Return the policy that the settings describe."""
+    """Return the inventory policy from the settings."""
     most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
     refuse, report = settings.inventory_refuse_overspend, settings.inventory_report_removals
     return Policy(refuse, report, most, settings.item_log_max_bytes)

@@ -1,7 +1,7 @@
 """The tables of inventories.
 
-A row of the item log is both the record of a transaction and the stored reply to a repeat. Thus a
-transaction of stacks needs only four SQL statements.
+A row of the item log is both the record of a transaction and the stored reply for its repeats. So a
+transaction that changes only stacks needs just four SQL statements.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ _HELD = union_all(
 )
 _ITS = _OWNER.scalar_subquery()
 _OF_OWNER = _L.character_id.in_(select(_C.id).where(_C.account_id == _ITS))
-_LOGGED = (  # of all characters of the account, newest first: the bytes up to and with this row
+_LOGGED = (  # each row of the account's log, with the bytes of this row and of all newer rows
     select(
         _L.id,
         func.sum(LOG_ROW + func.length(_L.changes) + func.coalesce(func.length(_L.answer), 0))
@@ -158,8 +158,8 @@ _CUT = delete(ITEM_LOG).where(
 )
 _FORGET = delete(ITEM_LOG).where(_L.at < bindparam("before"))
 
-# Versions only rise from 0, so version 0 was never saved; of the others, the one with the
-# highest history row was saved last.
+# A character at version 0 was never saved. Of the others, the one with the highest history row was
+# saved last.
 ACTIVE_CHARACTER = (
     select(_C.id)
     .where(_C.account_id == bindparam("account"))
@@ -171,7 +171,7 @@ ACTIVE_CHARACTER = (
     )
     .limit(1)
 )
-"""The account's most recently saved character; its only one, even if never saved."""
+"""The account's most recently saved character, or its only character even if never saved."""
 
 
 _PUT_STACKS = Upsert(ITEM_STACKS, retained_for_null=("extra",))
@@ -181,7 +181,7 @@ _PUT_SIZE = Upsert(INVENTORY_SIZES)
 
 @define  # not frozen, for speed: every transaction creates one
 class SqlInventory:
-    """The tables of inventories, within one transaction; each log is cut to ``log_bytes``."""
+    """The tables of inventories, within one transaction; account logs are cut to ``log_bytes``."""
 
     tx: Connection
     log_bytes: int = LOG_BYTES
@@ -197,9 +197,9 @@ class SqlInventory:
     ) -> Done:
         """Apply ``deal`` completely, or raise an error. ``now`` is in epoch seconds.
 
-        A repeated transaction id gets the stored reply and changes nothing, whatever it lists.
-        Raises Forbidden if the character does not belong to the account, Conflict if it would
-        hold more than allowed, and the errors of ``rules.plan``.
+        If the transaction id is a repeat, the stored reply is returned and nothing changes, even if
+        ``deal`` is different. Raises Forbidden if the character does not belong to the account,
+        Conflict if it would hold more than allowed, and the errors of ``rules.plan``.
         """
         transaction_id = deal.transaction_id
         holder = check_owner(self.holder(character_id, transaction_id), account_id)
@@ -226,7 +226,7 @@ class SqlInventory:
     def holder(
         self, character_id: CharacterId | None, transaction_id: str | None
     ) -> InventoryHolder | None:
-        """Return the character's account and size, and the stored reply if this is a repeat."""
+        """Return the character's account and size, with the stored reply if this is a repeat."""
         if not isinstance(character_id, str) or "\0" in character_id:
             return None
         if transaction_id is None:
@@ -242,7 +242,7 @@ class SqlInventory:
         )
 
     def grow(self, character_id: CharacterId, held: Size, growth: Size, policy: Policy) -> None:
-        """Update the stored size first of all writes; raises Conflict."""
+        """Update the stored size, before all other writes; raises Conflict."""
         if growth.items or growth.bytes:
             size = policy.grown(held, growth)
             row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}
@@ -299,7 +299,7 @@ class SqlInventory:
             self.tx.execute(statement, [{"character": character_id, "id": name} for name in ids])
 
     def note(self, note: Note) -> None:
-        """Insert a row into the item log; occasionally cut the log to its maximum size."""
+        """Insert a row into the item log; now and then cut the log to its maximum size."""
         changes = orjson.dumps(note.changes)
         self.tx.execute(
             _NOTE,
@@ -362,6 +362,6 @@ def cut_log(tx: Connection, character_id: CharacterId, most: int) -> int:
 
 
 def forget_old(tx: Connection, now: float) -> int:
-    """Delete log rows and their replies older than ``LOG_DAYS``; return how many rows."""
+    """Delete log rows (with the stored replies) older than ``LOG_DAYS``; return how many."""
     before = int((now - LOG_DAYS * 86_400) * 1000)
     return tx.execute(_FORGET, {"before": before}).rowcount

@@ -44,7 +44,7 @@ Identifier = Annotated[str, text(1, 256)]
 @spelled(camel_case)
 @define  # not frozen: creating a frozen object takes twice as long
 class StackWish:
-    """A stack; unknown keys are stored and returned as sent."""
+    """A stack; unknown keys are stored, and returned as they were sent."""
 
     catalog_id: Identifier
     quantity: CountOrDigits
@@ -62,7 +62,7 @@ class StackWish:
 @spelled(camel_case)
 @frozen
 class InstanceWish:
-    """An instanced item; ``itemData`` is JSON text. Without it, the version is 0."""
+    """An instanced item; ``itemData`` is JSON text. Without ``itemData``, the version is 0."""
 
     instance_id: Identifier
     catalog_id: Identifier
@@ -71,7 +71,7 @@ class InstanceWish:
     sent: Itself = field(factory=dict)
 
     def instance(self) -> Instance:
-        """Return the item for the rules, with its data as sent."""
+        """Return the item for the rules, with its data as they were sent."""
         return instance_of(
             self.instance_id, self.catalog_id, self.item_data, self.update_version, self.sent
         )
@@ -110,7 +110,7 @@ class TransactionWish:
     save_instanced_items: tuple[InstanceWish, ...] | None = _listed("saveInstancedItems")
 
     def transaction(self) -> Transaction:
-        """Return the transaction for the rules; raises Malformed if it lists too much."""
+        """Return the transaction for the rules; raises Malformed if it has too many entries."""
         add, save = self.add_instanced_items or (), self.save_instanced_items or ()
         add_stacked, remove_stacked = self.add_stacked_items or (), self.remove_stacked_items or ()
         remove = self.remove_instanced_items or ()
@@ -162,7 +162,7 @@ class ItemWish:
 
 
 def account_named(sent: Json) -> AccountId | None:
-    """Return the account id in a game server's body, if any; raises Malformed for no object."""
+    """Return the account id in a game server's body, if any; Malformed if it is no object."""
     if not isinstance(sent, dict):
         raise Malformed("the body must be an object")
     named = sent.get("accountId")
@@ -194,7 +194,7 @@ class StackedItem(TypedDict):
 
 @further_members(AS_SENT)
 class InstancedItem(TypedDict):
-    """An instanced item; ``itemData`` is JSON text. Without it, the version is 0."""
+    """An instanced item; ``itemData`` is JSON text. Without ``itemData``, the version is 0."""
 
     catalogId: str
     instanceId: str

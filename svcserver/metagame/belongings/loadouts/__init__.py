@@ -1,1 +1,1 @@
-"""The loadouts (sets of weapons and armour) of characters, and the history of loadouts."""
+"""The loadouts of characters (sets of weapons and armour), and their history."""

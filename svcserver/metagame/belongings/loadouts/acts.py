@@ -41,10 +41,10 @@ Whole = tuple[Loadout, dict[str, bytes]]
 
 @frozen
 class LoadoutActs:
-    """Read and save loadouts, unlock and activate slots; ``most_bytes`` is LOADOUT_MAX_BYTES.
+    """Reads and saves loadouts, unlocks and activates slots.
 
-    ``size`` is the number of bytes of a request body. ``real`` returns whether an account has real
-    progression.
+    ``most_bytes`` is LOADOUT_MAX_BYTES. ``size`` is the number of bytes of a request body. ``real``
+    returns whether an account has real progression.
     """
 
     defaults: Defaults
@@ -55,7 +55,7 @@ class LoadoutActs:
     after_save: AfterSave | None = None
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> Whole:
-        """Return the slots and the JSON of each element, or the defaults if nothing was ever saved.
+        """Return the loadout and the JSON of each element; elements never saved have defaults.
 
         Raises Missing if the character does not belong to ``owner``.
         """
@@ -82,8 +82,8 @@ class LoadoutActs:
 
         With stub progression, only slot 0 and the persistent part can be saved. The first save also
         stores the defaults, as a separate version. Raises Missing for a character of another
-        account, and Malformed for an invalid slot or for data that are invalid or too large. The
-        data are parsed last.
+        account, and Malformed for an invalid slot and for invalid or too large data. The data are
+        parsed last.
         """
 
         def find(tx: Connection) -> tuple[Whole] | None:
@@ -110,11 +110,11 @@ class LoadoutActs:
         return await self.data.write(owner, size, attempt.unless(find, work))
 
     async def counts(self, owner: AccountId, character_id: CharacterId) -> Loadout:
-        """Return the loadout without its elements."""
+        """Return the loadout with its slot counts, without its elements."""
         return await self.data.read(owner, lambda tx: SqlLoadouts(tx).own(owner, character_id))
 
     async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
-        """Unlock more slots; ``more`` is their number, as digits from a path."""
+        """Unlock more slots; ``more`` is how many, as digits from a path."""
         return await self._change(owner, character_id, lambda before: rules.unlocked(before, more))
 
     async def activate(self, owner: AccountId, character_id: CharacterId, index: str) -> None:

@@ -29,7 +29,7 @@ from svcserver.web.routes import Answer, Feature, bare
 
 @frozen
 class LoadoutRoutes:
-    """Read and save a character's loadouts, unlock slots, and choose the active slot."""
+    """The routes that read and save loadouts, unlock slots, and choose the active slot."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: LoadoutActs
@@ -86,7 +86,7 @@ class LoadoutRoutes:
         reply=Envelope[SlotCounts],
     )
     async def slot_count(self, call: Call, user_id: str, character_id: str) -> Answer:
-        """Return the number of loadout slots of the account and the character, and the maximum."""
+        """Return how many loadout slots the account and the character have, and the maximums."""
         owner = self.acting.reads(call, user_id)
         return enveloped(wire.counts(await self.acts.counts(owner, character_id), real=True))
 
@@ -106,7 +106,7 @@ class LoadoutRoutes:
 
 
 def loadouts(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
-    """Yield the loadout routes; ``after_save`` thins the loadout history. Raises BadData."""
+    """Yield the loadout routes; saves call ``after_save`` to thin the history. Raises BadData."""
     acts = LoadoutActs(
         load(),
         parts.settings.real_progression,

@@ -1,6 +1,7 @@
 """The rules of loadouts. Spec: 1 §4 Loadouts, §8.
 
-An element is either one slot (named by its number) or ``persistent``; its text is stored as sent.
+An element of a loadout is a slot, named by its number, or the part that all slots share, named
+``persistent``. Its JSON text is stored as sent.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ MAX_DIGITS = 10  # maximum digits of a number in a path
 
 @frozen
 class Defaults:
-    """The loadout of a character without saves: slot 0 and the persistent part, as JSON."""
+    """The loadout of a character who never saved one: slot 0 and the persistent part, as JSON."""
 
     slot: bytes = field(repr=False)
     persistent: bytes = field(repr=False)
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """Return the first slot and the persistent part, by element name."""
+        """Return slot 0 and the persistent part by element name."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 
@@ -41,12 +42,15 @@ class Loadout:
 
     @property
     def slots(self) -> int:
-        """The number of usable slots: the account's slots plus the character's slots."""
+        """The number of usable slots, from the account and from the character."""
         return ACCOUNT_SLOTS + self.character_slots
 
 
 def unlocked(before: Loadout, more: str) -> Loadout:
-    """Add character slots, up to 5 in total; no error if all are unlocked already."""
+    """Return the loadout with more character slots, at most 5.
+
+    If all 5 are unlocked already, nothing changes.
+    """
     count = whole_in(more, MAX_DIGITS)
     if not count:
         raise Malformed("the number of slots must be at least 1")
@@ -55,7 +59,7 @@ def unlocked(before: Loadout, more: str) -> Loadout:
 
 
 def activated(before: Loadout, index: str) -> Loadout:
-    """Make one of the unlocked slots the active one."""
+    """Return the loadout with this unlocked slot as the active one; raises Malformed."""
     name = element(index, before.slots)
     if name == PERSISTENT:
         raise Malformed("the active slot must be a number")
@@ -63,7 +67,7 @@ def activated(before: Loadout, index: str) -> Loadout:
 
 
 def element(index: str, slots: int) -> str:
-    """Return the element name for an index from a path; raises Malformed."""
+    """Return the element name for an index from a path; Malformed if it is not unlocked."""
     if index == PERSISTENT:
         return PERSISTENT
     number = whole_in(index, MAX_DIGITS)

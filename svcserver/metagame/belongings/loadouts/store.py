@@ -1,6 +1,6 @@
 """The tables of loadouts.
 
-Each element is stored once. A history row lists the ids of its version's elements.
+Each element is stored once. A history row lists the ids of the elements of its version.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class SqlLoadouts:
         reason: str,
         request_id: str = "",
     ) -> None:
-        """Write the loadout and one history row; elements outside ``changed`` stay unchanged."""
+        """Write the loadout, the changed elements, and a history row for all elements."""
         held = self._held(loadout.character_id)
         for name, data in changed.items():
             row = {"character_id": loadout.character_id, "data": data}
@@ -133,7 +133,7 @@ class SqlLoadouts:
         self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason, request_id)
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
-        """Return the newest elements by name, or no elements if the loadout was never saved."""
+        """Return the newest elements by name; none if the loadout was never saved."""
         return self._read(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
@@ -144,7 +144,7 @@ class SqlLoadouts:
     def saved_by(
         self, loadout: Loadout, request_id: str
     ) -> tuple[Loadout, dict[str, bytes]] | None:
-        """Return the loadout and its elements as this request saved them, or None."""
+        """Return the loadout and the elements in the state that this request saved, or None."""
         values = {"character": loadout.character_id, "request": request_id}
         row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:
@@ -164,7 +164,7 @@ class SqlLoadouts:
         return after
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
-        """Return the element ids that the history row of this version lists, as JSON."""
+        """Return the JSON in the history row of this version, which lists the element ids."""
         values = {"character": character_id, "version": version}
         elements: str | None = self.tx.execute(_SAVED, values).scalar()
         return elements
@@ -172,7 +172,7 @@ class SqlLoadouts:
     def restore(
         self, loadout: Loadout, held: str, at_ms: int, reason: str, request_id: str = ""
     ) -> None:
-        """Write the loadout and a history row that lists these element ids."""
+        """Write the loadout, and a history row with these element ids (``held``, as JSON)."""
         self.put(loadout)
         row = {
             "character_id": loadout.character_id,

@@ -20,7 +20,7 @@ from svcserver.metagame.belongings.loadouts.rules import (
 
 
 class SlotCounts(TypedDict):
-    """The numbers of loadout slots of the account and of the character, and the maximums."""
+    """The numbers of loadout slots of the account and of the character, with their maximums."""
 
     num_account_slots: int
     max_account_slots: int
@@ -44,7 +44,10 @@ class LoadoutSave:
     data: TextWithNul
 
     def element(self, name: str) -> bytes:
-        """Return the element to store: as sent, but a slot with its number; raises Malformed."""
+        """Return the element to store, which is the text as it was sent; raises Malformed.
+
+        If a slot has another ``slot_index`` than its name, the index is corrected.
+        """
         value = shallow_object(self.data)
         if name == PERSISTENT or value.get("slot_index") == int(name):
             return self.data.encode()
@@ -59,7 +62,7 @@ class Activated(TypedDict):
 
 
 def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
-    """Return the slot counts; without real progression, one slot of each kind."""
+    """Return the slot counts; with stub progression, one slot of each kind."""
     return {
         "num_account_slots": ACCOUNT_SLOTS,
         "max_account_slots": ACCOUNT_SLOTS,
@@ -69,7 +72,7 @@ def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
 
 
 def show(loadout: Loadout, elements: Mapping[str, bytes], *, real: bool) -> dict[str, Any]:
-    """Return the reply with all saved loadouts and the numbers of slots."""
+    """Return the reply with all saved loadouts and the slot counts."""
     slots = sorted(name for name in elements if name != PERSISTENT)
     return envelope(
         {

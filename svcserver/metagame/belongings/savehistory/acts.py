@@ -26,7 +26,7 @@ log = Logger()
 def rolled_back(
     character_id: CharacterId, version: int, wall_clock: Callable[[], float]
 ) -> Act[tuple[Head, Character]]:
-    """Return the action that makes an old version of a character the newest."""
+    """Return an audited action that makes an old version of a character the newest."""
 
     def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
         before = SqlCharacters(tx).find(character_id)
@@ -46,7 +46,7 @@ def rolled_back(
 def loadout_rolled_back(
     character_id: CharacterId, version: int, wall_clock: Callable[[], float]
 ) -> Act[Loadout]:
-    """Return the action that makes an old version of a character's loadouts the newest."""
+    """Return an audited action that makes an old version of a character's loadouts the newest."""
 
     def act(tx: Connection, trace: Trace) -> Loadout:
         character = _described(tx, SqlCharacters(tx).find(character_id), trace)
@@ -62,7 +62,7 @@ def loadout_rolled_back(
 
 @frozen
 class SaveHistoryActs:
-    """Read a character's or loadout's old saves, and roll back to one of them."""
+    """Reads the old saves of characters and loadouts, and rolls back to one of them."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -71,7 +71,7 @@ class SaveHistoryActs:
     async def read(
         self, account_id: AccountId | None, character_id: CharacterId | None
     ) -> Sequence[SaveHistory]:
-        """Return the history of one character, or of all of an account's; raises Missing."""
+        """Return the history of one character, or of all of an account; raises Missing."""
 
         def work(tx: Connection) -> list[SaveHistory]:
             store = SqlHistories(tx)
@@ -111,7 +111,7 @@ class SaveHistoryActs:
         return after
 
     async def _scope(self, character_id: CharacterId) -> OneAccount:
-        """Return the scope of the character's account; a character never changes its account."""
+        """Return the write scope: the character's account, which never changes."""
         head = await self.ledger.read(lambda tx: SqlCharacters(tx).find(character_id))
         return OneAccount("" if head is None else head.account_id)
 

@@ -28,7 +28,7 @@ from svcserver.web.routes import Answer, Feature, bare
 
 @frozen
 class SaveHistoryRoutes:
-    """The routes that list saves and roll back to them; for admins."""
+    """The admins' routes that list saves and roll back to one of them."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: SaveHistoryActs
@@ -41,7 +41,7 @@ class SaveHistoryRoutes:
         query={"UserId": str, "CharacterId": str},
     )
     async def read(self, call: Call) -> Answer:
-        """Return the saves of one character, or of all of an account's characters, without data."""
+        """Return the saves of one character, or of all characters of an account, without data."""
         user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
             raise Malformed("UserId or CharacterId is missing")

@@ -1,4 +1,4 @@
-"""The retention and rollback rules of saves. Spec: 2 §4 SaveHistory, rollback."""
+"""The rules that decide which saves are kept. Spec: 2 §4 SaveHistory, rollback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_REPEATABLE = 64  # saves of a character; the gateway repeats a request with
 
 @frozen
 class Retention:
-    """The settings SAVE_HISTORY_KEEP, _HOURLY and _DAILY; if ``keep`` is None, all saves stay."""
+    """The settings of the save history; if ``keep`` is None, all saves are kept."""
 
     keep: int | None = None
     hourly: int = 48
@@ -39,7 +39,8 @@ class Save:
 class SaveHistory:
     """A character's save history without data, newest save first.
 
-    A save is listed with version, time (epoch milliseconds), reason and, for a character, size.
+    A save is listed with version, time (epoch milliseconds) and reason; saves of the character also
+    with their size.
     """
 
     character_id: CharacterId
@@ -53,9 +54,9 @@ class SaveHistory:
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
     """Return the ids of the saves to delete; ``now`` is in epoch seconds.
 
-    The newest ``keep`` saves stay. The last save of each of the ``hourly`` newest hours and of
-    the ``daily`` newest days (UTC, including the current ones) stays. Saves whose request may be
-    repeated stay as well, at most ``MOST_REPEATABLE``.
+    The newest ``keep`` saves stay. Of each of the newest ``hourly`` hours and ``daily`` days (UTC,
+    including the current ones), the last save stays. Saves also stay while their request may be
+    repeated, but at most ``MOST_REPEATABLE`` of these.
     """
     if retention.keep is None:
         return []

@@ -59,35 +59,35 @@ class SqlHistories:
         return None if row is None else Document(*row)
 
     def heads(self, account_id: AccountId | None, character_id: CharacterId | None) -> Rows:
-        """Return one character by id, or else all characters of an account."""
+        """Return the character with this id; without an id, all characters of the account."""
         if character_id is not None:
             return list(self.tx.execute(_BY_ID, {"character": character_id}))
         return list(self.tx.execute(_BY_ACCOUNT, {"account": account_id}))
 
     def kept(self, head: Any) -> SaveHistory:
-        """Return the history of one of the characters in ``heads``."""
+        """Return the history of a character; ``head`` is a row of ``heads``."""
         character_id, account_id, name, version = head
         saves, loadout_saves = self.saves(character_id), self.loadout_saves(character_id)
         return SaveHistory(character_id, account_id, name, version, saves, loadout_saves)
 
     def saves(self, character_id: CharacterId) -> Rows:
-        """Return version, time, reason and size of each save, newest first."""
+        """Return the version, time, reason and size of each save, newest first."""
         return list(self.tx.execute(_SAVES, {"character": character_id}))
 
     def loadout_saves(self, character_id: CharacterId) -> Rows:
-        """Return version, time and reason of each save of the loadout, newest first."""
+        """Return the version, time and reason of each save of the loadouts, newest first."""
         return list(self.tx.execute(_LOADOUT_SAVES, {"character": character_id}))
 
 
 @frozen
 class Thinning:
-    """The deletion of saves beyond the retention; runs after each save, in its transaction."""
+    """The deletion of saves that need not be kept; it runs in the transaction of each save."""
 
     retention: Retention
 
     @classmethod
     def of(cls, settings: Settings) -> Thinning | None:
-        """Return the thinning that the settings describe, or None without SAVE_HISTORY_KEEP."""
+        """Return the thinning that the settings describe; None if SAVE_HISTORY_KEEP is not set."""
         keep = settings.save_history_keep
         if keep is None:
             return None
@@ -98,7 +98,7 @@ class Thinning:
         self._thin(tx, _TIMES, _DROP, character_id, now)
 
     def loadouts(self, tx: Connection, character_id: CharacterId, now: float) -> None:
-        """Thin a loadout's history, and delete elements that no history row lists any more."""
+        """Thin the history of loadouts, and delete elements that no history row lists any more."""
         if not self._thin(tx, _LOADOUT_TIMES, _DROP_LOADOUT, character_id, now):
             return
         wanted = {"character": character_id}

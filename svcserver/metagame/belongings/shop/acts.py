@@ -34,7 +34,7 @@ log = Logger()
 
 
 class Entitlements(Protocol):
-    """The entitlement queries within the store's transaction (``achievements/entitlements``)."""
+    """The store's interface to entitlements (``achievements/entitlements``), in one transaction."""
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
         """Return the names of the entitlements in force at ``now`` (epoch seconds)."""
@@ -47,7 +47,7 @@ class Entitlements(Protocol):
 
 @frozen
 class ShopActs:
-    """List remaining offers, and issue and redeem purchase tokens.
+    """Lists offers, and issues and redeems purchase tokens.
 
     ``entitlements`` returns the entitlement queries for an open transaction.
     """
@@ -61,7 +61,7 @@ class ShopActs:
     async def remaining(
         self, me: AccountId, offers: Iterable[Offer]
     ) -> Sequence[tuple[Offer, int]]:
-        """Return the offers, each with the number of purchases (0 or 1) left to the account."""
+        """Return each offer with the number of purchases (0 or 1) that the account has left."""
 
         def work(tx: Connection) -> tuple[set[str], set[str]]:
             character_id = active_character(tx, me)
@@ -72,7 +72,7 @@ class ShopActs:
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
 
     async def tagged(self, me: AccountId, tags: Sequence[str]) -> Sequence[tuple[Offer, int]]:
-        """Return the offers with a tag; raises Malformed unless ``tags`` holds exactly one tag."""
+        """Return the offers with the tag; raises Malformed unless there is exactly one tag."""
         if len(tags) != 1 or not tags[0]:
             raise Malformed("missing requiredTags query parameter")
         offers = self.catalogue.by_tag.get(tags[0])
@@ -114,10 +114,10 @@ class ShopActs:
         return await self.data.write(me, 0, work)
 
     async def redeem(self, me: AccountId, token: str | None, *, attempt: Attempt = ONLY) -> None:
-        """Grant the purchase of a token once; a repeated call changes nothing.
+        """Grant what was purchased with the token; if it is already redeemed, do nothing.
 
-        The errors, in the order of the checks: malformed token (400), token of another account
-        or character (403), expired (410), offer changed (409).
+        The errors, in the order of the checks: malformed token (400), token of another account or
+        character (403), expired (410), offer changed (409).
         """
 
         def work(tx: Connection) -> None:

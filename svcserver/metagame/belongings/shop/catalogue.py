@@ -1,7 +1,7 @@
 """The store's offers from ``data/catalogue.json``, which an owner may replace. Spec: 1 §4 Store.
 
-A row of the file is ``{id, name, tags, items, entitlements?, priority?, price?}``. ``items`` lists
-catalogue ids, written ``ID*20`` for a quantity; it is null for an offer without items.
+Each offer in the file is ``{id, name, tags, items, entitlements?, priority?, price?}``. ``items``
+lists catalogue ids; ``ID*20`` means a quantity of 20. It is null for an offer without items.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DESCRIPTION = "Free."
 
 @frozen(slots=False)
 class Offer:
-    """An offer; ``kinds`` maps its items' catalogue ids to ``stacked`` or ``instanced``."""
+    """An offer; ``kinds`` says which catalogue ids are ``stacked`` and which ``instanced``."""
 
     sku: str
     name: str
@@ -38,11 +38,11 @@ class Offer:
 
     @property
     def catalog_ids(self) -> Iterable[str]:
-        """The items' catalogue ids; an account that holds them all cannot buy the offer."""
+        """The catalogue ids of the offer's items."""
         return (catalog_id for catalog_id, _ in self.items or ())
 
     def shape(self, remaining: int) -> dict[str, Any]:
-        """Return the reply's 22 fields; the client ignores an offer that lacks any of them."""
+        """Return the offer's wire form; the client ignores offers without all these 22 fields."""
         items = self.items
         return {
             "id": self.sku,
@@ -75,27 +75,27 @@ class Offer:
 
     @cached_property
     def encoded(self) -> tuple[bytes, bytes]:
-        """The offer's JSON in two versions: with 0 and with 1 purchases remaining."""
+        """The offer's JSON in two versions: for 0 and for 1 remaining purchases."""
         return json.dump(self.shape(0)), json.dump(self.shape(1))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the offer; it changes if any field of the offer changes."""
+        """A hash of the offer, which changes with any field."""
         return sha256(self.encoded[1]).hexdigest()
 
 
 @frozen
 class Catalogue:
-    """The offers by SKU and by tag; a known tag may have no offers."""
+    """The offers by SKU and by tag; there may be tags without offers."""
 
     offers: Mapping[str, Offer]
     by_tag: Mapping[str, tuple[Offer, ...]]
 
 
 def load(*, repeatable: bool) -> Catalogue:
-    """Return the catalogue in the data file; raises BadData.
+    """Return the catalogue from the data file; raises BadData.
 
-    Repeatable offers are omitted unless ``repeatable`` is true.
+    Repeatable offers are left out unless ``repeatable`` is true.
     """
     return datafiles.load(PACKAGE, FILE, partial(read, repeatable=repeatable))
 

@@ -31,14 +31,14 @@ PRICED = {"currency": Literal["platinum"]}
 
 @worded_as(CodedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Return ``{code: '<status>', message}``, or no body for refusals by the access check."""
+    """Return ``{code: '<status>', message}``; no body for a 401 or 403 of the access control."""
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)
     return Answer(status) if by_gate else coded(status, refusal)
 
 
 @frozen
 class ClosedShopRoutes:
-    """The store's route if STORE=off; it answers a client that opens the store screen."""
+    """The store's only route if STORE=off, for clients that open the store screen."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.store != "free", body_log=True
@@ -63,7 +63,7 @@ class ShopRoutes:
         "GET", "/product/skus/public", reply=list[OfferReply], query={"requiredTags": Needed(str)}
     )
     async def listing(self, call: Call) -> Answer:
-        """Return the offers with a tag (``webstore``: the front page) and what remains of each."""
+        """Return the offers with a tag, for example ``webstore`` for the front page."""
         offers = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
         return Answer(200, [show(*offer) for offer in offers])
 
@@ -74,7 +74,7 @@ class ShopRoutes:
 
     @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply, path_types=PRICED)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
-        """Return a token that buys this offer once. 404: unknown offer, 409: not for sale."""
+        """Return a token that buys this offer once; 404 if unknown, 409 if not for sale."""
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 
@@ -87,9 +87,9 @@ class ShopRoutes:
         again=Again.STORED,
     )
     async def redeem(self, call: Call, currency: str) -> Answer:
-        """Redeem a purchase token: give its items and entitlements to the caller, once.
+        """Redeem a purchase token: give the caller its items and entitlements, once.
 
-        A repeated request gets 204 too, and gives nothing.
+        A repeated request also gets 204, but gives nothing.
         """
         rules.priced_in(currency)
         sent = call.request.arguments("token")

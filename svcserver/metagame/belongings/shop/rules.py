@@ -1,4 +1,4 @@
-"""The store's rules: offers for sale, and the grant of a purchase. Spec: 1 §3, §4 Store."""
+"""The store's rules: which offers are for sale, and what a purchase gives. Spec: 1 §3, §4 Store."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ REPEATABLE_ITEM = "TOKEN_BOUNTY_DRAFT_PREMIUM"
 
 
 class NotYours(Forbidden):
-    """The store's 403 refusal; it has a body, unlike the 403 of the access check."""
+    """The store's own 403, which has a body, unlike the 403 of the access control."""
 
 
 @frozen
 class Purchase:
-    """An issued purchase token; times are in epoch milliseconds."""
+    """A purchase token that was issued; times are in epoch milliseconds."""
 
     token_hash: str
     account_id: AccountId
@@ -49,9 +49,10 @@ class Purchase:
 
 
 def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
-    """Return 0 if all items are held and all entitlements are in force, else 1.
+    """Return how many purchases of the offer are left, 0 or 1.
 
-    For a repeatable offer, always return 1.
+    It is 0 if all items are held and all entitlements are in force. A repeatable offer always has
+    1.
     """
     owned = held.issuperset(offer.catalog_ids) and entitled.issuperset(offer.entitlements)
     return 0 if owned and not offer.repeatable else 1
@@ -88,7 +89,7 @@ def check_sale(offer: Offer | None) -> Offer:
 def new_purchase(
     offer: Offer, account_id: AccountId, character_id: CharacterId, token: str, at_ms: int
 ) -> Purchase:
-    """Return the purchase of an offer with ``token``; the purchase holds only the token's hash."""
+    """Return the purchase of an offer; it contains only the hash of its token."""
     return Purchase(
         fingerprint(token),
         account_id,
@@ -108,9 +109,9 @@ def hash_of(token: str | None) -> str:
 
 
 def check_redeemable(purchase: Purchase, offer: Offer | None, at_ms: int) -> Offer:
-    """Return the offer of a purchase.
+    """Return the offer of a purchase that may be redeemed.
 
-    Raises Gone if the purchase has expired, Conflict if the offer has changed since the purchase.
+    Raises Gone if the purchase has expired, and Conflict if the offer has changed since.
     """
     if at_ms > purchase.expires_at:
         raise Gone("this purchase has expired")

@@ -1,4 +1,4 @@
-"""The table of purchase tokens, of which it stores only the SHA-256 hash."""
+"""The table of purchase tokens; it stores only the SHA-256 hash of each token."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from svcserver.metagame.belongings.shop.catalogue import Offer
 
 
 class OfferedItem(TypedDict):
-    """An item of an offer, and the quantity for the active character."""
+    """An item of an offer, and its quantity."""
 
     catalogId: str
     quantity: int
@@ -23,7 +23,7 @@ class OfferedEntitlement(TypedDict):
 
 
 class OfferReply(TypedDict):
-    """An offer; the client ignores an offer that lacks any of the 22 fields."""
+    """An offer; the client ignores offers that do not have all 22 fields."""
 
     id: str
     displayName: str
@@ -56,5 +56,5 @@ class TokenReply(TypedDict):
 
 
 def show(offer: Offer, remaining: int) -> Fragment:
-    """Return the offer's wire form; it is encoded once each for 0 and 1 purchases remaining."""
+    """Return the offer's wire form; both versions of it are encoded only once."""
     return Fragment(offer.encoded[remaining])
