@@ -1,6 +1,6 @@
 """The client for the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
 
-Requests to routes other than the two in the specification carry a machine ticket.
+The specification has two routes. Requests to all other routes carry a machine ticket.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
 
 class Busy(Exception):
-    """The error that the deploy server has no capacity now; a later request may succeed."""
+    """The error if the deploy server has no capacity at the moment; a later request may succeed."""
 
 
 class DeployFailed(Exception):
-    """The error for a missing or unusable reply; ``was_asked`` if the request may have arrived.
+    """The error for a missing or unusable reply.
 
-    ``status`` is the status of a reply that is not JSON; 0 without a reply.
+    ``was_asked`` is true if the request may have arrived. ``status`` is the status of a reply that
+    is not JSON, 0 without a reply.
     """
 
     def __init__(self, why: str, status: int = 0) -> None:
@@ -58,9 +59,10 @@ class DeployFailed(Exception):
 
 @frozen
 class DeployClient:
-    """The client; ``http`` is a treq client, ``address`` is host:port without a scheme.
+    """The client for the deploy server; ``http`` is a treq client.
 
-    ``secret`` is the key that signs the tickets for the owner's routes.
+    ``address`` is host:port without a scheme. ``secret`` is the key that signs the tickets for the
+    owner's routes.
     """
 
     http: Any
@@ -70,7 +72,7 @@ class DeployClient:
     secret: Secret = field(default=Secret(""), repr=False)
 
     async def launch(self, request: LaunchRequest, match_id: str = "") -> Server:
-        """Return the game server for a match; repeated requests for a match return the same one.
+        """Return a game server for the match; all requests for one match get the same game server.
 
         Raises only Busy or DeployFailed.
         """
@@ -100,8 +102,8 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers; None without a reply.
 
-        The set is empty for a deploy server that has no list, so that no launch waits for a game
-        server to end.
+        If the deploy server cannot list game servers, the set is empty. So no launch waits for a
+        game server to end.
         """
         status, listed = await self._list()
         if listed is None:
@@ -109,7 +111,7 @@ class DeployClient:
         return {record["port"] for record in listed if "port" in record}
 
     async def listed(self) -> list[dict[str, Any]] | None:
-        """Return the records of the game servers; None without a reply."""
+        """Return the records of the game servers; None if there is no usable reply."""
         return (await self._list())[1]
 
     async def _list(self) -> tuple[int, list[dict[str, Any]] | None]:
@@ -124,9 +126,9 @@ class DeployClient:
         return status, None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start, stop or restart a game server; return the id of the running one. Raises Refusal.
+        """Start, stop or restart a game server; return the id of the one that runs then.
 
-        Raises Unanswered if the request was sent and the result is unknown.
+        Raises a Refusal, which is Unanswered if the request was sent and its result is unknown.
         """
         body = {"Act": act, "Id": server_id, "Kind": kind}
         reply = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
@@ -136,7 +138,7 @@ class DeployClient:
         return None
 
     async def report_players(self, server_ids: Sequence[str]) -> None:
-        """Report that players on these game servers were seen; a failure is harmless."""
+        """Report that these game servers have players; a failure does no harm."""
         try:
             path, body = "/gameservers/heard", {"Ids": server_ids}
             await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path), json=body)
@@ -175,7 +177,7 @@ class DeployClient:
         raise refusal(words or f"the deploy server answered {status}", code="refused")
 
     async def knows_launch_key(self, key_hash: str) -> bool:
-        """Return whether a running game server has that key; False without a reply."""
+        """Return whether a running game server has that key; False if there is no reply."""
         path = f"/gameservers/key?sha256={key_hash}"
         try:
             sent = self._ticket("GET", path)
@@ -223,7 +225,7 @@ def _has_no_list(status: int) -> bool:
 
 
 def _is_record(record: object) -> bool:
-    """Return whether a record has the fields that ``instances`` needs."""
+    """Return whether a record has the fields that ``owner/management/instances.py`` needs."""
     match record:
         case {"id": str(), "map": str(), "expectedPlayers": list()}:
             return True
@@ -234,9 +236,9 @@ def _is_port(port: int) -> bool:
     return not isinstance(port, bool) and 1 <= port <= 65535
 
 
-# Keys of game servers that the deploy server made, one for each launch.
-# Nothing about them is stored here. The deploy server owns the processes and answers for each key,
-# so a key ends with its game server and survives a restart of the metagame.
+# The deploy server makes a key for each game server that it launches. The metagame stores none of
+# them but asks the deploy server, so a key ends with its game server and survives a restart of the
+# metagame.
 AT_ONCE = 16  # concurrent look-ups
 MAX_WAITING = 1_024
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
@@ -250,7 +252,7 @@ class LaunchKeys:
     _turns: DeferredSemaphore = field(factory=lambda: DeferredSemaphore(AT_ONCE), init=False)
 
     def knows(self, key: str) -> Deferred[bool]:
-        """Return whether a running game server was launched with the key."""
+        """Return whether a running game server received this key at its launch."""
         if not _KEY.match(key):
             return succeed(False)
         if len(self._turns.waiting) >= MAX_WAITING:

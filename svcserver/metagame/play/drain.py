@@ -1,7 +1,7 @@
 """Maintenance mode: new hunts are paused while running hunts end.
 
-The mode is stored on the board for all workers, and in the database (``owner/maintenance``) to
-survive a crash.
+The mode is stored on the board, where all workers see it, and in the database
+(``owner/maintenance``), where it survives a crash.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class Then(StrEnum):
     NOTHING = ""
     STOP = "stop"
     RESTART = "restart"
-    STOPPING = "stopping"  # the stack was ordered to stop; no hunt begins until it has
+    STOPPING = "stopping"  # the stack was ordered to stop; no hunt begins until it has stopped
     RESTARTING = "restarting"
 
 
 TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
-"""The state of each action after the order to the stack, once the server is empty."""
+"""The value that replaces each action when the server is empty and the stack has its order."""
 
 
 class Until(StrEnum):
-    """The condition for the action: no running hunt, or also no online player."""
+    """The condition for the action: no hunt runs, or no player is online either."""
 
     NO_HUNT = "no hunt"
     NOBODY = "nobody"
@@ -49,7 +49,7 @@ class Drain:
 
     @property
     def is_told(self) -> bool:
-        """Return whether the server became empty and the stack was ordered to stop or restart."""
+        """Return whether the server is empty and the stack has been ordered to stop or restart."""
         return self.then in TOLD.values()
 
 

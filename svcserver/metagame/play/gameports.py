@@ -1,8 +1,7 @@
 """Closes the UDP game ports to players whose sessions have ended.
 
-A game server accepts any player who can reach it. So after a ban or a kick, the allowlist helper
-removes the player's address from the firewall rule. A network from which other players play stays
-allowed.
+A game server accepts every player who can reach it. So after a ban or a kick, the allowlist helper
+removes the player's network from the firewall rule, unless other players play from that network.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ MAX_PLAYERS = 16_384
 MAX_NETWORKS = 4  # networks per player; a new one replaces the oldest
 MAX_UNDER_WAY = 256  # concurrent withdrawals
 HERE_S = 120.0  # seconds; a player seen within this time still plays
-LATE_S = 1.0  # seconds; an earlier request may be recorded this much later
+LATE_S = 1.0  # seconds after the end of sessions in which an earlier request may be recorded
 AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # seconds to wait after each failed attempt
-TWICE_S = allowlist_client.LATE_S  # then withdrawn again: a report may have crossed
+TWICE_S = allowlist_client.LATE_S  # seconds until the second withdrawal: a report may have crossed
 
 
 @define(eq=False)
 class GamePorts:
-    """The client for the allowlist helpers at ``urls``; networks as in ``kernel.networks``."""
+    """The client for the allowlist helpers at ``urls``; for networks see ``kernel.networks``."""
 
     http: Any
     clock: IReactorTime
@@ -70,7 +69,7 @@ class GamePorts:
         self.note_network(account_id, self.network_of(request))
 
     def note_network(self, account_id: AccountId, network: str) -> None:
-        """Record a log-in or heartbeat from ``network``; "" means this machine."""
+        """Record a log-in or heartbeat from ``network``; an empty one means this machine."""
         now = self.clock.seconds()
         if not network or now - self._ended.get(account_id, NEVER) < LATE_S:
             return
@@ -83,7 +82,7 @@ class GamePorts:
             del mine[next(iter(mine))]
 
     def close(self, account_id: AccountId) -> None:
-        """Close the ports to the networks of a player whose sessions have ended."""
+        """Close the game ports to the networks of a player whose sessions have ended."""
         now = self.clock.seconds()
         self._ended[account_id] = now
         for network in self._networks.pop(account_id, {}):

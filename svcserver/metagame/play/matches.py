@@ -1,4 +1,4 @@
-"""The result of a join: a match to launch, and an entry for each player. Spec: 1 §3."""
+"""The matches that players join; a match is one launch. Spec: 1 §3."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class HuntGroup(Protocol):
 
 @define
 class Match:
-    """One launch for one or more players, valid in one transaction, which stores the changes."""
+    """One launch for one or more players; it is valid in one transaction, which stores changes."""
 
     id: str
     mode: str
@@ -66,8 +66,8 @@ class Match:
     told: set[AccountId] = field(factory=set)  # the players who have the server's address
     elsewhere: dict[AccountId, float] = field(
         factory=dict
-    )  # players who asked for a world since, with the time
-    counts_for: set[AccountId] = field(factory=set)  # players who can start no other meanwhile
+    )  # players who have asked for a world since then, with the time
+    counts_for: set[AccountId] = field(factory=set)  # players who are charged with the launch
     ended: bool = False  # the server is known to have ended
 
     @property
@@ -81,7 +81,7 @@ class Match:
         return not self.players and not self.asking_until and self.server is None
 
     def is_asking(self, now: float) -> bool:
-        """Return whether a worker is requesting the game server of this match."""
+        """Return whether a worker is requesting a game server for this match at the moment."""
         return now < self.asking_until
 
     def request(self) -> LaunchRequest:
@@ -92,7 +92,7 @@ class Match:
 
 @frozen
 class MatchEntry:
-    """A player's entry in a match: the candidate id that the player knows, and the match."""
+    """A player's entry in a match, with the candidate id that the player knows."""
 
     candidate_id: str
     mode: str
@@ -109,7 +109,7 @@ class MatchEntry:
 
 @frozen
 class Joined:
-    """The result of a join, as shown in the reply."""
+    """The result of a join, as the reply shows it."""
 
     candidate_id: str
     mode: str
@@ -119,7 +119,7 @@ class Joined:
 
     @classmethod
     def of(cls, entry: MatchEntry) -> Joined:
-        """Return the current result of the join for an entry."""
+        """Return the result of a join that created this entry."""
         match = entry.match
         return cls(entry.candidate_id, entry.mode, entry.hunt_id, match.id, match.queued)
 
@@ -137,7 +137,7 @@ class Sent:
 class StoredMatches(Protocol):
     """The state that the rules need, within one board transaction.
 
-    A match is the same object throughout the transaction, which stores changes to the match.
+    In one transaction, each match is a single object. Changes to it are stored at the end.
     """
 
     @property
@@ -170,7 +170,7 @@ class StoredMatches(Protocol):
     def set_sent(self, player: AccountId, sent: Sent | None) -> None: ...
 
     def held(self, holder: str) -> list[Match]:
-        """Return the launches of an account or a party, newest last."""
+        """Return the launches charged to an account or a party, newest last."""
 
     def hold(self, holder: str, matches: list[Match]) -> None: ...
 
@@ -186,6 +186,6 @@ def takes_a_port(request: LaunchRequest) -> bool:
 
 
 def is_world(request: LaunchRequest) -> bool:
-    """Return whether the map is the city or the dojo, which are launched without queueing."""
+    """Return whether the request is for the city or the dojo, which need no queue."""
     hunt = request.hunt_id
     return not hunt or request.game_mode == CITY or hunt.startswith(CITY_PREFIX) or "Dojo" in hunt

@@ -1,6 +1,6 @@
 """Operations of matchmaking: join, follow, poll, cancel, leave.
 
-Nothing is stored in the database, so a restart deletes queues and matches. Spec: 1 §4 Matchmaking.
+Queues and matches are on the board, not in the database. Spec: 1 §4 Matchmaking.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ POLL_WAITS_S = 1.5
 
 @frozen
 class MatchmakingActs:
-    """The matchmaking operations of a player, alone or in a party; each reads the party first."""
+    """The matchmaking operations of a player, who may be alone or in a party."""
 
     matches: LiveMatches
     launching: Launching
@@ -40,7 +40,7 @@ class MatchmakingActs:
     async def join(
         self, player: AccountId, request: LaunchRequest, *, attempt: Attempt = ONLY
     ) -> Joined:
-        """Return a new entry for the request, or the entry that the player already has."""
+        """Enter the player into a match for the request; return the entry, new or existing."""
 
         def place(transaction: BoardTransaction) -> Joined:
             group = self._group(transaction, player)
@@ -73,7 +73,10 @@ class MatchmakingActs:
         return await self.matches.board.transact(work)
 
     async def poll(self, player: AccountId) -> tuple[MatchEntry, MatchState]:
-        """Return the player's entry and state; start or retry the launch if due. Raises Missing."""
+        """Return the player's entry and its state; raises Missing.
+
+        This also starts or retries the launch when it is due.
+        """
         entry = await self._begun(lambda transaction: self._asked(transaction, player))
         if entry.match.party_id is not None:
             self.player_active.send(Heard(player))
@@ -89,7 +92,7 @@ class MatchmakingActs:
     async def _begun(
         self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
     ) -> J:
-        """Run the transaction and start the launch, even if the client disconnects."""
+        """Run the transaction, then start the launch, even if the client has disconnected."""
         place, request = await self.matches.board.transact(work, near)
         if request is not None:
             match_id = place.match_id if isinstance(place, Joined) else place.match.id
@@ -110,7 +113,7 @@ class MatchmakingActs:
     def _standing(
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[MatchEntry, MatchState, bool]:
-        """Return entry and state, and whether the server's address is new to the player."""
+        """Return entry, state, and whether the server's address is new to the player."""
         with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:

@@ -2,16 +2,17 @@
 
 A hunt or a tutorial takes a UDP port until its game server ends, which is up to a minute after the
 last player has left. So every running game server is charged to at least one account, for up to an
-hour. An account that is charged with a game server cannot start another one: N accounts have at
+hour. An account that is charged with a game server cannot start another one. So N accounts have at
 most N game servers.
 
-A launch is charged to those of its players who had none. A player who asks for the city or the dojo
-has left the hunt. The launch is then charged only to the other players, and to the last of them
-until the game server has ended. A client that claims to have left but stays gains no game server.
+A launch is charged to those of its players who were charged with no other. A player who asks for
+the city or the dojo has left the hunt, which is then charged only to the remaining players. The
+last of them stays charged until the game server has ended. So a client that claims to have left
+but stays gains no game server.
 
-One exception protects a player from other players: a game server that still runs ``EMPTY_S`` after
-a player left is still in use by others. If it was launched for several players, each player who
-left may start a second one. An account with two running game servers cannot start a third.
+One exception protects players from each other. If a game server still runs ``EMPTY_S`` after a
+player left, others still use it. If it was launched for several players, a player who left may then
+start a second one. An account with two running game servers cannot start a third.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Launches:
     cooldown_s: float = 0.0
 
     def begun(self, match: Match) -> None:
-        """Charge a launch to its players who have no other, and to the party."""
+        """Charge a launch to its party, and to those of its players who have no other launch."""
         if not match.takes_a_port or not self.cooldown_s:
             return
         match.counts_for = {
@@ -46,7 +47,7 @@ class Launches:
             self.stored.hold(holder, [*self._others(holder, match), match])
 
     def ready(self, match: Match, server: Server) -> None:
-        """Record a match's game server; an earlier match on the same server has ended."""
+        """Record the game server of a match; this ends an earlier match on the same game server."""
         before = self.stored.launched_on(server)
         if before is not None and before is not match:
             before.ended = True
@@ -54,7 +55,7 @@ class Launches:
             self.stored.set_launched_on(server, match)
 
     def running(self, match: Match) -> list[Match]:
-        """Return the running launches that may keep this match from starting."""
+        """Return the running launches that might block this match."""
         live = (launch for holder in _holders(match) for launch in self._live(holder))
         return [
             launch
@@ -64,15 +65,16 @@ class Launches:
 
     def elsewhere(self, player: AccountId) -> None:
         """Record that the player asked for the city or the dojo and so left the hunt."""
-        for match in self._live(player):  # failed or waiting launches are charged when they begin
+        for match in self._live(player):  # only launches that have begun are charged
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return each player's launch that blocks this match; empty if the match may start.
+        """Return the launches that block this match, by player; empty if the match may start.
 
-        The match may start if the party has no other launch and at least one player has none.
+        The match may start if its party has no other launch and at least one of its players has
+        none.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
@@ -95,7 +97,7 @@ class Launches:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest of a holder's launches if it forbids another launch, else None."""
+        """Return the newest of these launches if they forbid another launch, else None."""
         if not live:
             return None
         newest = live[-1]

@@ -26,7 +26,7 @@ ALIVE_S = 5.0  # seconds between two renewals of a request
 
 @define
 class Launching:
-    """Requests a game server for each match that ``Matchmaker.begin`` returned a request for."""
+    """Requests game servers for the launches that ``Matchmaker.begin`` returns."""
 
     matches: LiveMatches
     deploy: DeployClient
@@ -53,7 +53,7 @@ class Launching:
         return done
 
     def start(self, match_id: str, request: LaunchRequest) -> None:
-        """Request a game server for this match; a second call does nothing."""
+        """Request a game server for this match; does nothing if this worker already requests it."""
         if match_id in self._running:
             return  # this worker already requests it, although its renewal was late
         self._running[match_id] = {}

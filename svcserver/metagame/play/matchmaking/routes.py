@@ -29,7 +29,7 @@ def _cancels(settings: Any) -> bool:
 
 @frozen
 class MatchmakingRoutes:
-    """The routes to join a hunt, poll for the game server and leave again."""
+    """The routes with which players join a hunt, poll for the game server, and leave again."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
@@ -43,7 +43,7 @@ class MatchmakingRoutes:
         again=Again.STORED,
     )
     async def join(self, call: Call[Late[wire.CandidateWish]]) -> Answer:
-        """Request a game server for the city, the dojo or a hunt; then poll the status."""
+        """Request a game server for the city, the dojo or a hunt; then poll for its address."""
         player = call.player
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
@@ -53,14 +53,15 @@ class MatchmakingRoutes:
 
     @routes.row("POST", "/candidate/join/<candidate_id>", reply=wire.JoinReply, again=Again.NATURAL)
     async def follow(self, call: Call, candidate_id: str) -> Answer:
-        """Join the party leader's search for a game server (the candidate)."""
+        """Join the search for a game server (the candidate) that the party leader started."""
         return Answer(200, wire.show_joined(await self.acts.follow(call.player, candidate_id)))
 
     @routes.row("GET", "/candidate/status", reply=wire.StandingReply)
     async def status(self, call: Call) -> Answer:
         """Show the state of the caller's search for a game server, and the server's address.
 
-        Clients poll every ten seconds. These polls close groups and start game servers.
+        Clients poll every ten seconds. A poll may close a group of players and start its game
+        server.
         """
         standing = await self.acts.poll(call.player)
         return Answer(
@@ -69,16 +70,16 @@ class MatchmakingRoutes:
 
     @routes.row("DELETE", "/candidate", when=_cancels, reply=Empty, again=Again.STORED)
     async def cancel(self, call: Call) -> Answer:
-        """Cancel the caller's search for a game server; a party leader cancels the party's search.
+        """Cancel the caller's search for a game server; a leader cancels the whole party's search.
 
-        Off unless the owner has set MATCHMAKING_CANCEL=1.
+        This route exists only if the owner has set MATCHMAKING_CANCEL=1.
         """
         await self.acts.cancel(call.player, attempt=call.attempt)
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("DELETE", "/candidate/leave", when=_cancels, reply=Empty, again=Again.STORED)
     async def leave(self, call: Call) -> Answer:
-        """Cancel the search for a game server for the caller only; the party's search goes on."""
+        """Cancel the search for a game server for the caller only; the party goes on searching."""
         await self.acts.leave(call.player, attempt=call.attempt)
         return Answer(200, EMPTY_OBJECT)
 
@@ -91,7 +92,7 @@ class MatchmakingRoutes:
         again=Again.NATURAL,
     )
     async def alive(self, call: Call[wire.AliveWish]) -> Answer:
-        """Return the ids from the request as ``expectedPlayerIds``, without checking them."""
+        """Answer with the ids from the request as ``expectedPlayerIds``, without checking them."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 
     @routes.row("POST", "/candidate/player/register", reply=Empty, again=Again.NATURAL)
@@ -106,7 +107,7 @@ class MatchmakingRoutes:
 
     @routes.row("GET", "/QoS", access=Access.NONE, reply=Page)
     async def pong(self, call: Call) -> Answer:
-        """Answer a ping, with which the client measures the latency to this host."""
+        """Answer a ping, by which the client measures its latency to this host."""
         return Answer(200, wire.PONG, content_type="text/html; charset=utf-8")
 
     @routes.row("POST", "/key/generate", reply=NoReturn, again=Again.NATURAL)

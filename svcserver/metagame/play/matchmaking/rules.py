@@ -1,4 +1,4 @@
-"""The rules for queueing players and launching groups. Spec: 1 §3 Candidate, §4."""
+"""The rules for queueing players and launching their matches. Spec: 1 §3 Candidate, §4."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Matchmaker:
     def join(
         self, player: AccountId, request: LaunchRequest, group: HuntGroup | None
     ) -> MatchEntry:
-        """Return a player's new entry; its match may be ready to launch (see ``due``)."""
+        """Return a new entry for the player; its match may be ready to launch (see ``due``)."""
         if group is not None and not request.names_a_map:
             return self._join_party(player, request, group)
         return self._join_alone(player, request)
 
     def _may_begin(self, request: LaunchRequest) -> None:
-        """Raise Malformed if maintenance mode pauses new hunts."""
+        """Raise Malformed if the request is for a new hunt and maintenance mode pauses these."""
         if takes_a_port(request) and self.stored.draining:
             raise Malformed("no new hunts: the server is about to restart")
 
@@ -94,12 +94,12 @@ class Matchmaker:
     def _follows(
         self, player: AccountId, request: LaunchRequest, current: Match, group: HuntGroup
     ) -> bool:
-        """Return whether the request repeats the party's current hunt, or a member's last one."""
+        """Return whether the player joins the party's current match instead of starting another."""
         now = self.stored.now
         if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
-            return False  # the leader left the hunt and wants a new one
+            return False  # the leader has left the hunt and wants a new one
         if player in current.players and request.game_mode == current.mode:
             return current.state is MatchState.MATCHING or now - current.created_at < FOLLOW_S
         return (
@@ -110,7 +110,10 @@ class Matchmaker:
         )
 
     def _again(self, player: AccountId, match: Match) -> MatchEntry:
-        """Return an entry in the same match; a player who was sent there waits a while first."""
+        """Return an entry in the same match.
+
+        A player who was sent to its game server before waits a while before being sent again.
+        """
         if not self._is_in(player, match):
             self._leave(player)
         if player not in match.players:
@@ -165,12 +168,15 @@ class Matchmaker:
         return entry
 
     def _is_in(self, player: AccountId, match: Match) -> bool:
-        """Return whether the player's current entry is for this match; ``players`` may be older."""
+        """Return whether the player's current entry is for this match.
+
+        ``match.players`` may still contain players who have left.
+        """
         entry = self.stored.entry(player)
         return entry is not None and entry.match is match
 
     def follow(self, player: AccountId, candidate_id: str, group: HuntGroup | None) -> MatchEntry:
-        """Return a party member's entry in the party's match; raises Missing."""
+        """Return a party member's existing entry in the party's match; raises Missing."""
         match = self._of_party(group.id) if group is not None else None
         entry = self.stored.entry(player)
         if match is None or match.id != candidate_id or entry is None or entry.match is not match:
@@ -180,7 +186,7 @@ class Matchmaker:
     # -- waiting -----------------------------------------------------------
 
     def entry(self, player: AccountId) -> MatchEntry | None:
-        """Return the player's entry, and extend its lifetime to another hour."""
+        """Return the player's entry, and extend its lifetime to another hour from now."""
         entry = self.stored.entry(player)
         if entry is not None:
             self.stored.place(player, entry)
@@ -191,7 +197,7 @@ class Matchmaker:
         return self.asking(match) if self.due(match) else None
 
     def due(self, match: Match) -> bool:
-        """Return whether to request a game server now; closes a queue whose wait is over."""
+        """Return whether to request a game server now; close a queue that waited long enough."""
         now = self.stored.now
         if match.state is not MatchState.MATCHING or match.is_asking(now) or not match.players:
             return False
@@ -216,7 +222,7 @@ class Matchmaker:
             self.stored.set_queue(match.hunt_id, None)
 
     def asking(self, match: Match) -> LaunchRequest:
-        """Record that the launch is being requested, and return the request."""
+        """Record that the launch is requested now, and return the request."""
         match.asking_until, match.retry_at = (
             self.stored.now + self.asked_s,
             self.stored.now + RETRY_S,
@@ -224,16 +230,16 @@ class Matchmaker:
         return match.request()
 
     def still_asking(self, match: Match) -> None:
-        """Extend the time during which no other worker may request this launch."""
+        """Extend the time in which no other worker may request this launch."""
         if match.state is MatchState.MATCHING:
             match.asking_until = self.stored.now + self.asked_s
 
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, record the launch.
 
-        If not, players who have not left their earlier hunt are sent back to that hunt. Players who
-        went to the city wait until the earlier game server has ended, like players who wait for
-        capacity.
+        If an earlier launch blocks it, players who have not left that hunt are sent back to it.
+        Players who went to the city wait until the earlier game server has ended, as if the deploy
+        server had no capacity.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -259,7 +265,7 @@ class Matchmaker:
         self.launches.ready(match, server)
 
     def refused(self, match: Match) -> None:
-        """Keep the match waiting for capacity; polls retry the launch for five minutes."""
+        """Keep the match waiting for capacity; polls retry its launch for five minutes."""
         self._wait(match)
 
     def _wait(self, match: Match) -> None:
@@ -280,7 +286,7 @@ class Matchmaker:
         self._end_of_party(match)
 
     def sent(self, player: AccountId, entry: MatchEntry) -> bool:
-        """Record that the player got the server's address; return whether the address was new."""
+        """Record that the player got the server's address; return whether it was the first time."""
         match, before, now = entry.match, self.last_sent(player), self.stored.now
         if match.server is None or (before is not None and before.match_id == match.id):
             return False
@@ -290,7 +296,7 @@ class Matchmaker:
         return True
 
     def last_sent(self, player: AccountId) -> Sent | None:
-        """Return the player's last game server, for an hour or while the player has an entry."""
+        """Return the player's last game server: for an hour, and as long as an entry exists."""
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
             return sent
@@ -314,7 +320,7 @@ class Matchmaker:
         self.leave(player)
 
     def leave(self, player: AccountId) -> None:
-        """Remove only this player from the match, and only while the match has no game server."""
+        """Remove only this player from the match, unless the match already has a game server."""
         entry = self.stored.entry(player)
         if entry is not None and entry.match.state is not MatchState.IN_PROGRESS:
             self._leave(player)
@@ -325,7 +331,7 @@ class Matchmaker:
         self.stored.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Remove players who leave the party before the game server is ready."""
+        """Remove players who have left the party, unless the game server is ready."""
         for player in players:
             entry = self.stored.entry(player)
             if entry is not None and entry.match.party_id == party_id:
@@ -353,7 +359,7 @@ class Matchmaker:
         if match.party_id is not None and self.stored.of_party(match.party_id) is match:
             self.stored.set_party(match.party_id, None)
 
-    # -- for others --------------------------------------------------------
+    # -- the party's match --------------------------------------------------
 
     def of_party(self, party_id: str) -> PartyCandidate | None:
         """Return the party's search (candidate) until a minute after the last player was sent."""

@@ -37,7 +37,7 @@ class KeptEntry:
 
 @frozen
 class KeptMatch:
-    """The immutable form of a ``Match`` on the board; its fields have the same names."""
+    """The immutable form of a ``Match`` for the board; its fields have the same names."""
 
     id: str
     mode: str
@@ -65,7 +65,7 @@ class KeptMatch:
 
     @classmethod
     def of(cls, match: Match) -> KeptMatch:
-        """Return the immutable form of ``match`` for the board."""
+        """Return the immutable form of ``match``."""
         return cls(**_converted(match, {list: tuple, set: frozenset, dict: dict}))
 
     def opened(self) -> Match:
@@ -76,7 +76,7 @@ class KeptMatch:
 def _converted(
     match: Match | KeptMatch, types: Mapping[type, Callable[[Any], Any]]
 ) -> dict[str, Any]:
-    """Return a match's fields, with each collection converted to its other form."""
+    """Return a match's fields, with its collections converted to these types."""
     values = ((name, getattr(match, name)) for name in MATCH_FIELDS)
     return {
         name: types[type(value)](value) if type(value) in types else value for name, value in values
@@ -98,7 +98,7 @@ LAUNCH_ON = Kind("launch_on", str, lives_s=FORGET_S)
 
 @define
 class BoardMatches:
-    """The StoredMatches of one transaction; call ``save`` before the transaction ends."""
+    """The matches of one transaction; ``save`` must be called before the transaction ends."""
 
     transaction: BoardTransaction
     _loaded: dict[str, tuple[KeptMatch | None, Match]] = field(factory=dict, init=False)
@@ -115,7 +115,7 @@ class BoardMatches:
         return self.transaction.new_id()
 
     def save(self) -> None:
-        """Store the changed matches, and delete those without players."""
+        """Store the changed matches, and delete those that all players left before the launch."""
         for match_id, (before, match) in self._loaded.items():
             if match.is_deserted:
                 self.transaction.drop(MATCHES, match_id)
@@ -199,8 +199,8 @@ class BoardMatches:
 class LiveMatches:
     """Access to the matches, in an open board transaction or in a new one.
 
-    ``cooldown_s`` as in ``Launches``. A launch request that its worker has not renewed for
-    ``asked_s`` seconds counts as abandoned.
+    For ``cooldown_s`` see ``Launches``. If a worker has not renewed its launch request for
+    ``asked_s`` seconds, the request counts as abandoned.
     """
 
     board: Board
@@ -209,16 +209,17 @@ class LiveMatches:
 
     @contextmanager
     def rules_on(self, transaction: BoardTransaction) -> Iterator[Matchmaker]:
-        """Yield the rules for an open transaction, and store their changes at the end.
+        """Yield the rules for an open transaction; store the changes when the block ends.
 
-        Until then, nothing else may open the rules for that transaction, except to read a party.
+        Within the block, nothing else may open the rules for that transaction, except to read a
+        party.
         """
         stored = BoardMatches(transaction)
         yield Matchmaker(stored, Launches(stored, self.cooldown_s), self.asked_s)
         stored.save()
 
     def transact(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
-        """Run ``work`` on the matchmaking rules in a board transaction."""
+        """Run ``work`` with the matchmaking rules in a board transaction."""
 
         def job(transaction: BoardTransaction) -> T:
             with self.rules_on(transaction) as matchmaker:

@@ -41,7 +41,7 @@ class AliveWish:
 
 
 class JoinReply(TypedDict):
-    """A new search for a game server (a candidate); the status is always MATCHING."""
+    """A search for a game server (a candidate); the status is always MATCHING."""
 
     candidateId: str
     gameMode: str
@@ -51,7 +51,7 @@ class JoinReply(TypedDict):
 
 
 class GameServerInfo(TypedDict):
-    """The game server's address; ``gameSessionId`` is the id of the search (candidate)."""
+    """The address of a game server; ``gameSessionId`` is the id of the search (candidate)."""
 
     buildId: str
     gameSessionId: str

@@ -26,7 +26,7 @@ NEXT_BEAT = b"20000"  # milliseconds until the client's next heartbeat
 
 @frozen
 class Heartbeat:
-    """The player's map (path or bare name) and state; in menus the map may be missing."""
+    """The player's map (path or name only) and state; the map may be missing in menus."""
 
     map: Lenient[TextWithNul] = ""
     state: Lenient[TextWithNul] = ""
@@ -66,7 +66,10 @@ BEATS = Kind("online", Beat, lives_s=ONLINE_S, compared=False, listed=True, seal
 
 @frozen
 class Online:
-    """The last heartbeats. ``also_heard`` functions run in the transaction of each heartbeat."""
+    """The last heartbeat of each online player.
+
+    The ``also_heard`` functions run in the transaction of each heartbeat.
+    """
 
     board: Board
     also_heard: tuple[Callable[[BoardTransaction, AccountId], None], ...] = ()
@@ -74,7 +77,7 @@ class Online:
     def mark_seen(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
         """Store a heartbeat without reading anything, so that the transaction is never retried.
 
-        A heartbeat that cannot be stored is lost; the next one replaces it.
+        If a heartbeat cannot be stored, it is dropped; the next heartbeat replaces it.
         """
 
         def work(transaction: BoardTransaction) -> None:
@@ -95,7 +98,7 @@ class Online:
         )
 
     def snapshot(self) -> Deferred[tuple[float, list[Beat]]]:
-        """Return the board's time (epoch seconds) and the last heartbeat of each online player."""
+        """Return the board's time (epoch seconds), and the last heartbeat of each online player."""
         return self.board.transact(
             lambda transaction: (transaction.now, [beat for _, beat in transaction.each(BEATS)])
         )
@@ -144,5 +147,5 @@ class PresenceRoutes:
 def presence(
     parts: Parts, online: Online, on_beat: Callable[[AccountId, HttpRequest], object] | None
 ) -> Iterator[Feature]:
-    """Yield the heartbeat routes; ``on_beat`` is called with each player and request."""
+    """Yield the heartbeat routes; each heartbeat calls ``on_beat`` with its player and request."""
     yield PresenceRoutes(PresenceActs(online, parts.news.active), on_beat)

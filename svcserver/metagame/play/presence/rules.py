@@ -45,7 +45,7 @@ _BY_STATE = {
 
 
 def place(map_path: str, state: str, city_map: str) -> Place:
-    """Return the kind of place for a map path or bare name; arena maps are hunts."""
+    """Return the kind of place for a map (path or name only); arena maps count as hunts."""
     name = map_name(map_path)
     if not name:
         return _BY_STATE.get(state, Place.UNKNOWN)
