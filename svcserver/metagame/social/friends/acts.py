@@ -25,7 +25,7 @@ ASKED = Quota.named("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_RE
 
 @define
 class FriendActs:
-    """The operations on friendships and blocks: each write is one transaction, then a signal.
+    """The operations on friendships and blocks; each write is one transaction, then a signal.
 
     The ``also_block`` and ``also_unfriend`` functions run in the transaction of the write.
     """
@@ -57,7 +57,7 @@ class FriendActs:
 
     @shielded
     async def unfriend(self, me: AccountId, friend: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """End a friendship, withdraw a friend request or decline one."""
+        """End a friendship, or withdraw or decline a friend request."""
 
         def work(tx: Connection) -> bool:
             ended = rules.unfriend(SqlFriends(tx), me, friend)
@@ -82,7 +82,7 @@ class FriendActs:
             self.blocked.send(Blocked(me, target))
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
-        """Return the account's friends, and with ``pending`` its sent and received requests."""
+        """Return the account's friends; with ``pending``, also its sent and received requests."""
         friendships = await self.data.read(me, lambda tx: SqlFriends(tx).friendships_of(me))
         return [
             friendship for friendship in friendships if pending or friendship.status == ACCEPTED

@@ -43,7 +43,7 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def listed(self, call: Call, user_id: str) -> Answer:
-        """List the caller's friends; the list of any other account is empty."""
+        """List the caller's friends; for any other account, the list is empty."""
         me = own_or_none(call, user_id)
         if me is None:
             return Answer(200, [])
@@ -62,7 +62,7 @@ class FriendRoutes:
 
     @routes.row("POST", FRIENDS + "/<friend_id>")
     async def request(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Send a friend request, or accept one from the same player."""
+        """Send a friend request; if the other player has already sent one, accept it."""
         me, friend = own(call, user_id), rules.named(friend_id)
         await self.acts.request(me, friend, attempt=call.attempt)
         return NO_CONTENT
@@ -100,7 +100,7 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def recent_players(self, call: Call, namespace: str, user_id: str) -> Answer:
-        """List recently met players; always empty, because this server stores none."""
+        """List recently met players; the list is always empty, because this server stores none."""
         return Answer(200, [])
 
     @routes.row(

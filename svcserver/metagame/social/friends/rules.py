@@ -36,8 +36,8 @@ class RequestResult(StrEnum):
 class Friendship:
     """A request (PENDING) or a friendship (ACCEPTED) between two accounts.
 
-    ``created_at`` is the time of the request, even after it is accepted. ``accepted_at`` is also
-    None if an old version, which did not store the time, accepted the request.
+    ``created_at`` is the time of the request, even after its acceptance. ``accepted_at`` is None
+    for a request, and also for a friendship that began before this time was stored.
     """
 
     asked_by: AccountId
@@ -49,7 +49,7 @@ class Friendship:
 
 @frozen
 class Load:
-    """An account's number of rows, of friendships, and of unanswered requests that it sent."""
+    """An account's number of rows, of friendships, and of unanswered requests that it has sent."""
 
     rows: int
     accepted: int
@@ -92,8 +92,8 @@ def request(
 ) -> tuple[RequestResult, Friendship]:
     """Send a friend request to ``friend``, or accept the one that ``friend`` sent.
 
-    ``may_ask`` is False when the quota of new requests is used up. The quota is checked last and
-    does not limit accepting.
+    ``may_ask`` is False when the quota of new requests is used up. The quota is checked last. It
+    does not limit how many requests an account accepts.
     """
     _check_target(friends, me, friend)
     if friends.blocked_between(me, friend):
@@ -127,7 +127,7 @@ def _accept(
 
 
 def block(friends: Friends, me: AccountId, target: AccountId, at: int) -> bool:
-    """Block an account and end friendship or request; False if it was blocked already."""
+    """Block an account and end a friendship or request; return False if it was already blocked."""
     _check_target(friends, me, target)
     blocked = friends.blocks(me)
     if target in blocked:
@@ -140,7 +140,7 @@ def block(friends: Friends, me: AccountId, target: AccountId, at: int) -> bool:
 
 
 def unfriend(friends: Friends, me: AccountId, friend: AccountId) -> Friendship | None:
-    """Remove and return the friendship or request between two accounts; None without one."""
+    """Remove and return the friendship or request between two accounts; None without any."""
     between = friends.between(me, friend)
     if between is not None:
         friends.remove(me, friend)
@@ -155,10 +155,10 @@ def _check_target(friends: Friends, me: AccountId, target: AccountId) -> None:
 
 
 def direction(friendship: Friendship, me: AccountId) -> str:
-    """Return OUTBOUND if ``me`` sent the request, else INBOUND, even after acceptance."""
+    """Return OUTBOUND if ``me`` sent the friend request, else INBOUND."""
     return "OUTBOUND" if friendship.asked_by == me else "INBOUND"
 
 
 def other_of(friendship: Friendship, me: AccountId) -> AccountId:
-    """Return the account on the other side of the friendship."""
+    """Return the friendship's other account, which is not ``me``."""
     return friendship.recipient if friendship.asked_by == me else friendship.asked_by

@@ -30,7 +30,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship, Load
 
 Also = Callable[[Connection, AccountId, AccountId], None]
-"""A function that another feature runs in the transaction of a block or unfriending."""
+"""A function of another feature, which runs in the transaction that blocks or unfriends."""
 
 FRIENDSHIPS = Table(
     "friendships",
@@ -92,7 +92,7 @@ class SqlFriends:
         return bool(self.tx.execute(_BLOCKED_BETWEEN, {"me": first, "other": second}).scalar())
 
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> set[AccountId]:
-        """Return those ``others`` (up to a few hundred) with a block in either direction."""
+        """Return those ``others`` (a few hundred at most) with a block in either direction."""
         wanted = list(dict.fromkeys(others))
         if not wanted:
             return set()
@@ -116,7 +116,7 @@ class SqlFriends:
         )
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """Return the ids of accepted friends."""
+        """Return the ids of the account's friends, without open requests."""
         return {
             friendship.recipient if friendship.asked_by == me else friendship.asked_by
             for friendship in self.friendships_of(me)
@@ -174,7 +174,7 @@ class Blocks:
     ledger: Ledger
 
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
-        """Return the accounts in ``others`` with a block in either direction."""
+        """Return those ``others`` who blocked ``me`` or whom ``me`` blocked."""
         wanted = list(others)
         return self.ledger.read(lambda tx: SqlFriends(tx).blocked(me, wanted))
 

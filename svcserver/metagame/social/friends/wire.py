@@ -31,13 +31,13 @@ class BlockedReply(TypedDict):
 
 
 class FriendSettings(TypedDict):
-    """A player's friend settings, always the same: everybody may send friend requests."""
+    """A player's friend settings, which are constant: everybody may send friend requests."""
 
     acceptInvites: str
 
 
 class FriendsReply(TypedDict):
-    """The result of a request: requested, accepted, already_friends or already_requested."""
+    """The result of a friend request: requested, accepted, already_friends or already_requested."""
 
     From: str
     To: str

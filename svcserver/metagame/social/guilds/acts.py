@@ -42,7 +42,7 @@ T = TypeVar("T")
 def check_names(
     guilds: SqlGuilds, words: Words, name: str, nameplate: str | None
 ) -> tuple[str, str]:
-    """Return name and nameplate if both are allowed and free; raises the first failure."""
+    """Return the name and nameplate if both are allowed and free; raises the first error."""
     name = names.name_of(words, name)
     if guilds.name_is_taken(name):
         raise Conflict("This guild name is taken.", code=names.SEIZED)
@@ -55,7 +55,7 @@ def check_names(
 def validate(
     guilds: SqlGuilds, words: Words, me: AccountId, name: str, nameplate: str | None
 ) -> tuple[str, str]:
-    """Check whether ``me`` could found a guild with that name; creates nothing."""
+    """Check whether ``me`` could found a guild with this name; creates nothing."""
     rules.check_in_no_guild(guilds.member(me))
     return check_names(guilds, words, name, nameplate)
 
@@ -64,8 +64,8 @@ def validate(
 class NewGuild:
     """A guild to found, as requested, and what the board says about its leader.
 
-    ``validated``: the leader recently validated this name and nameplate. ``may_found``: the
-    leader founded no other guild in the last ten minutes.
+    ``validated``: the leader has recently validated this name and nameplate. ``may_found``: the
+    leader has founded no other guild in the last ten minutes.
     """
 
     leader: AccountId
@@ -76,7 +76,7 @@ class NewGuild:
 
 
 def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guild:
-    """Create a guild, after checks in the order of the specification."""
+    """Create a guild; the checks before are in the order of the specification."""
     leader = new.leader
     if not is_account_shaped(leader) or not guilds.exists(leader):
         raise Malformed("There is no such leader account.")
@@ -93,7 +93,7 @@ def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guil
 
 
 def remove(guilds: SqlGuilds, me: AccountId, target: AccountId) -> Member:
-    """Remove a member, if ``me`` is the leader; with ``me`` as target, leave the guild."""
+    """Remove a guild member if ``me`` is the leader; with ``me`` as target, leave the guild."""
     mine = rules.require_member(guilds.member(me))
     member = rules.member_to_remove(mine, guilds.member(target))
     guilds.drop_invites_by(member.guild_id, member.account_id)
@@ -164,8 +164,8 @@ def invite(
 def _is_visible(guilds: SqlGuilds, invitation: GuildInvitation, at: int) -> bool:
     """Return whether the invited player may see and accept the invite.
 
-    An invite is hidden by a block between the two players, or if the inviter could no longer
-    invite.
+    The invite is hidden if one of the players has blocked the other, or if the inviter may no
+    longer invite.
     """
     return (
         invitation.is_open(at)
@@ -194,7 +194,7 @@ def _own_invite(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> Gu
 def accept(
     guilds: SqlGuilds, limits: GuildLimits, me: AccountId, invite_id: str, at: int
 ) -> Member:
-    """Join the guild as Member; all other invites of the caller end."""
+    """Join the guild with the rank Member; all other open invites of the caller end."""
     invitation = _own_invite(guilds, me, invite_id, at)
     rules.check_in_no_guild(guilds.member(me))
     rules.check_room(guilds.size(invitation.guild_id), limits)
@@ -207,17 +207,17 @@ def accept(
 
 
 def decline(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> None:
-    """Decline an invite; the guild cannot invite the caller again for a day."""
+    """Decline an invite; for a day, the guild cannot invite the caller again."""
     invitation = _own_invite(guilds, me, invite_id, at)
     guilds.decline_invite(invitation.id, at, until=at + rules.DECLINE_PAUSE_MS)
 
 
-# -- the acts, a transaction each ------------------------------------------------
+# -- operations, one transaction each --------------------------------------------
 
 
 @define
 class GuildActs:
-    """The operations on guilds: each write is one transaction, then a signal."""
+    """The operations on guilds; each write is one transaction, then a signal."""
 
     settings: Settings
     data: AccountData
@@ -235,7 +235,7 @@ class GuildActs:
         )
 
     async def mine(self, me: AccountId) -> tuple[Guild, Sequence[Member]] | None:
-        """Return the account's guild with its members."""
+        """Return the account's guild and its members, or None."""
 
         def work(tx: Connection) -> tuple[Guild, Sequence[Member]] | None:
             guilds = SqlGuilds(tx)
@@ -252,7 +252,7 @@ class GuildActs:
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
-        """Check name and nameplate, and remember the result for ``found``."""
+        """Check whether the account could found this guild, and remember it for ``found``."""
         pair = await self.data.read(
             me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
@@ -264,8 +264,8 @@ class GuildActs:
     ) -> tuple[Guild, Sequence[Member]]:
         """Found a guild whose name ``leader`` has validated; return the guild with its members.
 
-        Raises Forbidden for a name not validated, Conflict for a taken name or a leader who is in a
-        guild, TooMany for a second guild within ten minutes.
+        Raises Forbidden if the name was not validated, Conflict if it is taken or the leader is in
+        a guild, and TooMany for a second guild within ten minutes.
         """
         validated = await self._was_validated(leader, name, nameplate)
         async with FOUNDED.place(self.board, leader) as place:
@@ -283,7 +283,7 @@ class GuildActs:
         return guild, members
 
     def mark_seen(self, account_id: AccountId) -> Deferred[None]:
-        """Record that the account is active, as GUILD_CREATE_ACTIVITY_FALLBACK needs it."""
+        """Record that the account is active, for GUILD_CREATE_ACTIVITY_FALLBACK."""
         return self.board.transact(lambda transaction: Founders(transaction).mark_seen(account_id))
 
     async def _was_validated(self, leader: AccountId, name: str, nameplate: str | None) -> bool:

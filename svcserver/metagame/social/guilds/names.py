@@ -1,6 +1,6 @@
 """The rules for guild names and nameplates, in the order in which they are checked.
 
-Each failure has a code, for which the client shows its own message. Spec: 1 §4 Guilds.
+Each error has a code, for which the client shows its own message. Spec: 1 §4 Guilds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ _SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """Return ``text`` in lower case, digits and signs as letters, in both meanings of ``1``."""
+    """Return the words that ``text`` may mean, in lower case.
+
+    Digits and signs that stand for letters are replaced by them; ``1`` may stand for ``i`` or
+    ``l``.
+    """
     return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
 
 
@@ -43,7 +47,7 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
 
 @frozen
 class Words:
-    """The words that guilds may not use, normalised by ``readings`` except ``offensive_whole``."""
+    """The words that guilds may not use, as ``readings`` returns them (not ``offensive_whole``)."""
 
     deny: frozenset[str]
     offensive_whole: frozenset[str]
@@ -53,7 +57,10 @@ class Words:
 
     @classmethod
     def of(cls, extra: Iterable[str] = (), *, reserved: bool = True) -> Words:
-        """Return the built-in and the owner's words; without ``reserved``, only offensive ones."""
+        """Return the built-in offensive words and the owner's words.
+
+        With ``reserved``, the built-in reserved words are included.
+        """
         return datafiles.load(PACKAGE, FILE, lambda words: cls._of(words, extra, reserved))
 
     @classmethod
@@ -87,7 +94,7 @@ def _holds(text: str, words: frozenset[str]) -> bool:
 
 
 def name_of(words: Words, name: str) -> str:
-    """Return ``name`` if allowed; raises Malformed or Conflict. Does not check uniqueness."""
+    """Return ``name`` if it is allowed; raises Malformed or Conflict. It may still be taken."""
     if not NAME.match(name):
         raise Malformed("A guild name has 4 to 15 letters and digits.", code=OBEDIENT)
     if sum(char.isdigit() for char in name) > MAX_DIGITS:
@@ -102,7 +109,7 @@ def name_of(words: Words, name: str) -> str:
 
 
 def nameplate_of(words: Words, nameplate: str | None) -> str:
-    """Return ``nameplate`` if allowed ("" for None); raises Malformed or Conflict."""
+    """Return ``nameplate`` if it is allowed, "" for None; raises Malformed or Conflict."""
     if nameplate is None:
         return ""
     if not NAMEPLATE.match(nameplate):

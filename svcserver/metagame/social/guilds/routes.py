@@ -33,14 +33,14 @@ ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
 @worded_as(GuildRefusal)
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Return ``{code, message, payload: {}}``, with an empty code where none is documented."""
+    """Return ``{code, message, payload: {}}``; the code is empty if none is documented."""
     body = {"code": refusal.code, "message": refusal.message, "payload": EMPTY_OBJECT}
     return Answer(status, body)
 
 
 @frozen
 class GuildRoutes:
-    """The game's guild routes with GUILDS=1; ``GuildStubRoutes`` has those for GUILDS=0."""
+    """The game's guild routes if GUILDS=1; for GUILDS=0 see ``GuildStubRoutes``."""
 
     routes: ClassVar[Routes] = Routes(
         refuse,
@@ -55,7 +55,7 @@ class GuildRoutes:
 
     @routes.row("GET", "/guild", access=Access.TOKEN, reply=wire.GuildReply | NoContent)
     async def mine(self, call: Call) -> Answer:
-        """Show the caller's guild; 204 if the caller is in none."""
+        """Show the caller's guild; 204 if the caller is in no guild."""
         me = call.caller.account
         guild = None if me is None else await self.acts.mine(me)
         return (
@@ -72,7 +72,7 @@ class GuildRoutes:
 
     @routes.row("POST", "/guild/validate", body=OrEmpty[wire.GuildWish], again=Again.NATURAL)
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
-        """Check whether the caller could found a guild with that name; creates nothing."""
+        """Check whether the caller could found a guild with this name; creates nothing."""
         sent = call.body
         named = sent.leader_account_id
         me = call.player if named == wire.NOBODY else self.acting.itself(call, named)
@@ -88,7 +88,7 @@ class GuildRoutes:
         again=Again.NEVER,
     )
     async def found(self, call: Call[wire.GuildWish]) -> Answer:
-        """Found a guild; the city's game server sends this for the leader in the body."""
+        """Found a guild for the leader in the body; only the city's game server sends this."""
         sent = call.body
         leader = self.acting.writes(call, sent.leader_account_id)
         made = await self.acts.found(leader, sent.name, sent.nameplate)
@@ -96,7 +96,7 @@ class GuildRoutes:
 
     @routes.row("DELETE", "/guild/player")
     async def leave(self, call: Call) -> Answer:
-        """Leave the caller's guild: 404 without a guild, 409 for its leader."""
+        """Leave the caller's guild; 404 if there is none, 409 for the guild's leader."""
         await self.acts.remove(call.player, call.player, attempt=call.attempt)
         return ACK
 
@@ -108,7 +108,7 @@ class GuildRoutes:
 
     @routes.row("PUT", "/guild/invite/<account_id>")
     async def invite(self, call: Call, account_id: str) -> Answer:
-        """Invite an account to the guild; only the leader and officers may."""
+        """Invite an account to the caller's guild, if the caller is its leader or an officer."""
         await self.acts.invite(call.player, account_id, attempt=call.attempt)
         return ACK
 
@@ -126,7 +126,7 @@ class GuildRoutes:
 
     @routes.row("PUT", "/guild/rank/<account_id>/<rank>", path_types={"rank": Rank})
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
-        """Change a member's rank; a new leader replaces the caller as leader."""
+        """Change a member's rank; with the rank ``leader``, the member replaces the caller."""
         await self.acts.set_rank(call.player, account_id, rank, attempt=call.attempt)
         return ACK
 
@@ -139,7 +139,7 @@ class GuildRoutes:
 
 @frozen
 class GuildStubRoutes:
-    """The two read routes with GUILDS=0; all other guild routes answer an empty 404."""
+    """The only two guild routes if GUILDS=0; all others then answer an empty 404."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: not settings.guilds, body_log=True, access=Access.TOKEN
@@ -147,12 +147,12 @@ class GuildStubRoutes:
 
     @routes.row("GET", "/guild", reply=NoContent)
     async def mine(self, call: Call) -> Answer:
-        """Answer that the caller is in no guild."""
+        """Answer 204: the caller is in no guild."""
         return NO_CONTENT
 
     @routes.row("GET", "/guild/invite/player", reply=Envelope[wire.NoInvites])
     async def invites(self, call: Call) -> Answer:
-        """List the caller's open guild invites; always empty."""
+        """List the caller's open guild invites; the list is always empty."""
         return enveloped({"invites": []})
 
 
@@ -161,7 +161,7 @@ log = Logger()
 
 @frozen
 class GuildManagementRoutes:
-    """Guild routes under ``/svc/api``; with GUILDS=0 all three answer 404 ``guilds_off``."""
+    """Guild routes under ``/svc/api``; if GUILDS=0, all answer 404 ``guilds_off``."""
 
     routes: ClassVar[Routes] = Routes(worded)
     behalf: Behalf

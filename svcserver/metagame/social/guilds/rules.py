@@ -32,7 +32,7 @@ CHIEF = "ChiefAdorableQuillshot"
 
 
 class Rank(StrEnum):
-    """A member's rank; members are listed in the order of their ranks."""
+    """A member's rank; lists of members are in this order of ranks."""
 
     LEADER = "Leader"
     OFFICER = "Officer"
@@ -66,7 +66,10 @@ class Guild:
 
 @frozen
 class GuildInvitation:
-    """An invite to ``account_id``; a declined one is stored until the guild may invite again."""
+    """An invite to ``account_id``.
+
+    A declined invite is stored until the guild may invite the player again.
+    """
 
     id: str
     guild_id: str
@@ -83,7 +86,7 @@ class GuildInvitation:
 
 @frozen
 class GuildLimits:
-    """The owner's limits: members per guild, and an invite's lifetime in milliseconds."""
+    """The owner's limits: the members of a guild, and how long an invite is valid (ms)."""
 
     max_members: int
     invite_ms: int
@@ -106,10 +109,10 @@ def require_member(member: Member | None) -> Member:
 
 
 def member_to_remove(mine: Member, target: Member | None) -> Member:
-    """Return the member who leaves: ``mine``, or another member whom the leader removes.
+    """Return the member who leaves the guild: ``mine``, or another member if ``mine`` leads it.
 
-    Raises Conflict if the leader leaves, Forbidden if anybody else removes a member, and Missing
-    if the target is not in the guild.
+    Raises Conflict if the leader leaves, Forbidden if anybody else removes a member, and Missing if
+    the target is not in the guild.
     """
     if target == mine and mine.rank is Rank.LEADER:
         raise Conflict("The leader cannot leave.", code=CHIEF)
@@ -119,7 +122,7 @@ def member_to_remove(mine: Member, target: Member | None) -> Member:
 
 
 def rank_to_set(mine: Member, target: Member | None, word: str) -> tuple[Member, Rank]:
-    """Return the target member and the rank named by ``word``; raises the first failure."""
+    """Return the target member, and the rank named by ``word``; raises the first error."""
     rank = next((rank for rank in Rank if rank.lower() == word.lower()), None)
     if rank is None:
         raise Malformed("Unknown rank.", code=DOCILE)
@@ -151,7 +154,7 @@ def _rank_too_low() -> Refusal:
 
 
 def check_may_invite(mine: Member, target: AccountId, theirs: Member | None) -> None:
-    """Raise Forbidden if the caller's rank is too low, Conflict if the target is a member."""
+    """Raise Forbidden if the caller's rank is too low, Conflict if the target is in the guild."""
     if mine.rank not in MAY_INVITE:
         raise _rank_too_low()
     if target == mine.account_id or (theirs is not None and theirs.guild_id == mine.guild_id):
@@ -167,9 +170,11 @@ def check_room(size: int, limits: GuildLimits) -> None:
 def check_invite_limits(
     previous: GuildInvitation | None, sent: Iterable[GuildInvitation], at: int
 ) -> None:
-    """Raise Conflict for a second open invite, TooMany after a decline or at the guild's limit.
+    """Raise an error if the guild may not invite the player now.
 
-    ``previous`` is the guild's last invite to the player; ``sent`` are all invites of the guild.
+    It is Conflict if an invite is open already, and TooMany after a decline or at the guild's
+    limit. ``previous`` is the guild's last invite to the player; ``sent`` are all invites of the
+    guild.
     """
     if previous is not None and previous.is_open(at):
         raise Conflict("This player is already invited.", code=REDUNDANT)
@@ -181,5 +186,5 @@ def check_invite_limits(
 
 
 def may_invite_into(guild_id: str, member: Member | None) -> bool:
-    """Return whether the member may invite players to the guild."""
+    """Return whether the member may invite players into this guild."""
     return member is not None and member.guild_id == guild_id and member.rank in MAY_INVITE

@@ -1,6 +1,6 @@
-"""The tables of guilds, members and invites, and the board entries of players founding one.
+"""The tables of guilds, members and invites, and the board entries of future founders.
 
-The lower-case names are unique in the database, too. Spec: 1 §4 Guilds, Create.
+The database, too, allows each name only once, ignoring case. Spec: 1 §4 Guilds, Create.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class SqlGuilds:
         return Guild(row.id, row.name, row.nameplate, row.leader_id, row.created_at)
 
     def members(self, guild_id: str) -> Sequence[Member]:
-        """Return the members, sorted by rank and joining time."""
+        """Return the members, sorted by rank, then by the time of joining."""
         members = [_member(row) for row in self.tx.execute(_MEMBERS, {"wanted": guild_id})]
         return sorted(
             members,
@@ -231,7 +231,7 @@ class SqlGuilds:
         )
 
     def set_leader(self, guild_id: str, leader: AccountId) -> None:
-        """Set the guild's leader; this changes no rank."""
+        """Set the guild's leader; the members' ranks do not change."""
         self.tx.execute(_SET_LEADER, {"wanted": guild_id, "who": leader})
 
     def disband(self, guild_id: str) -> None:
@@ -246,12 +246,12 @@ class SqlGuilds:
         return None if row is None else _invite(row)
 
     def invite_to(self, guild_id: str, account_id: AccountId) -> GuildInvitation | None:
-        """Return the guild's invite to the player: open, expired or declined."""
+        """Return the guild's invite to the player, which may be open, expired or declined."""
         row = self.tx.execute(_INVITE_TO, {"wanted": guild_id, "who": account_id}).first()
         return None if row is None else _invite(row)
 
     def invites_of_guild(self, guild_id: str) -> Sequence[GuildInvitation]:
-        """Return the guild's invites: open, expired or declined."""
+        """Return all invites of the guild, whether open, expired or declined."""
         return [_invite(row) for row in self.tx.execute(_OF_GUILD, {"wanted": guild_id})]
 
     def invites_of_player(self, account_id: AccountId) -> Sequence[GuildInvitation]:
@@ -276,7 +276,7 @@ class SqlGuilds:
         self.tx.execute(_DROP_INVITE, {"wanted": invite_id})
 
     def decline_invite(self, invite_id: str, at: int, *, until: int) -> None:
-        """Mark an invite as declined, and keep it ``until`` the guild may invite again."""
+        """Mark an invite as declined; ``until`` is when the guild may invite the player again."""
         self.tx.execute(_DECLINE, {"wanted": invite_id, "at": at, "until": until})
 
     def drop_invites_by(self, guild_id: str, inviter: AccountId) -> None:
@@ -284,7 +284,7 @@ class SqlGuilds:
         self.tx.execute(_DROP_BY, {"wanted": guild_id, "who": inviter})
 
     def sweep(self, at: int) -> None:
-        """Delete expired invites, and declined ones after the pause."""
+        """Delete expired invites, and declined invites whose pause is over."""
         self.tx.execute(_SWEEP, {"at": at})
 
     def summaries(self) -> list[Summary]:
@@ -295,17 +295,17 @@ class SqlGuilds:
 
 
 def drop_invites_between(tx: Connection, first: AccountId, second: AccountId) -> None:
-    """Delete the open invites between two accounts, in the transaction of a block."""
+    """Delete the open invites between two accounts, after one has blocked the other."""
     tx.execute(_DROP_BETWEEN, {"one": first, "other": second})
 
 
 def fold(name: str) -> str:
-    """Return a name's form for comparison; names are ASCII."""
+    """Return the form of a name for comparisons; names are ASCII."""
     return name.lower()
 
 
 def _sane(text: str) -> bool:
-    """Return whether the text can be an id or name; PostgreSQL rejects NUL characters."""
+    """Return whether the text may be an id or a name; PostgreSQL rejects NUL characters."""
     return 0 < len(text) <= 64 and "\0" not in text
 
 
@@ -325,7 +325,7 @@ def _invite(row: Any) -> GuildInvitation:
     )
 
 
-# -- those who want to found a guild: names checked, signs of life --------------
+# -- players who are about to found a guild --------------------------------------
 
 VALID_S = 900.0
 MAX_PAIRS = 5
@@ -349,22 +349,22 @@ SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 @frozen
 class Founders:
-    """Players who may found a guild, each with the last five name pairs that they validated."""
+    """Players who may found a guild, with the last five names that each has validated."""
 
     transaction: BoardTransaction
 
     def note(self, account_id: AccountId, name: str, nameplate: str) -> None:
-        """Record that a name and nameplate were free for this account."""
+        """Record that the account has validated this name and nameplate."""
         pair = CheckedName(self.transaction.now, name.lower(), nameplate.lower())
         self.transaction.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
     def checked(self, account_id: AccountId, name: str, plate: str | None) -> bool:
-        """Return whether the account validated this pair within ``VALID_S``, ignoring case."""
+        """Return whether the account has validated this pair within ``VALID_S``, ignoring case."""
         wanted = (name.lower(), (plate or "").lower())
         return any((pair.name, pair.nameplate) == wanted for pair in self._fresh(account_id))
 
     def is_active(self, account_id: AccountId) -> bool:
-        """Return whether the player recently validated a name, or was active within 60 s."""
+        """Return whether the player was active within 60 s, or has recently validated a name."""
         was_seen = self.transaction.get(ACTIVE, account_id) is not None
         return was_seen or bool(self._fresh(account_id))
 
@@ -373,7 +373,7 @@ class Founders:
         self.transaction.put(ACTIVE, account_id, self.transaction.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """Forget the player's validated pairs, because founding a guild uses them up."""
+        """Forget the names that the player validated; they are used up when a guild is founded."""
         self.transaction.drop(CHECKED, account_id)
 
     def _fresh(self, account_id: AccountId) -> tuple[CheckedName, ...]:

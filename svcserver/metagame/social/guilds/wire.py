@@ -21,7 +21,7 @@ Nameplate = Annotated[str | None, Or(NO_NAMEPLATE)]
 
 @frozen
 class GuildWish:
-    """A guild to validate or found: its name, its nameplate (may be empty) and its leader."""
+    """A guild to validate or found: its name, its nameplate (maybe empty) and its leader."""
 
     name: GuildName
     nameplate: Nameplate = None
@@ -55,7 +55,7 @@ class GuildShown(TypedDict):
 
 
 class GuildReply(GuildShown):
-    """A guild, twice as clients need it: in the envelope, and with the members beside it."""
+    """A guild, which clients need twice: in the envelope, and with its members beside it."""
 
     code: str
     message: str
@@ -72,7 +72,7 @@ class GuildInvite(TypedDict):
 
 
 class NoInvites(TypedDict):
-    """The empty list of invites while guilds are off."""
+    """The list of invites while guilds are off; it is empty."""
 
     invites: list[Empty]
 
@@ -84,7 +84,7 @@ class GuildInvitesShown(TypedDict):
 
 
 class GuildInvites(GuildInvitesShown):
-    """The open invites, twice as clients need them: in the envelope and beside it."""
+    """The open invites, which clients need twice: in the envelope and beside it."""
 
     code: str
     message: str
@@ -92,7 +92,7 @@ class GuildInvites(GuildInvitesShown):
 
 
 class GuildInviteReply(TypedDict):
-    """The names of the two accounts and of the guild of an invite."""
+    """The names of the inviter, the invited player and the guild."""
 
     From: str
     To: str
@@ -117,7 +117,7 @@ class DisbandReply(TypedDict):
 
 
 def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
-    """Return the reply with a guild, both in the envelope and beside it."""
+    """Return the reply with a guild, which is both in the envelope and beside it."""
     shown: GuildShown = {
         "id": guild.id,
         "name": guild.name,
@@ -132,7 +132,7 @@ def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
 
 
 def show_invites(invites: Iterable[tuple[GuildInvitation, Guild]]) -> GuildInvites:
-    """Return the reply with invites, both in the envelope and beside it."""
+    """Return the reply with invites, which are both in the envelope and beside it."""
     shown: GuildInvitesShown = {
         "invites": [show_invite(invite, guild) for invite, guild in invites]
     }

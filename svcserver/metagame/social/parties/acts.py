@@ -1,8 +1,8 @@
 """Operations on parties, for game and management routes. Spec: 1 §4 Parties.
 
-Parties are on the board. Database facts (which accounts exist, who has blocked whom) are read
-before the board transaction. If a block is added in between, the invite is still stored, but nobody
-can accept it and it expires.
+Parties are stored on the board. What the database knows (accounts and blocks) is read before the
+board transaction. If a block is added in between, the invite is still stored, but it cannot be
+accepted and expires.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = Logger()
 
 @frozen
 class PartyActs:
-    """The operations on parties, each one a transaction on the board."""
+    """The operations on parties; each is one transaction on the board."""
 
     parties: LiveParties
     directory: Directory
@@ -36,7 +36,7 @@ class PartyActs:
     activity: Signal[Heard]
 
     async def poll(self, me: AccountId) -> PartyState:
-        """Return the caller's party, or a new party of one; record that the caller is active."""
+        """Return the caller's party, or a new party of one; the caller counts as active."""
         work = self.parties.act(lambda parties: parties.standing(parties.poll(me)), near(me))
         standing = await work
         if self.activity.listeners:
@@ -44,7 +44,7 @@ class PartyActs:
         return standing
 
     async def names(self, account_ids: Sequence[AccountId]) -> Mapping[AccountId, str]:
-        """Return the display names of accounts; empty for a deleted account."""
+        """Return the display names of these accounts; the name of a deleted account is empty."""
         names = await self.directory.names(account_ids)
         return {account_id: names.get(account_id, "") for account_id in account_ids}
 
@@ -66,7 +66,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Invite a player to the caller's own party, whatever party the request names."""
+        """Invite a player to the caller's own party, even if the request names another one."""
         if not is_account_shaped(target) or await self.directory.account_of_id(target) is None:
             raise Missing("no such account")
         blocked = bool(await self.blocks.blocked(me, [target]))
@@ -79,7 +79,7 @@ class PartyActs:
             log.info("an invite by {account} named another party", account=me)
 
     async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> PartyState:
-        """Join by party id or sender; a repeated request returns the party already joined."""
+        """Join by party id or sender's id; a repeated request returns the party already joined."""
         invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
         if invite is None or await self.blocks.blocked(me, [invite.sender]):
             invite = None
@@ -91,7 +91,7 @@ class PartyActs:
         return await self._act(me, work, attempt)
 
     async def refresh(self, me: AccountId) -> None:
-        """Record that the caller is active, and drop a leader silent for two minutes."""
+        """Record that the caller is active; members silent for two minutes leave the party."""
         await self.parties.act(lambda parties: parties.refresh(me), near(me))
 
     async def drop_invite(
@@ -102,7 +102,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline a received invite, or else withdraw a sent one; no error if there is none."""
+        """Decline a received invite; if there is none, withdraw a sent one, if any."""
         names = [name for name in texts if name is not None]
 
         def work(parties: Parties) -> None:
@@ -115,7 +115,7 @@ class PartyActs:
     async def parties_of(
         self, me: AccountId, account_ids: Collection[AccountId]
     ) -> list[PartyState]:
-        """Return the parties of these players, each once; record that the caller is active."""
+        """Return the parties of these players, each party once; the caller counts as active."""
 
         def work(parties: Parties) -> list[PartyState]:
             parties.mark_seen(me)
@@ -136,7 +136,7 @@ class PartyActs:
         await self._act(me, lambda parties: parties.promote(me, member), attempt)
 
     async def _act(self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY) -> T:
-        """Run ``work``; if it is refused, record that the caller is active and raise again."""
+        """Run ``work``; after a refusal, the caller counts as active all the same."""
         try:
             return await self.parties.act(work, near(me), attempt)
         except Refusal:

@@ -53,7 +53,7 @@ class PartyRoutes:
         "POST", "/party", body=OrEmpty[wire.PartyPoll], reply=wire.PartyReply, again=Again.NATURAL
     )
     async def poll(self, call: Call) -> Answer:
-        """Show the caller's party, or a new party of one, and keep the caller in the party."""
+        """Show the caller's party, or a new party of one; polling keeps the caller in the party."""
         return await self._party(await self.acts.poll(call.player))
 
     @routes.row("GET", "/party/invites", access=Access.OPTIONAL_TOKEN, reply=wire.PartyInvites)
@@ -64,7 +64,7 @@ class PartyRoutes:
 
     @routes.row("PUT", "/party/invite", body=OrEmpty[wire.PartyInviteWish])
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
-        """Invite a player to the caller's own party, whatever party the body names."""
+        """Invite a player to the caller's own party, even if the body names another one."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
         await self.acts.invite(call.player, to, party_id, attempt=call.attempt)
@@ -77,7 +77,7 @@ class PartyRoutes:
         reply=wire.PartyReply,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
-        """Accept a party invite, named by the party's id or the sender's; shows the party."""
+        """Accept a party invite, named by the id of the party or of the sender; show the party."""
         return await self._party(
             await self.acts.accept(call.player, invite_id, attempt=call.attempt)
         )
@@ -123,7 +123,7 @@ class PartyRoutes:
         again=Again.NATURAL,
     )
     async def status(self, call: Call[wire.PartyStatusWish]) -> Answer:
-        """Show the parties of up to 16 players, each once, and the caller's invites."""
+        """Show the parties of up to 16 players, each party once, and the caller's invites."""
         me, account_ids = call.player, call.body.player_ids
         states = await self.acts.parties_of(me, account_ids or ())
         if account_ids is None:
@@ -157,7 +157,7 @@ class PartyRoutes:
 
 @frozen
 class PartyManagementRoutes:
-    """The route for inviting players to the key owner's own party, with the game's checks."""
+    """The route that invites players by username, with the same checks as in the game."""
 
     routes: ClassVar[Routes] = Routes(worded)
     behalf: Behalf
@@ -173,7 +173,7 @@ class PartyManagementRoutes:
         again=Again.NEVER,
     )
     async def invite_by_name(self, call: Call[BehalfWish]) -> Answer:
-        """Invite a player to a party by username, with the same checks as in the game."""
+        """Invite a player by username to the party of the key's holder."""
         pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)

@@ -1,7 +1,7 @@
 """The rules for parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
-Parties are board entries with a lifetime, so any of them may be missing. Reading a party drops
-members who have been silent too long.
+Parties are board entries, which expire, so any of them may be missing. Whenever a party is read,
+members who have been silent for too long are removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEVER = float("-inf")
 
 @frozen
 class Party:
-    """One to four players in the order of joining, one of whom leads."""
+    """One to four players in the order of joining; one of them is the leader."""
 
     id: str
     leader: AccountId
@@ -51,7 +51,7 @@ class PartyInvitation:
 
 @frozen
 class PartyCandidate:
-    """The hunt a party waits for (MATCHING) or was sent to (IN_PROGRESS)."""
+    """The hunt for which a party waits (MATCHING) or to which it was sent (IN_PROGRESS)."""
 
     id: str
     state: str
@@ -61,7 +61,7 @@ class PartyCandidate:
 
 @frozen
 class PartyState:
-    """A party, and for two or more players the hunt it waits for or was sent to."""
+    """A party; if it has two or more players, also the hunt for which it waits or where it is."""
 
     party: Party
     candidate: PartyCandidate | None
@@ -94,18 +94,18 @@ class StoredParties(Protocol):
 
 @define
 class Parties:
-    """Operations on parties and invites; if one raises a refusal, its writes are undone."""
+    """Operations on parties and invites; a refusal undoes the writes of its operation."""
 
     stored: StoredParties
 
-    # -- being there -------------------------------------------------------
+    # -- activity and reading ----------------------------------------------
 
     def mark_seen(self, account_id: AccountId) -> None:
         """Record that the player is active, which keeps a member in the party."""
         self.stored.mark_seen(account_id)
 
     def poll(self, account_id: AccountId) -> Party:
-        """Return the player's party, or a new party of one."""
+        """Return the player's party, or a new party of one; the player counts as active."""
         self.stored.mark_seen(account_id)
         party = self.party_of(account_id)
         if party is None:
@@ -126,12 +126,12 @@ class Parties:
         return party if party is not None and account_id in party.members else None
 
     def parties_of(self, account_ids: Collection[AccountId]) -> list[Party]:
-        """Return the parties of these players, each once."""
+        """Return the parties of these players, each party once."""
         parties = [self.party_of(account_id) for account_id in account_ids]
         return list({party.id: party for party in parties if party is not None}.values())
 
     def standing(self, party: Party) -> PartyState:
-        """Return the party and its hunt."""
+        """Return the party with its hunt."""
         return PartyState(party, None if party.is_solo else self.stored.candidate(party.id))
 
     def get(self, party_id: str) -> Party | None:
@@ -140,7 +140,7 @@ class Parties:
         return None if party is None else self._settled(party)
 
     def _settled(self, party: Party) -> Party | None:
-        """Drop members who have been silent for over two minutes, longest silence first."""
+        """Remove members who have been silent for over two minutes, the longest silent first."""
         now = self.stored.now
         if not party.is_solo:
             last_seen = {member: self._last_seen(member) for member in party.members}
@@ -171,7 +171,7 @@ class Parties:
         *,
         blocked: bool = False,
     ) -> Party:
-        """Invite an existing account into the sender's party; raises a refusal if not allowed."""
+        """Invite an existing account to the sender's party; raises if this is not allowed."""
         if sender == recipient:
             raise Conflict("that is yourself")
         if blocked:
@@ -201,7 +201,7 @@ class Parties:
             raise Conflict("that player has too many open invites")
 
     def invite_named(self, recipient: AccountId, named: str) -> PartyInvitation | None:
-        """Return the player's valid invite to that party or from that sender."""
+        """Return the player's valid invite that ``named``, a party or sender, identifies."""
         for invite in self.invites_to(recipient):
             if named in (invite.party_id, invite.sender):
                 return invite
@@ -223,7 +223,7 @@ class Parties:
         return joined
 
     def joined(self, account_id: AccountId, named: str) -> Party:
-        """Return the shared party that ``named`` identifies; raises Missing unless joined."""
+        """Return the party of two or more that ``named`` identifies; Missing unless joined."""
         party = self.refresh(account_id)
         if party is None or party.is_solo or named == account_id:
             raise Missing("no such invite")
@@ -232,7 +232,7 @@ class Parties:
         return party
 
     def decline(self, recipient: AccountId, named: Collection[str]) -> bool:
-        """Decline invites by party or sender; a sender may invite again after two minutes."""
+        """Decline invites by party or by sender, who may invite again after two minutes."""
         declined = [
             invite
             for invite in self.invites_to(recipient)
@@ -244,28 +244,28 @@ class Parties:
         return bool(declined)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Withdraw an invite of the sender; return whether it existed."""
+        """Withdraw the invites of the sender; return whether there was any."""
         sent = [invite for invite in self.stored.received(recipient) if invite.sender == sender]
         for invite in sent:
             self._drop(invite)
         return bool(sent)
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """End the invites between the two players; they stay in a shared party."""
+        """End the invites between two players; they stay in the same party."""
         self.withdraw(first, second)
         self.withdraw(second, first)
 
     # -- leaving and leading -----------------------------------------------
 
     def leave(self, account_id: AccountId) -> None:
-        """Leave the party, if any. A party of one ends."""
+        """Leave the party, if any; a party without members ends."""
         party_id = self.stored.party_id_of(account_id)
         party = None if party_id is None else self.stored.party(party_id)
         if party is not None and account_id in party.members:
             self._remove(account_id, party)
 
     def kick(self, leader: AccountId, member: AccountId) -> None:
-        """Remove a party member, or leave if the caller is named; raises Missing or Forbidden."""
+        """Remove a party member; leave if both are the same. Raises Missing or Forbidden."""
         if leader == member:
             self.leave(leader)
             return
@@ -285,10 +285,10 @@ class Parties:
             raise Missing("not in your party")
         self.stored.keep(evolve(party, leader=member))
 
-    # -- inside ------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------
 
     def _remove(self, account_id: AccountId, party: Party) -> Party | None:
-        """Return the party without the member; None if the member was the last."""
+        """Remove the member; return the remaining party, or None if nobody is left."""
         if self.stored.party_id_of(account_id) == party.id:
             self.stored.place(account_id, None)
         for invite in self.stored.pending(party.id):
@@ -321,7 +321,7 @@ class Parties:
         )
 
     def _drop(self, invite: PartyInvitation) -> None:
-        """End the invite to that party for that player."""
+        """End the invite of this player to this party."""
         received = self.stored.received(invite.recipient)
         rest = tuple(current for current in received if current.party_id != invite.party_id)
         if rest != received:
@@ -335,7 +335,7 @@ class Parties:
         return [invite for invite in invites if self._is_live(invite)]
 
     def _is_live(self, invite: PartyInvitation) -> bool:
-        """Return whether the invite has not expired and the sender is still a member."""
+        """Return whether the invite has not expired and its sender is still in the party."""
         if self.stored.now - invite.at >= INVITE_S:
             return False
         party = self.get(invite.party_id)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 Left = Callable[[BoardTransaction, PartyChanged], None]
 Candidate = Callable[[BoardTransaction, str], PartyCandidate | None]
 
-# a day: rules drop and forget long before; members poll every few seconds
+# a day is enough: members poll every few seconds, and the rules remove silent ones much earlier
 PARTIES = Kind("parties", Party, lives_s=DAY_S, kept_by_reading=True)
 PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
 # not sealed: a forged entry only keeps a silent member in the party
@@ -134,10 +134,10 @@ def _no_candidate(transaction: BoardTransaction, party_id: str) -> PartyCandidat
 
 @frozen
 class LiveParties:
-    """Access to the parties: in an open transaction, or in a new one.
+    """Access to the parties, in an open board transaction or in a new one.
 
-    ``also_left`` functions run in the transaction in which a player leaves; ``candidate`` returns
-    the hunt that a party waits for.
+    The ``also_left`` functions run in the transaction in which a player leaves a party.
+    ``candidate`` returns the hunt that a party waits for.
     """
 
     board: Board
@@ -151,7 +151,7 @@ class LiveParties:
     def act(
         self, work: Callable[[Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
     ) -> Deferred[T]:
-        """Run ``work`` on parties in a new board transaction."""
+        """Run ``work`` with the party rules in a new board transaction."""
         return attempt.transact(
             self.board, lambda transaction: work(self.rules_on(transaction)), RESULTS, near
         )
@@ -170,10 +170,10 @@ class LiveParties:
 
 
 def mark_seen(transaction: BoardTransaction, account_id: AccountId) -> None:
-    """Record that the player, in a party or not, is active; writes without reading."""
+    """Record that the player is active; writes without reading, even if the player has no party."""
     transaction.put(HEARD, account_id, transaction.now)
 
 
 def near(*account_ids: AccountId) -> list[Key]:
-    """Return the board keys that a transaction on these players always reads."""
+    """Return the board keys that every transaction about these players reads."""
     return [(PARTY_OF, account_id) for account_id in account_ids]

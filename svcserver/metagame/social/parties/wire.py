@@ -22,7 +22,7 @@ NOBODY = ""  # stands for an account id that is not a string: no account has it
 @spelled(camel_case)
 @frozen
 class PartyPoll:
-    """The client's build and features, both ignored by the server."""
+    """The client's build and features, which the server ignores."""
 
     build_id: Lenient[str] = ""
     feature_overrides: Lenient[list[Ignored] | None] = None
@@ -40,7 +40,7 @@ class PartyInviteWish:
 @spelled(camel_case)
 @frozen
 class PartyInviteEnd:
-    """The invite to end: the first two fields decline an invite, the last one withdraws it.
+    """The invite to end: the first two fields decline an invite, the third one withdraws it.
 
     When the client declines, it sends the party's id in ``sendingPlayerId``.
     """
@@ -53,7 +53,7 @@ class PartyInviteEnd:
 @spelled(camel_case)
 @frozen
 class PartyStatusWish:
-    """The players whose parties are requested; all after the first 16 are ignored."""
+    """The players whose parties are requested; the server ignores all after the first 16."""
 
     player_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)] | None]
 
@@ -79,7 +79,7 @@ class MemberState(TypedDict):
 
 
 class PartyReply(TypedDict, total=False):
-    """A party; ``playerIds`` is omitted for a party of one player."""
+    """A party; without ``playerIds`` if it has only one player."""
 
     partyId: str
     leaderPlayerId: str
@@ -98,13 +98,13 @@ class PartyInvites(TypedDict):
 
 
 class PartyStatusReply(PartyInvites):
-    """The parties of the requested players, each once, and the caller's invites."""
+    """The parties of the requested players, each party once, and the caller's invites."""
 
     parties: list[PartyReply]
 
 
 class PartyInviteReply(TypedDict):
-    """The stored names of sender and recipient."""
+    """The names of the sender and the recipient of an invite."""
 
     From: str
     To: str
@@ -125,7 +125,10 @@ def show_invite(invite: PartyInvitation, name: str | Empty) -> PartyInvite:
 
 
 def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
-    """Return a party of one with exactly seven keys; a placeholder lets the client start alone."""
+    """Return a party of one, with exactly seven keys.
+
+    If ``stub`` is true, it has a placeholder for the hunt, so that the client can start alone.
+    """
     return {
         "candidateId": SOLO_CANDIDATE if stub else None,
         "candidateState": QUEUED_FOR_START if stub else None,
@@ -138,7 +141,7 @@ def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
 
 
 def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyReply:
-    """Return a party of two or more with exactly eight keys and members in joining order."""
+    """Return a party of two or more, with exactly eight keys; members are in joining order."""
     matched = candidate.members if candidate is not None else frozenset()
     return {
         "partyId": party.id,
@@ -153,7 +156,7 @@ def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyR
 
 
 def show_member(account_id: AccountId, names: Names, matched: bool) -> MemberState:
-    """Return a member for ``playerStates``; ``matched``: the member takes part in the hunt."""
+    """Return a party member; ``matched`` tells whether the member takes part in the hunt."""
     return {
         "playerId": account_id,
         "isMemberOfCandidate": matched,

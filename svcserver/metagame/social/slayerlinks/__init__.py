@@ -1,1 +1,1 @@
-"""Slayer links: each connects two friends for some days and takes a slot of both."""
+"""Slayer links: each connects two friends for some days and takes a slot from both."""

@@ -35,7 +35,7 @@ ASKED = Quota.named("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW
 
 
 def waiting(links: SqlSlayerLinks, me: AccountId, at: int) -> list[LinkInvite]:
-    """Return the pending invites, sent and received, oldest first."""
+    """Return the pending invites that were sent or received, oldest first."""
     return rules.waiting([*links.sent(me), *links.received(me)], at)
 
 
@@ -48,7 +48,7 @@ def invite(
     *,
     may_send: bool,
 ) -> tuple[str, bool]:
-    """Invite a friend to a link; return the link id, and whether the invite is new.
+    """Invite a friend to a link; return the link's id, and whether the invite is new.
 
     ``may_send`` is False when the quota of new invites is used up; the quota is checked last.
     """
@@ -70,7 +70,7 @@ def invite(
 
 
 def answer(links: SqlSlayerLinks, me: AccountId, reply: InviteAnswer, at: int) -> str:
-    """Accept, reject or cancel an invite; return the link id. Repeating the request is safe."""
+    """Accept, reject or cancel an invite; return the link's id. A repeated request is harmless."""
     action = rules.action_of(reply)
     invites = links.sent(me) if action is InviteAction.CANCEL else links.received(me)
     invite = rules.answered_invite(reply, me, invites)
@@ -93,7 +93,7 @@ def _check_may_link(links: SqlSlayerLinks, me: AccountId, target: AccountId, at:
 
 
 def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: int) -> None:
-    """Drop all pending invites if ``partner`` is ``me``, else those between the two."""
+    """End the pending invites between the two; if ``partner`` is ``me``, all pending invites."""
     for invite in waiting(links, me, at):
         if partner in (me, invite.partner_of(me)):
             is_own = invite.sender == me
@@ -103,7 +103,7 @@ def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: i
 def end_link(
     links: SqlSlayerLinks, me: AccountId, partner: AccountId | None, slot: int | None, at: int
 ) -> None:
-    """End a link on both sides, named by the other player, by the slot, or by both."""
+    """End, for both players, the links that the other player, the slot or both identify."""
     for link in links.running(me, at):
         if rules.is_meant(link, partner, slot):
             links.end_link(link.link_id)
@@ -121,7 +121,7 @@ def available(
     return rules.available(me, wanted, friends, tied, taken)
 
 
-# -- the acts, a transaction each ------------------------------------------------
+# -- operations, one transaction each --------------------------------------------
 
 
 @frozen
@@ -133,7 +133,7 @@ class SlayerLinkActs:
     wall_clock: Callable[[], float]
 
     async def status(self, me: AccountId) -> tuple[Sequence[LinkInvite], Sequence[Link]]:
-        """Return the pending invites, sent and received, and the running links by slot."""
+        """Return the pending invites, sent and received, and the running links ordered by slot."""
 
         return await self._read(
             me, lambda links, at: (waiting(links, me, at), links.running(me, at))
@@ -154,7 +154,7 @@ class SlayerLinkActs:
     async def invite(
         self, me: AccountId, partner: AccountId, slot: int | None, *, attempt: Attempt = ONLY
     ) -> str:
-        """Invite a friend to a link; return the id of the new or already pending invite."""
+        """Invite a friend to a link; return the id of the new invite or of the pending one."""
         async with ASKED.place(self.board, me) as place:
 
             def work(links: SqlSlayerLinks, at: int) -> tuple[str, bool]:

@@ -45,7 +45,7 @@ class SlayerLinkRoutes:
 
     @routes.row("GET", "/slayerlink/status_good", reply=Envelope[wire.SlayerStatus])
     async def status(self, call: Call) -> Answer:
-        """Show the caller's open invites and running slayer links, and their lifetimes."""
+        """Show the caller's open invites and running slayer links, and how long they are valid."""
         status = await self.acts.status(call.player)
         return enveloped(wire.show_status(*status, call.player))
 
@@ -57,7 +57,7 @@ class SlayerLinkRoutes:
 
     @routes.row("GET", "/slayerlink/links", reply=Envelope[wire.SlayerLinkList])
     async def links(self, call: Call) -> Answer:
-        """List the caller's running slayer links by slot."""
+        """List the caller's running slayer links in the order of their slots."""
         links = await self.acts.links(call.player)
         return enveloped({"links": wire.show_links(links)})
 
@@ -68,7 +68,7 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.LinkId],
     )
     async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
-        """Invite a player to a slayer link; a repeat gets the same id, ``cancel`` withdraws."""
+        """Invite a player to a slayer link, or withdraw the invite if ``action`` is ``cancel``."""
         sent = call.body
         if sent.action is rules.InviteAction.CANCEL:
             return await self._answer(call, wire.reply_of(sent))
@@ -83,7 +83,7 @@ class SlayerLinkRoutes:
         reply=Envelope[wire.LinkId],
     )
     async def answer(self, call: Call[wire.SlayerInviteAnswer]) -> Answer:
-        """Accept, reject or withdraw (``cancel``) a slayer-link invite, as the body says."""
+        """Accept, reject or withdraw (``cancel``) a slayer-link invite."""
         return await self._answer(call, wire.reply_of(call.body))
 
     async def _answer(self, call: Call, reply: rules.InviteAnswer) -> Answer:
@@ -92,7 +92,7 @@ class SlayerLinkRoutes:
 
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
-        """Drop the open invites with that player, or all if the caller names itself."""
+        """End the open invites with that player; if it is the caller, end all of them."""
         partner = rules.account_named(account_id)
         await self.acts.drop_invites(call.player, partner, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
@@ -105,7 +105,7 @@ class SlayerLinkRoutes:
         reply=NOTHING,
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:
-        """End a slayer link for both players; the body or the query names the link."""
+        """End a slayer link for both players; it is named in the body or in the query."""
         partner, slot = wire.which_link(call.body, call.request.argument)
         await self.acts.end_link(call.player, partner, slot, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
@@ -118,7 +118,7 @@ class SlayerLinkRoutes:
         again=Again.NATURAL,
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
-        """Check which of up to 50 players the caller could invite, in the order sent."""
+        """Check which of up to 50 players the caller could invite; in the order of the request."""
         availability = await self.acts.available(call.player, call.body.account_ids)
         return enveloped(wire.show_availability(availability))
 

@@ -27,7 +27,7 @@ ANSWERED_MS = 600_000  # older answered invites are deleted when there is a newe
 
 
 class InviteStatus(StrEnum):
-    """The state of an invite; an expired one stays PENDING until it is deleted."""
+    """The state of an invite; an expired invite stays PENDING until it is deleted."""
 
     PENDING = "PENDING"
     ACCEPTED = "ACCEPTED"
@@ -52,7 +52,7 @@ STATUS_OF = {
 
 @frozen
 class LinkInvite:
-    """An invite to a slayer link, which takes ``slot`` of the sender."""
+    """An invite to a slayer link, which would take ``slot`` of the sender."""
 
     link_id: str
     sender: AccountId
@@ -67,13 +67,13 @@ class LinkInvite:
         return self.status is InviteStatus.PENDING and at < self.expires_at
 
     def partner_of(self, me: AccountId) -> AccountId:
-        """Return the account on the other side of the invite."""
+        """Return the invite's other account, which is not ``me``."""
         return self.recipient if self.sender == me else self.sender
 
 
 @frozen
 class Link:
-    """One side of a running slayer link: ``partner`` is in the ``slot`` of ``account_id``."""
+    """One of the two sides of a running slayer link: ``account_id`` has ``partner`` in ``slot``."""
 
     account_id: AccountId
     partner: AccountId
@@ -93,7 +93,7 @@ def account_named(text: str | None) -> AccountId:
 
 
 def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exists: bool) -> int:
-    """Return the slot; raises Malformed without one, Conflict or Missing for a wrong target."""
+    """Return the slot; raises Malformed if it is None, Conflict or Missing for a wrong target."""
     if slot is None:
         raise Malformed("slot must be 1, 2 or 3")
     if target == me:
@@ -104,9 +104,9 @@ def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exist
 
 
 def check_may_link(target: AccountId, running: Iterable[Link], *, are_friends: bool) -> None:
-    """Raise Forbidden unless the two are friends, Conflict if they already have a link.
+    """Raise Forbidden unless the two are friends, and Conflict if they already have a link.
 
-    A block ends a friendship. ``running`` are the caller's links.
+    Players who blocked each other are no friends. ``running`` are the caller's links.
     """
     if not are_friends:
         raise Forbidden("only friends link")
@@ -124,10 +124,10 @@ def pending_invite(
 
 
 def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> None:
-    """Raise Conflict unless ``slot`` is free and the target has a free slot.
+    """Raise Conflict unless ``slot`` is free and the target has a free slot, too.
 
-    ``own`` and ``targets`` are the taken slots of the two accounts: those with a link, and those
-    with a pending invite that the account sent.
+    ``own`` and ``targets`` are the taken slots of the two accounts. A slot is taken by a link, or
+    by a pending invite that the account sent.
     """
     if slot in own:
         raise Conflict("this slot is taken or holds a waiting invite")
@@ -140,9 +140,9 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 
 @frozen
 class InviteAnswer:
-    """An answer to an invite, which is named by ``ids`` or else by the other account.
+    """An answer to an invite; the invite is named by ``ids``, or else by the other account.
 
-    ``slot`` is the slot that the accepting account wants.
+    ``slot`` is the slot that the accepting account wants to use.
     """
 
     action: InviteAction | None
@@ -152,7 +152,7 @@ class InviteAnswer:
 
 
 def action_of(reply: InviteAnswer) -> InviteAction:
-    """Return the action; raises Malformed for an unknown one or if no invite is named."""
+    """Return the action; raises Malformed if it is unknown, or if the answer names no invite."""
     if reply.action is None:
         raise Malformed("unknown action")
     if not reply.ids and not reply.account_id:
@@ -163,7 +163,7 @@ def action_of(reply: InviteAnswer) -> InviteAction:
 def answered_invite(
     reply: InviteAnswer, me: AccountId, invites: Sequence[LinkInvite]
 ) -> LinkInvite:
-    """Return the invite that the answer names, the newer of two; raises Missing."""
+    """Return the invite that the answer names, the newer one of two; raises Missing."""
     by_id = {invite.link_id: invite for invite in invites}
     for link_id in reply.ids:
         if link_id in by_id:
@@ -175,7 +175,7 @@ def answered_invite(
 
 
 def free_slot(taken: Collection[int], wanted: int | None) -> int:
-    """Return the wanted slot if free, else the first free slot; raises Conflict."""
+    """Return the wanted slot if it is free, else the first free slot; raises Conflict."""
     free = [slot for slot in SLOTS if slot not in taken]
     if not free:
         raise Conflict("no free slot")
@@ -196,7 +196,7 @@ def sides_of(invite: LinkInvite, slot: int, at: int) -> tuple[Link, Link]:
 
 
 def is_meant(link: Link, partner: AccountId | None, slot: int | None) -> bool:
-    """Return whether the other player, the slot, or both identify this link."""
+    """Return whether the other player, the slot, or both together identify this link."""
     return (
         (partner is not None or slot is not None)
         and partner in (None, link.partner)
@@ -205,7 +205,7 @@ def is_meant(link: Link, partner: AccountId | None, slot: int | None) -> bool:
 
 
 def waiting(invites: Iterable[LinkInvite], at: int) -> list[LinkInvite]:
-    """Return the pending ones of the given invites, oldest first."""
+    """Return those invites that are pending, oldest first."""
     pending = [invite for invite in invites if invite.is_waiting(at)]
     return sorted(pending, key=lambda invite: (invite.created_at, invite.link_id))
 
@@ -217,10 +217,10 @@ def available(
     tied: Collection[AccountId],
     taken: Mapping[AccountId, Collection[int]],
 ) -> dict[AccountId, bool]:
-    """Return, for each player, whether ``me`` could invite them.
+    """Return for each player whether ``me`` could invite that player.
 
-    The player must be a friend, both must have a free slot, and the two must not be ``tied`` by
-    a link or a pending invite.
+    The player must be a friend, both must have a free slot, and the two must not be ``tied`` by a
+    link or a pending invite.
     """
     full = {account_id for account_id, slots in taken.items() if len(slots) >= len(SLOTS)}
     return {

@@ -107,27 +107,27 @@ class SqlSlayerLinks:
         return SqlFriends(self.tx).exists(account_id)
 
     def are_friends(self, first: AccountId, second: AccountId) -> bool:
-        """Return whether the two accounts are friends without a block between them."""
+        """Return whether the two accounts are friends and neither has blocked the other."""
         friends = SqlFriends(self.tx)
         between = friends.between(first, second)
         accepted = between is not None and between.status == ACCEPTED
         return accepted and not friends.blocked_between(first, second)
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """Return the account's friends, except those with a block between the two."""
+        """Return the account's friends, except where one has blocked the other."""
         friends = SqlFriends(self.tx)
         accepted = friends.friends(me)
         return accepted - friends.blocked(me, accepted)
 
     def running(self, account_id: AccountId, at: int) -> Sequence[Link]:
-        """Return the account's running links by slot."""
+        """Return the account's running links, ordered by slot."""
         rows = self.tx.execute(_LINKS, {"who": account_id, "at": at})
         return [
             Link(row.account_id, row.other_id, row.slot, row.link_id, row.ends_at) for row in rows
         ]
 
     def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]:
-        """Return each account's slots that have a link, or a pending invite that it sent."""
+        """Return for each account its slots with a link, or with a pending invite that it sent."""
         wanted = {"who": list(accounts), "at": at}
         taken: dict[AccountId, set[int]] = {}
         for statement in (_LINKED_SLOTS, _HELD_SLOTS):
@@ -188,7 +188,7 @@ class SqlSlayerLinks:
 
 
 def cancel_between(tx: Connection, first: AccountId, second: AccountId) -> None:
-    """Cancel pending invites between two accounts after an unfriend or block; links stay."""
+    """Cancel the pending invites between two accounts; links stay. For an unfriend or block."""
     tx.execute(_CANCEL_BETWEEN, {"one": first, "other": second})
 
 

@@ -32,12 +32,12 @@ _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
-    """Return the slot; None for null or "", NO_SLOT for an invalid value."""
+    """Return the slot, None for null or an empty string, NO_SLOT for an invalid value."""
     return None if sent in (None, "") else _slot_of(sent) or NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """Return the account id; None for null or "", NOBODY for any value but a string."""
+    """Return the account id, None for null or an empty string, NOBODY for any other type."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else NOBODY
@@ -49,7 +49,7 @@ Anybody = Annotated[AccountId | None, As(read_whom, {"type": ["string", "null"]}
 
 @frozen
 class SlayerInviteAnswer:
-    """An answer to an invite, named by id or other player; ``slot`` is used on acceptance."""
+    """An answer to an invite, named by its id or by the other player; ``slot`` is for accepting."""
 
     action: Lenient[InviteAction | None]
     account_id: Lenient[str | None] = None
@@ -79,7 +79,7 @@ def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> InviteAnswer:
 
 @frozen
 class SlayerLinkEnd:
-    """The link to end, by other player, by the caller's slot, or both; or named in the query."""
+    """The link to end, named by the other player, by the caller's slot, or by both."""
 
     account_id: Anybody = None
     slot: AnySlot = None
@@ -89,7 +89,7 @@ class SlayerLinkEnd:
 def which_link(
     sent: SlayerLinkEnd, argument: Callable[[str], str | None]
 ) -> tuple[AccountId | None, int | None]:
-    """Return the other player and the slot, each from the body or else the query."""
+    """Return the other player and the slot, each from the body, or else from the query."""
     partner = (
         read_whom(argument("account_id"), None) if sent.account_id is None else sent.account_id
     )
@@ -105,7 +105,7 @@ class AvailabilityWish:
 
 
 class SlayerInvite(TypedDict):
-    """A pending invite; ``slot`` is always a slot of the sender."""
+    """A pending invite; ``slot`` is a slot of the sender, whoever reads it."""
 
     account_id: str
     slot: int
@@ -116,7 +116,7 @@ class SlayerInvite(TypedDict):
 
 
 class SlayerLink(TypedDict):
-    """A running link, as seen by the owner of ``slot``."""
+    """A running link, as seen by the player who has it in ``slot``."""
 
     account_id: str
     linked_account_id: str
@@ -133,13 +133,13 @@ class SlayerInvites(TypedDict):
 
 
 class SlayerLinkList(TypedDict):
-    """The links that have not ended yet, by slot."""
+    """The running links, ordered by slot."""
 
     links: list[SlayerLink]
 
 
 class SlayerStatus(SlayerInvites, SlayerLinkList):
-    """Invites and links, and how long each is valid in hours."""
+    """Invites and links, and how many hours each is valid."""
 
     config: dict[str, int]
 
@@ -177,7 +177,7 @@ def show_invite(invite: LinkInvite, me: AccountId) -> SlayerInvite:
 
 
 def show_link(link: Link) -> SlayerLink:
-    """Return the wire form of a link, as seen by the owner of the slot."""
+    """Return the wire form of a link, as seen by the player who has it in this slot."""
     return {
         "account_id": link.partner,
         "linked_account_id": link.partner,
@@ -194,7 +194,7 @@ def show_invites(invites: Iterable[LinkInvite], me: AccountId) -> list[SlayerInv
 
 
 def show_links(links: Iterable[Link]) -> list[SlayerLink]:
-    """Return the wire form of links, each as seen by the owner of its slot."""
+    """Return the wire form of one player's links."""
     return [show_link(link) for link in links]
 
 
@@ -206,7 +206,7 @@ def show_status(
 
 
 def show_availability(availability: Mapping[AccountId, bool]) -> AvailabilityReply:
-    """Return the wire form of the availability results."""
+    """Return the reply that says for each player whether the caller could invite that player."""
     return {
         "availability": [
             {"account_id": account_id, "available": availability[account_id]}
