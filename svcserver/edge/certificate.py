@@ -111,8 +111,8 @@ def write_pair_to(
         if path.exists() and not force:
             raise BadCertificate(
                 "certificate",
-                f"exists already as {path}; a new one breaks every invite: "
-                "use --force if you mean it",
+                f"already exists at {path}; a new one breaks every invite: "
+                "use --force to replace it anyway",
             )
         path.parent.mkdir(parents=True, exist_ok=True)
     for path, content, mode in ((paths[0], pair.certificate, 0o644), (paths[1], pair.key, 0o600)):
@@ -138,7 +138,9 @@ def switch_pair(paths: tuple[Path, Path]) -> Pair:
     """
     waiting = [path for path in paths if next_to(path).exists()]
     if not waiting:
-        raise BadCertificate("certificate", "has no successor; svcctl cert make prepares one")
+        raise BadCertificate(
+            "certificate", "has no prepared successor; prepare one with svcctl cert make"
+        )
     new = read_pair(*(next_to(path) if path in waiting else path for path in paths))
     check_pair(new, datetime.now(UTC))
     for path in waiting:

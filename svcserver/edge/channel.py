@@ -23,7 +23,7 @@ MAX_DISCARD = 64 * 1024  # bytes; a larger refused body closes the connection
 
 @frozen
 class Idle:
-    """The server's wait for a client; it began at ``since``, in seconds of the reactor's clock."""
+    """The server's wait for a client since ``since`` (seconds of the reactor's clock)."""
 
     since: float
     in_request: bool  # True while the client sends a body or reads an answer
@@ -62,7 +62,7 @@ class Channel(Client):
         self.began = self.since
 
     def dataReceived(self, data: bytes) -> None:
-        """Forward a tunnel's bytes directly: this makes a chat message a fifth cheaper."""
+        """Forward a tunnel's bytes directly, which makes a chat message 20 % cheaper."""
         if self.exchange is not None and self.exchange.tunnelling and not self.closing:
             self.exchange.client_received(data)
         else:

@@ -44,8 +44,9 @@ class ChannelFactory(Connections[Channel]):
     def evict(self, beside: Callable[[str], int]) -> str:
         """Abort the connection that has been idle longest; return its label, or "" if none is idle.
 
-        ``beside`` counts a network's connections. Idle connections of the network that has most are
-        evicted first, so a network that opens many loses many, and a player with only one keeps it.
+        ``beside(peer)`` returns how many connections the peer's network has. Idle connections of
+        the network with the most connections are evicted first. So a network that opens many loses
+        many, and a player with only one connection keeps it.
         """
         candidate = self._next_idle() or (self._find_idle(beside) and self._next_idle())
         if not candidate:

@@ -1,7 +1,7 @@
 """An exchange: one request that is forwarded to an upstream, and the upstream's answer.
 
-No body is buffered: when one side reads too slowly, the other side is not read. The framing
-headers are written from the parsed message; the sender's own are never copied.
+No body is buffered: when one side reads too slowly, the proxy stops reading from the other. The
+framing headers are written from the parsed message; the sender's own headers are never copied.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Client(Connection):
 @implementer(IPushProducer)
 @define(eq=False, slots=False)
 class ClientProducer:
-    """The client in the role of a producer, which the upstream's transport pauses and resumes."""
+    """The client as a producer, which the upstream's transport pauses and resumes."""
 
     client: Client
 
@@ -153,7 +153,7 @@ class Exchange:
             self._refuse(error.status, error.code, reason, error.retry_after_s)
 
     def _broken(self, failure: Failure) -> None:
-        log.failure("a request could not be passed on", failure)
+        log.failure("a request could not be forwarded", failure)
         self.client.cut()
 
     def _continue(self) -> None:
@@ -202,7 +202,7 @@ class Exchange:
             else:
                 self._pass_answer(data, b"")
         except Fault as fault:
-            log.warn("an upstream's answer cannot be read: {kind}", kind=fault.kind)
+            log.warn("an upstream sent a malformed answer: {kind}", kind=fault.kind)
             self.fail("broken")
 
     def _read_heads(self) -> None:
@@ -315,7 +315,7 @@ class Exchange:
             self.fail("reset")
 
     def fail(self, cause: str) -> None:
-        """End the exchange: send an error if no answer has begun, else cut the client off."""
+        """End the exchange: send an error, or disconnect the client if an answer has begun."""
         status, code, reason = self.client.policy.lost(cause, self.answered)
         self.record.reason = reason
         if self.answered:
@@ -332,7 +332,7 @@ class Exchange:
         self.client.refuse(refuse, self.record)
 
     def abandon(self, *, aborted: bool) -> None:
-        """Discard the upstream's answer: the client has left, or gets a different answer."""
+        """Discard the upstream's answer, because the client has left or gets a different answer."""
         connection = self.connection
         self._settle()
         self.record.aborted = aborted
@@ -361,7 +361,7 @@ class Exchange:
         self.client.release("upstream")
 
     def sweep(self, now: float) -> None:
-        """Give up on an upstream that has been silent for too long; called once a second."""
+        """Give up if the upstream or the client is silent for too long; called once a second."""
         limits = self.client.limits
         if self.expects is not None and now - self.expects >= EXPECT_S:
             self._continue()

@@ -47,13 +47,13 @@ _WORDS = {
     "too_long": f"the invite is longer than {LONGEST} characters",
     "not_invite": f"this is not an invite; it must begin with {_START}",
     "params": _INCOMPLETE,
-    "version": "the invite is of a version this program does not know",
+    "version": "this program does not support the version of the invite",
     "mode": "the invite's mode does not fit its version",
-    "host": "the invite names no usable host",
+    "host": "the invite has no valid host",
     "port": "the invite's port must be from 1 to 65535",
     "fp": _INCOMPLETE,
     "code": "the invite code must be 4 to 64 letters, digits or hyphens",
-    "name": "the server's name must be 1 to 64 plain characters",
+    "name": "the server's name must be 1 to 64 printable characters",
     "share": "the invite's share link must be an https link of the overlay network",
     "unreadable": "the invite file cannot be read",
     "private": "this invite is for a private network; the relay needs a public one (version 2)",
@@ -62,9 +62,10 @@ _WORDS = {
 
 @frozen
 class Invite:
-    """The contents of an invite; only public mode has fingerprints, only private mode ``share``.
+    """The contents of an invite.
 
-    ``next_fingerprint`` belongs to the certificate that will replace the current one.
+    Only public mode has fingerprints, and only private mode has ``share``. ``next_fingerprint``
+    belongs to the certificate that will replace the current one.
     """
 
     host: str
@@ -138,7 +139,7 @@ def _parameters(query: str) -> dict[str, str]:
 
 
 def _checked(values: Mapping[str, str]) -> Invite:
-    """Check an invite's fields in the specified order, and return it. Spec: 2 §4 Launcher relay."""
+    """Check the fields of an invite in the specified order. Spec: 2 §4 Launcher relay."""
     version = values.get("v")
     if version not in ("1", "2"):
         raise BadInvite("version")
@@ -170,12 +171,12 @@ def _checked(values: Mapping[str, str]) -> Invite:
 
 
 def is_server_name(name: str) -> bool:
-    """Return whether ``text`` has 1 to 64 characters, none of them a control or bidi character."""
+    """Return whether ``name`` has 1 to 64 characters, none of them a control or bidi character."""
     return 1 <= len(name) <= 64 and is_plain(name)
 
 
 def is_host(host: str) -> bool:
-    """Return whether ``text`` is a plain IPv4 address or a DNS name."""
+    """Return whether ``host`` is a plain IPv4 address or a DNS name."""
     labels = host.split(".")
     if labels[-1].isdigit():
         try:
@@ -186,7 +187,7 @@ def is_host(host: str) -> bool:
 
 
 def is_private_host(host: str) -> bool:
-    """Return whether ``text`` is a loopback or overlay address, which needs no TLS."""
+    """Return whether ``host`` is a loopback or overlay address, which needs no TLS."""
     if not is_host(host):
         return False
     if host.split(".")[-1].isdigit():

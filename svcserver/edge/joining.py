@@ -50,7 +50,7 @@ def join_string(folder: Path, code: str) -> str | None:
 
 
 def letter(folder: Path, text: str) -> list[str]:
-    """Return three sentences that an owner sends to a friend, with the join string ``text``."""
+    """Return three sentences, with the join string ``text``, that an owner sends to a friend."""
     invite = decode(text)
     return sentences(invite, launcher_address(folder, invite), launcher_checksum(folder))
 
@@ -82,7 +82,7 @@ def has_launcher(folder: Path) -> bool:
 
 
 def launcher_checksum(folder: Path) -> str:
-    """Return the launcher's stored SHA-256, or "" if that is older than the launcher file.
+    """Return the launcher's stored SHA-256, or "" if the launcher file is newer.
 
     The launcher itself is not read: it has several megabytes, and the dashboard asks often.
     """

@@ -1,4 +1,4 @@
-"""Requests that wait, instead of being refused, while their upstream restarts.
+"""Requests that wait while their upstream restarts, instead of being refused.
 
 An upstream that accepted connections before and now refuses them counts as restarting for
 ``RESTARTS`` times the time that a request may wait. After that it counts as down.
@@ -51,7 +51,7 @@ class _Network:
 class Parking:
     """The waiting requests of one service.
 
-    When the limit is reached, the network with most waiting requests loses its newest.
+    When a limit is reached, the network with the most waiting requests loses its newest one.
 
     ``reach()`` tries to connect to the upstream once. It returns a Deferred that fires on success
     or fails with Unreachable.
@@ -95,18 +95,19 @@ class Parking:
 
     @property
     def away(self) -> bool:
-        """True while the upstream restarts; then only ``reach`` should connect."""
+        """True while the upstream restarts; in this time, only ``reach`` should connect."""
         since = self._away_since
         return since is not None and self.clock.seconds() - since < self.park_s * RESTARTS
 
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Return a Deferred that fires when to try again; cancel it if the client disconnects.
+        """Return a Deferred that fires when the request should be tried again.
 
-        ``error`` is the failure if the upstream is not restarting. ``size`` is the number of body
-        bytes that the client may send while it waits. ``since`` is when the request was first
-        parked. ``peer`` is the client's address.
+        The caller cancels it if the client disconnects. The Deferred fails with ``error`` if the
+        upstream is not restarting. ``size`` is the number of body bytes that the client may send
+        while it waits. ``since`` is when the request first waited. ``peer`` is the client's
+        address.
         """
         now = self.clock.seconds()
         self.lost()

@@ -152,7 +152,7 @@ class ServingTLS(PromptTLS):
     _checked_once = False
 
     def _checkHandshakeStatus(self) -> None:
-        """Skip Twisted's check before the first byte: OpenSSL would only allocate buffers."""
+        """Do nothing before the first byte, when OpenSSL would only allocate buffers."""
         if self._checked_once:
             super()._checkHandshakeStatus()
         self._checked_once = True

@@ -1,4 +1,4 @@
-"""A single request from the proxy itself to an upstream; its pooled connection is then closed."""
+"""A single request from the proxy itself; the pooled connection that it uses is then closed."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Retry:
         return self._record.tries if self._forward.repeatable else 1
 
     def keep(self, part: bytes) -> None:
-        """Store a part of the body that was sent, up to ``MAX_KEPT`` bytes in all."""
+        """Store a part of the body that was sent; above ``MAX_KEPT`` bytes, nothing is stored."""
         if self.body is not None:
             self.body += part
             if len(self.body) > MAX_KEPT:
@@ -42,14 +42,14 @@ class Retry:
 
     @property
     def may_be_done(self) -> bool:
-        """True if an upstream may have executed the request; the client must not repeat it then.
+        """True if an upstream may have executed the request, so that the client must not repeat it.
 
         A repetition by the client would have a new id, so it would not be recognised.
         """
         return self._record.tries > 0 and self._head.method not in _SAFE
 
     def is_allowed(self, ended: Any, *, repeats: bool) -> bool:
-        """Return whether to retry after the connection ``ended`` closed without an answer."""
+        """Return whether to retry, after the connection ``ended`` was closed without an answer."""
         most = MOST_TRIES if repeats else 1 + ended.used
         if self._record.tries >= most:
             return False
@@ -61,7 +61,7 @@ class Retry:
         return True
 
     def wait(self, error: Unreachable, now: float) -> Deferred[None]:
-        """Return a Deferred that fires when to try again; it fails with ``Unreachable``."""
+        """Return a Deferred that fires when to retry; it fails with ``Unreachable``."""
         length = self._head.length
         in_memory = MAX_BACKLOG if length is None else min(length, MAX_BACKLOG)
         parked = self._forward.upstream.wait(error, in_memory, self._parked_at, self._record.peer)

@@ -1,6 +1,6 @@
 """The load balancer that chooses one of several processes that serve the same requests.
 
-Of two processes drawn at random, the one with fewer requests in progress gets the request. A
+A request without a player's token goes to the less busy of two processes drawn at random. A
 player's requests go to one process, chosen by a hash of the token, unless that process is down or
 much busier than the player's second choice. A process that accepts no connection is skipped for
 ``OUT_S`` seconds. Its request goes to another process, because no part of it was sent yet.
@@ -83,7 +83,7 @@ class Spread:
     def take_near(
         self, key: int, *, fresh: bool
     ) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return a connection to the player's own process, or to the next process in that order."""
+        """Return a connection to the player's own process, or to the player's next choice."""
         order = sorted(self.members, key=lambda member: hash((key, member.number)))
         return self._first(self._prefer_lighter(order), fresh)
 

@@ -88,7 +88,7 @@ class Serving:
 
 
 class TlsFactory(TLSMemoryBIOFactory):
-    """A factory that adds TLS; if ``admit(address)`` is False, the client gets no answer."""
+    """A factory that adds TLS; a client for which ``admit(address)`` is False gets no answer."""
 
     protocol = serving()
     noisy = False

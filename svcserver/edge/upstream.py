@@ -123,7 +123,10 @@ class Pool:
         return self._connecting + len(self._open) - len(self._idle)
 
     def silent_s(self, now: float) -> float:
-        """Return for how many seconds answers are due without a received byte; call it often."""
+        """Return how long the upstream has sent nothing although answers are due, in seconds.
+
+        The result is exact only if the method is called often.
+        """
         if self.received or not self.in_flight:
             self.received, self._received_at = False, now
         return now - self._received_at
@@ -131,7 +134,7 @@ class Pool:
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Wait as ``verdicts.Upstream.wait`` describes; without parking, fail immediately."""
+        """Wait as in ``verdicts.Upstream.wait``; fail immediately if requests may not wait."""
         return fail(error) if self.parking is None else self.parking.wait(error, size, since, peer)
 
     def drop_idle(self) -> None:

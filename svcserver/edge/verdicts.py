@@ -68,7 +68,7 @@ Verdict = Refuse | Forward
 
 
 class Unreachable(Exception):
-    """No connection to the upstream is possible; ``status`` and ``code`` make up the answer."""
+    """The error for an upstream without a connection; the answer has ``status`` and ``code``."""
 
     def __init__(self, status: int, code: str, retry_after_s: int | None = None) -> None:
         super().__init__(code)
@@ -76,7 +76,7 @@ class Unreachable(Exception):
 
 
 class Upstream(Protocol):
-    """A source of connections, each of which one user takes, uses alone and gives back."""
+    """A source of connections; a user takes a connection, uses it alone, and gives it back."""
 
     def take(self, *, fresh: bool = False) -> Any:
         """Return an idle connection (never if ``fresh``), or a Deferred of a new one."""
@@ -87,7 +87,7 @@ class Upstream(Protocol):
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Return a Deferred that fires when to try to connect again; see ``Parking.wait``."""
+        """Return a Deferred that fires when to try the request again; see ``Parking.wait``."""
 
 
 @define

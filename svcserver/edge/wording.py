@@ -52,7 +52,7 @@ def request_head(
 ) -> bytes:
     """Return the request's head for the upstream.
 
-    An ``attempt`` above 1 means that a process that did not answer may have executed the request.
+    If ``attempt`` is above 1, a process that did not answer may have executed the request.
     """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:

@@ -1,1 +1,1 @@
-"""The base that every package uses: refusals, settings, secrets, ids, rates, signals."""
+"""The modules that every package uses, for example for refusals, settings, secrets and signals."""

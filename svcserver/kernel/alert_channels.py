@@ -29,7 +29,7 @@ MAX_WHY = 300  # characters
 
 @frozen
 class Delivery:
-    """The last attempt to deliver an alert; ``why`` is the reason of a failure, or empty."""
+    """The last attempt to deliver an alert; ``why`` says why it failed, or is empty."""
 
     at: float
     title: str
@@ -38,7 +38,11 @@ class Delivery:
 
 @frozen
 class AlertChannel:
-    """A way to notify somebody; an empty ``about`` means every alert; ``quiet`` is hours or ""."""
+    """A way to notify somebody.
+
+    If ``about`` is empty, the channel gets every alert. ``quiet`` has the hours without alerts, or
+    is empty.
+    """
 
     name: str
     form: str
@@ -49,7 +53,7 @@ class AlertChannel:
 
 @frozen
 class AlertChannels:
-    """All alert channels of a host, and the faults of files that define no valid channel."""
+    """All alert channels of a host, and the faults in files that should define a channel."""
 
     all: Sequence[AlertChannel] = ()
     wrong: Sequence[str] = ()
@@ -92,7 +96,7 @@ def ask(folder: Path, name: str, now: float) -> None:
 
 
 def asked(folder: Path, now: float) -> list[str]:
-    """Return the channels to test, and delete the requests; raises OSError."""
+    """Delete the requests for tests, and return the channels to test; raises OSError."""
     names = []
     for path in sorted(folder.glob(f"{TEST}*"))[: 2 * MOST]:
         name = path.name.removeprefix(TEST)

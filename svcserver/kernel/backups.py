@@ -33,7 +33,10 @@ NEVER = "no backup has ever been made of this host"
 
 @frozen
 class Backup:
-    """One backup file; ``proven`` is when its test restore succeeded, ``fault`` why it failed."""
+    """One backup file.
+
+    ``proven`` is the time of its successful test restore. ``fault`` says why the restore failed.
+    """
 
     file: str
     made: float
@@ -63,7 +66,7 @@ class Backups:
 
     @property
     def proven(self) -> float | None:
-        """The time of the last successful test restore, in epoch seconds."""
+        """The time of the last successful test restore of any backup, in epoch seconds."""
         return max(
             (backup.proven for backup in self.kept if backup.proven is not None), default=None
         )
@@ -127,7 +130,7 @@ def write(folder: Path, state: Backups) -> None:
 
 
 def expect(folder: Path, now: float, *, wanted: bool) -> None:
-    """Record since when the host should have backups, or that it needs none; raises OSError."""
+    """Record since when the host should have backups, or that it needs none. Raises OSError."""
     state = read(folder) or Backups()
     since = (state.since or now) if wanted else None
     if since != state.since or not (folder / STATE_FILE).exists():
@@ -162,7 +165,7 @@ def _runs(folder: Path) -> bool:
 
 
 def _lock(handle: int, *, alone: bool) -> bool:
-    """Take the lock if it is free; processes that only check share it for a moment."""
+    """Take the lock if it is free; processes that only check the lock can share it."""
     try:
         import fcntl
     except ImportError:  # Windows: there the age of a run shows that it was killed

@@ -1,7 +1,7 @@
 """A bounded cache for values that every request needs.
 
-If speed does not matter, use ``cachetools.LRUCache``: a look-up and a write take 0.65 us there,
-0.15 us here, 0.21 us in an OrderedDict and 0.06 us in a plain dict.
+If speed does not matter, use ``cachetools.LRUCache``. A look-up and a write take 0.15 us with the
+cache here, 0.65 us with LRUCache, 0.21 us with an OrderedDict and 0.06 us with a plain dict.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ V = TypeVar("V")
 class BoundedCache(Generic[K, V]):
     """A cache of the most recently used entries: between half of ``most`` and ``most`` entries.
 
-    Two generations approximate the order of use. Used entries are in the younger generation; when
-    it has half of ``most`` entries, the older generation is dropped whole. If ``weight`` gives
-    entries other weights than 1, ``most`` limits the sum of the weights. None cannot be a value.
+    Two generations approximate the order of use. Used entries are in the younger generation. When
+    it has half of ``most`` entries, the older generation is deleted. A subclass may give entries
+    other weights than 1; ``most`` then limits the sum of the weights. None cannot be a value.
     """
 
     most: int

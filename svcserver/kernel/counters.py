@@ -1,4 +1,4 @@
-"""Counters of refusals and similar events by reason, shown on METRICS_PORT during an attack.
+"""Counters of refusals and similar events by reason, which METRICS_PORT shows.
 
 counters = Counters()
 counters.add(Counted.REFUSALS, "forbidden_host")
@@ -40,7 +40,7 @@ MEANINGS: Mapping[Counted, str] = {
 
 @frozen
 class Figure:
-    """A metric: its help text and its reader; ``counts`` means a counter, not a gauge."""
+    """A metric: its help text and its reader; ``counts`` distinguishes a counter from a gauge."""
 
     meaning: str
     read: Callable[[], float]

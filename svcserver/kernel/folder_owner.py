@@ -63,7 +63,7 @@ def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
     if not (os.access(program, os.R_OK) and os.access(sys.executable, os.X_OK)):
         raise ForeignFolder(
             f"{folder} belongs to {name}, who may not run the program in {program.parents[1]}; "
-            "install it where every user may read it, such as /opt"
+            "install the program where every user may read it, such as /opt"
         )
     return Actor(name, folder)
 
@@ -74,7 +74,7 @@ def _refuse_links(folder: Path, owner: int) -> None:
         if path.is_symlink() and status.st_uid not in (0, owner):
             raise ForeignFolder(
                 f"{path} is a link of another user ({_user(status.st_uid, 0)[0]}); "
-                "give the folder that it leads to"
+                "use the folder that the link leads to instead"
             )
 
 
@@ -94,7 +94,10 @@ def _become(uid: int, gid: int, rights: Sequence[int]) -> str:
 
 
 def _user(uid: int, gid: int) -> tuple[str, int, str]:
-    """Return a user's name, group and home; for a user without a name: number, ``gid``, no home."""
+    """Return a user's name, group and home.
+
+    A user without an entry gets its number as the name, ``gid`` as the group, and no home.
+    """
     import pwd
 
     try:

@@ -1,7 +1,7 @@
 r"""Text from players, staff, game servers, other hosts or files, made safe to show.
 
 ``shown`` makes it safe for a terminal, a log or an export that people read. An escape is ``\x1b``,
-``\u202e`` or ``\U000e0041``. A backslash that would look like the start of one becomes ``\x5c``, so
+``\u202e`` or ``\U000e0041``. A backslash that looks like the start of one becomes ``\x5c``, so that
 nobody can forge an escape. Names, reasons and titles must pass ``is_plain``.
 """
 
@@ -45,17 +45,17 @@ def shown(text: str, longest: int = LINE) -> str:
 
 
 def cell(text: str) -> str:
-    """Return ``text`` for a table with two spaces between columns; repeated spaces are escaped."""
+    """Return ``text`` for a table with two spaces between columns, with repeated spaces escaped."""
     return _SECOND_SPACE.sub(r"\\x20", shown(text, CELL))
 
 
 def visible(text: str, longest: int = LINE) -> str:
-    """Escape as ``shown`` does, but keep existing escapes, so that repeating changes nothing."""
+    """Escape as ``shown`` does, but keep existing escapes; a second call changes nothing."""
     return _bounded(text, longest, len(text))
 
 
 def failed_start(line: str) -> SystemExit:
-    """Return the exception that exits with this line, made safe by ``visible``."""
+    """Return the exception that exits with this line, after making the line safe to show."""
     return SystemExit(visible(line))
 
 

@@ -38,7 +38,7 @@ def is_safe(path: str) -> bool:
 
 
 def same_place(paths: Iterable[str]) -> str:
-    """Return a lowercase path that is used by two files, or by a file and a folder; "" if none.
+    """Return a lowercase path that two files, or a file and a folder, both use; "" if none.
 
     The paths are sorted with the separator before every other character, so that a folder's
     content directly follows a file with the folder's name. A set of all folders could take

@@ -1,4 +1,4 @@
-"""The creation and the format of identifiers."""
+"""The creation of identifiers, and their formats."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def parse(text: bytes | str) -> Json:
 
 
 def read(text: bytes | str) -> Json:
-    """Parse JSON without a limit on its depth, for text that is only forwarded."""
+    """Parse JSON without a limit on its depth; writing a value that is too deep then fails."""
     if not text.strip():
         return {}
     try:

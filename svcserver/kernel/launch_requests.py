@@ -1,4 +1,4 @@
-"""The validation of requests to launch a game server, for metagame and deploy server."""
+"""The validation of requests to launch a game server, for the metagame and the deploy server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ DOJO_HUNT = "ShatteredIsles_TrainingDojo"
 
 @frozen
 class LaunchRequest:
-    """A validated launch request. Blank ``game_args`` mean none; ``players`` are account ids."""
+    """A validated launch request; ``players`` are account ids.
+
+    A blank ``game_args`` means that there are none.
+    """
 
     game_mode: str
     game_args: str
@@ -60,7 +63,7 @@ def check(
     if len(request.game_mode) > MAX_MODE:
         raise Malformed("GameMode is too long")
     if request.hunt_id and not HUNT_ID.match(request.hunt_id):
-        raise Malformed("HuntId has 1 to 128 letters, digits, _ or +")
+        raise Malformed("HuntId must have 1 to 128 letters, digits, _ or +")
     if request.names_a_map:
         _check_args(request.game_args)
     return request
@@ -78,10 +81,10 @@ def is_match(text: str) -> bool:
 
 def _check_args(args: str) -> None:
     if not GAME_ARGS.match(args) or ".." in args or args.startswith("-"):
-        raise Malformed("GameArgs holds other characters than a map and its options have")
+        raise Malformed("GameArgs has characters that no map or option has")
     parts = args.split("?")
     if not MAP_PATH.match(parts[0]):
-        raise Malformed("GameArgs starts with a map path")
+        raise Malformed("GameArgs must start with a map path")
     key, equals, value = parts[2].partition("=") if len(parts) > 2 else ("", "", "")
     if not equals or not key or (value and not ASSET_PATH.match(value)):
-        raise Malformed("GameArgs names a behemoth in its third part")
+        raise Malformed("the third part of GameArgs must name a behemoth")

@@ -52,9 +52,9 @@ class MonotonicClock:
 def monotonic_reactor() -> Any:
     """Return the reactor, with timers that a change of the machine's clock does not affect.
 
-    Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer
-    for an hour. Here, the reactor's ``seconds()`` are therefore not epoch seconds. Call it before
-    the first timer is set; importing the reactor installs it.
+    Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer for an
+    hour. With this function, the reactor's ``seconds()`` are not epoch seconds. Call the function
+    before the first timer is set. It imports the reactor, which installs it.
     """
     from twisted.internet import reactor
 

@@ -1,4 +1,4 @@
-"""Ids that a game server or client chooses, for tracks, objectives, entitlements, bounties."""
+"""The ids that game servers and clients choose, for example for tracks and objectives."""
 
 from __future__ import annotations
 

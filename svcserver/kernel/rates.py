@@ -68,7 +68,7 @@ class TokenBuckets:
         return wait
 
     def owe(self, key: str, now: float, amount: float) -> None:
-        """Subtract ``amount`` tokens that another process gave out, down to -``burst``."""
+        """Subtract ``amount`` tokens that another process gave out; stop at -``burst``."""
         burst = self.rate.burst
         bucket = self._bucket(key, now)
         tokens, since = bucket

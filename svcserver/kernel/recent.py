@@ -66,7 +66,7 @@ class Recent:
 
 @define
 class Follower:
-    """A reader of the file's new lines, which also notices when a new file replaces the old."""
+    """A reader of the file's new lines; it also notices when a new file replaces the old one."""
 
     file: Path
     since: float = 0.0  # a file last written earlier (epoch seconds) has no running stack

@@ -20,7 +20,7 @@ def keep_over_change_of_user() -> None:
 
 
 def reduce_rights(rights: Collection[int] = ()) -> None:
-    """Reduce this process and its children to these capabilities, of those that it has.
+    """Remove all other capabilities from this process and its future children; raises OSError.
 
     Raises OSError.
     """

@@ -170,7 +170,7 @@ def off_unless_1(text: str) -> bool:
 
 
 def zero_or_one(words: str = "must be 0 or 1") -> Reader:
-    """Return a reader of ``0`` or ``1``; anything else is a bad value."""
+    """Return a reader of ``0`` and ``1``; ``words`` is the message for any other value."""
 
     def read(text: str) -> bool:
         if text.strip() not in ("0", "1"):
@@ -210,7 +210,10 @@ def comma_list(text: str) -> tuple[str, ...]:
 
 
 def ip_list(text: str) -> tuple[str, ...]:
-    """Read the IP addresses of a comma list, in socket notation; other entries are ignored."""
+    """Read a comma list of IP addresses; other entries are ignored.
+
+    The addresses are returned as sockets report them.
+    """
     addresses = []
     for part in comma_list(text):
         try:

@@ -49,7 +49,7 @@ BAD_REQUEST = "bad_request"
 
 
 class Unfit(Malformed):
-    """A value does not fit its type; ``wanted`` describes a value that fits.
+    """The error for a value that does not fit its type; ``wanted`` describes a value that fits.
 
     An outer reader, which knows the member's name, creates the message of the refusal.
     """
@@ -111,7 +111,7 @@ def _resolved(shape: type[Any]) -> tuple[Attribute[Any], ...]:
 
 
 def further_members(why: str) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator: objects of this shape may have extra members; ``why`` says why.
+    """Return a class decorator that permits members beyond the shape, for the reason ``why``.
 
     Tests require every other reply to have exactly the members of its shape
     (``tests/support/closed.py``).
@@ -131,11 +131,11 @@ class Mark:
     """An argument of ``Annotated`` that changes how a value is read and documented."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """Return the reader of ``kind`` with this argument; ``read`` is the reader without it."""
+        """Apply this annotation to ``read``, the reader of the bare type ``kind``."""
         return read
 
     def schema(self, plain: Schema) -> Schema:
-        """Return the JSON schema with this argument; ``plain`` is the schema without it."""
+        """Apply this annotation to ``plain``, the JSON schema of the bare type."""
         return plain
 
 
@@ -150,7 +150,7 @@ class Documented(Mark):
 
 
 class Shown(Mark):
-    """An annotation that sets a schema that client generators understand."""
+    """An annotation that replaces the schema with one that client generators understand."""
 
     def __init__(self, documented: Schema) -> None:
         self.documented = documented
@@ -276,7 +276,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """An annotation that replaces an unfit value with ``value``, which a rule then refuses."""
+    """An annotation that replaces an unfit value with ``value``, so that a rule can refuse it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -344,7 +344,7 @@ class OrEmptyMark(Mark):
 
 
 class ItselfMark(Mark):
-    """The annotation of a member whose value is the JSON object itself."""
+    """The annotation of a member whose value is the whole JSON object that is being read."""
 
 
 class Opaque(Mark):
@@ -376,7 +376,7 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 
 @define  # not frozen: one is created for every request of its routes
 class Late(Generic[T]):
-    """A body or member that only ``read`` checks, for routes where another rule comes first."""
+    """A body or member that only ``read`` checks, for routes that apply another rule first."""
 
     sent: Json = field(repr=False)
     reads: Read = field(repr=False)

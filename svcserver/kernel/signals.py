@@ -103,9 +103,9 @@ class Renamed:
 class SessionsEnded:
     """All tokens of the account from before ``not_before`` (epoch seconds) are now refused.
 
-    The signal is sent before any later token exists. Every current session therefore used an old
-    token, and the account's chat sessions and game places end. The signal may be sent more than
-    once.
+    The signal is sent before the account gets a newer token. Every current session therefore used
+    an old token, and the account's chat sessions and game places end. The signal may be sent more
+    than once.
     """
 
     account_id: AccountId
@@ -122,10 +122,10 @@ class SentToHunt:
 
 @frozen
 class Announced:
-    """The line ``text`` from the server must be shown in every chat room.
+    """The request to show the line ``text`` from the server in every chat room.
 
-    ``made_at`` (epoch milliseconds) identifies the announcement. Later lines of one announcement
-    have a smaller ``mark``. With both fields, several processes send each line only once.
+    ``made_at`` (epoch milliseconds) identifies the announcement. Its lines count down in ``mark``.
+    Several processes may send the same line; these two fields show that it was sent before.
     """
 
     text: str

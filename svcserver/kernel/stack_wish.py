@@ -1,4 +1,4 @@
-"""The metagame's requests to the stack that runs it, in a file in the folder that both use.
+"""Requests of the metagame to the stack that runs it, in a file in the folder that both use.
 
 The stack checks for the file every two seconds, and deletes it before acting on it.
 """
@@ -19,7 +19,7 @@ WISHES = ("stop", "restart")
 
 
 def has_stack(folder: Path, since: float) -> bool:
-    """Return whether a stack has written its services' log lines in ``folder`` since ``since``."""
+    """Return whether a stack has written log lines in ``folder`` since the time ``since``."""
     try:
         return (folder / RECENT).stat().st_mtime >= since
     except OSError:

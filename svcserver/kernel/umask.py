@@ -8,7 +8,7 @@ OTHERS_WRITE = 0o022
 
 
 def let_nobody_else_write() -> None:
-    """Make new files and folders writable by our user only; a stricter umask stays.
+    """Make new files and folders writable by our user only; keep a stricter umask.
 
     Files with secrets set their own mode; this function is for all other files.
     """

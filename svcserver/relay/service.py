@@ -68,8 +68,8 @@ class Guarded(Service):
             self.relay.startService()
         except PortBusy as why:
             raise failed_start(
-                f"{NAME}: {why.code}: {why}; end the program that holds the port "
-                "(another launcher?) and start again"
+                f"{NAME}: {why.code}: {why}; stop the program that uses the port "
+                "(perhaps another launcher), and start again"
             ) from None
 
     def stopService(self) -> Any:

@@ -48,7 +48,10 @@ class Upload:
     _parts: list[bytes] = field(factory=list, init=False)
 
     def feed(self, data: bytes) -> tuple[bool, bytes]:
-        """Return whether the body is within its limit, and the bytes after it; raises Fault."""
+        """Add received bytes; return whether the body is within its limit, and the bytes after it.
+
+        Raises Fault for a malformed body.
+        """
         part, rest = self.body.feed(data)
         self.size += len(part)
         if self.size > self.limit:
@@ -82,7 +85,7 @@ class Channel(Connection):
 
     @property
     def unused(self) -> bool:
-        """True if no request has arrived, and none can be on its way as on a new connection."""
+        """True if the connection had no request, and is too old for one to be on its way."""
         old = self.factory.clock.seconds() - self.since >= YOUNG_S
         return not (self._used or self.waiting) and old
 
@@ -260,7 +263,10 @@ class Channel(Connection):
             self._answer_is_out(self._close_after)
 
     def _refuse(self, answer: Answer, *, to_head: bool = False) -> None:
-        """Send an error, then close; discard further input, as a reset would lose the error."""
+        """Send an error, then close the connection.
+
+        Further input is discarded, because a reset of the connection would lose the error.
+        """
         body = encode_body(answer)
         upload, self._upload = self._upload, None
         self._hold(0)
@@ -299,7 +305,7 @@ class Channel(Connection):
             self.await_answer()
 
     def await_answer(self) -> None:
-        """Set no deadline for the answer, except for a client that may have disconnected."""
+        """Wait for the answer; there is a deadline only if the client may have disconnected."""
         super().await_answer()
         if self.half_closed and self._stream is None:
             self.within(HALF_CLOSED_S, self.cut)
@@ -321,7 +327,7 @@ class Channel(Connection):
 
 @define
 class UnreadAnswers:
-    """Connections with an unread answer, longest waiting first; above ``most`` bytes, some are cut.
+    """The connections with answers that clients have not read; above ``most`` bytes, some are cut.
 
     An answer is written in pieces. When a client reads a piece, its connection moves to the end, so
     that clients that read nothing are cut first. Connections with more than ``FAIR`` bytes are cut

@@ -123,7 +123,7 @@ class EventStream(Stream):
             self.finish()
             return
         except Exception:
-            log.failure("a stream of events cannot be read")
+            log.failure("an event stream failed")
             self.finish()
             return
         if self._out is None:

@@ -41,7 +41,7 @@ class Gate(Protocol[R]):
     """The access control that turns an access label and a request into a caller, or refuses."""
 
     def exists(self, row: R, parameters: Parameters) -> bool:
-        """Return False if the route does not exist for the caller in the path."""
+        """Return False if the route does not exist for the account that the path names."""
 
     async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> Caller:
         """Return the authenticated caller; raises a refusal if the credential is insufficient."""
@@ -115,7 +115,10 @@ class Mounted:
 
     @classmethod
     def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the mounted route; only routes other than GET get a simulated lost answer."""
+        """Return the mounted route.
+
+        In a simulation, answers of routes other than GET may be lost.
+        """
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost_answer)
@@ -135,8 +138,8 @@ class FrontDoor:
     ``traces`` puts the Python traceback on error pages (development only);
     ``max_json`` limits a body, in bytes. ``on_refusal(row, request, caller, error)`` is called for
     each refusal of a route whose ``tells`` is True, before the answer is sent. ``call`` creates a
-    handler's argument. ``nobody`` is the caller before authentication. A service may have its own
-    classes for both.
+    handler's argument, and ``nobody`` is the caller before authentication. A service may have its
+    own classes for these two.
     """
 
     gate: Gate[Any]
@@ -248,7 +251,7 @@ class FrontDoor:
         return answer
 
     def _match(self, request: HttpRequest) -> tuple[Mounted, Parameters] | None:
-        """Return the route that exists for the caller's path; raises BadPath."""
+        """Return the route, if it exists for the account that the path names; raises BadPath."""
         match = self._table.match(request.method, request.path)
         if match is not None and match[0].hides:
             return match if self.gate.exists(match[0].row, match[1]) else None

@@ -87,7 +87,7 @@ class LogLines:
         return _RANK.get(level, 4) >= _LOWEST[self.level]
 
     def keep(self, line: str) -> None:
-        """Write a complete line soon, together with other lines."""
+        """Queue a complete line, which is written soon, together with other lines."""
         self._waiting.append(line)
         if self.clock is None:
             self.flush()
@@ -120,7 +120,7 @@ class LogLines:
         return sum(writer.dropped() for writer in self.writers)
 
     def line_of_dropped(self, count: int) -> str:
-        """Return the log line that reports this number of dropped lines."""
+        """Return the log line that reports ``count`` dropped lines."""
         event = {
             "log_time": epoch(),
             "log_level": LogLevel.warn,

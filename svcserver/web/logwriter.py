@@ -127,14 +127,17 @@ class LogWriter:
                 self._begin()
 
     def flush(self) -> None:
-        """Wait briefly for the reader, but only while the process ends."""
+        """Wait briefly until the lines are written, but only while the process ends."""
         if self._deadline is None:
             return
         with self._changed:
             self._changed.wait_for(self._is_done, max(0.0, self._deadline - time.monotonic()))
 
     def end(self) -> None:
-        """Wait for every line from now on, ``LAST_WORDS_S`` in all, because the process ends."""
+        """Wait until all lines are written, for at most ``LAST_WORDS_S``, because the process ends.
+
+        Later calls of ``flush`` wait, too, for the rest of this time.
+        """
         if self._deadline is None:
             self._deadline = time.monotonic() + LAST_WORDS_S
         self.flush()
@@ -194,7 +197,7 @@ def _write(number: int, data: memoryview) -> int:
 
 
 def writers() -> tuple[Out, Out, list[LogWriter]]:
-    """Return an ``Out`` each for standard output and error, and the writers that we must end.
+    """Return outputs for standard output and standard error, and the writers that the caller ends.
 
     If both go to the same file, as with ``2>&1``, one writer keeps their lines in order.
     """

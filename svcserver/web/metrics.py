@@ -43,10 +43,11 @@ class CountingRequests:
 
 @define
 class CountingHandler:
-    """A handler that counts a service's answers without a ``FrontDoor``; 429s as ``limit``.
+    """A handler that counts the answers of a service that has no ``FrontDoor``.
 
-    ``paths`` are the service's routes, or prefixes of them. They are the names under which
-    durations are recorded, each measured until the answer's head.
+    A 429 is counted under the name ``limit``. ``paths`` are the service's routes, or prefixes of
+    them; the durations are recorded under these names. A duration ends when the head of the answer
+    is ready.
     """
 
     handler: HttpHandler
@@ -83,7 +84,7 @@ class CountingHandler:
 
 
 def count_refusal(counters: Counters, request: HttpRequest, status: int, limit: str) -> None:
-    """Count a 4xx answer by reason or status; count a 429 as ``limit``."""
+    """Count a 4xx answer by reason or status, and a 429 also under the name ``limit``."""
     if 400 <= status < 500:
         counters.add(Counted.REFUSALS, request.refused or str(status))
     if status == 429:

@@ -168,7 +168,7 @@ def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> 
 
 
 def _needed(shape: Schema, schemas: Mapping[str, Schema]) -> bool:
-    """True if a body is required, because ``{}``, the meaning of an empty body, does not fit."""
+    """True if the client must send a body: an empty body (``{}``) does not fit the shape."""
     if "$ref" in shape:
         shape = schemas[shape["$ref"].rpartition("/")[2]]
     if "anyOf" in shape:
@@ -284,7 +284,7 @@ def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]
 
 
 def has_page(row: Row) -> bool:
-    """True if a route may answer 400 with a page, for bad JSON or a path that is not UTF-8."""
+    """True if a route may answer 400 with an HTML page: bad JSON, or a path that is not UTF-8."""
     return row.bad_json is None or bool(row.parameters)
 
 

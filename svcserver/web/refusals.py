@@ -40,7 +40,7 @@ _WORDINGS: dict[Refuse, Wording] = {bare: BARE}
 def worded_as(
     shape: Any, *, name: str = "", bare_too: tuple[int, ...] = ()
 ) -> Callable[[Refuse], Refuse]:
-    """Record how the decorated function words refusals; ``name`` defaults to the shape's own."""
+    """Record the shape of the decorated function's refusals; ``name`` defaults to the class."""
 
     def note(refuse: Refuse) -> Refuse:
         _WORDINGS[refuse] = Wording(name or shape.__name__, shape, bare_too)
@@ -50,5 +50,5 @@ def worded_as(
 
 
 def wording_of(refuse: Refuse) -> Wording:
-    """Return the wording of a ``refuse`` function; raises KeyError if none is recorded."""
+    """Return the recorded shape of a ``refuse`` function's refusals; raises KeyError."""
     return _WORDINGS[refuse]

@@ -104,7 +104,10 @@ class HttpRequest:
         return not self.refused
 
     def forwarded(self, secret: Secret | None, name: bytes) -> str:
-        """Return the address that our proxy forwarded if header ``name`` proves it, else ""."""
+        """Return the client's address that our proxy forwarded, or "" without a proxy.
+
+        The header ``name`` must prove that the request comes from our proxy.
+        """
         sent = self.headers.getRawHeaders(b"x-forwarded-for")
         if not sent:
             return ""
@@ -112,7 +115,7 @@ class HttpRequest:
         return vouched_address(self.peer, addresses, secret=secret, offered=self.header(name))
 
     def foreign(self) -> str:
-        """Return the header that shows another site's web page as the sender, or ""."""
+        """Return the header which shows that another site's web page sent the request, or ""."""
         sent = self.headers.getRawHeaders
         return foreign(
             self.method,

@@ -16,7 +16,7 @@ BARE = (204, 304)  # have neither body nor length
 
 
 class Stream:
-    """A body that writes itself; the headers give its length, or say that it has none."""
+    """A body that writes itself; the headers give its length, or say that the length is unknown."""
 
     def begin(self, out: Any) -> None:
         """Start writing with ``out.write``; call ``out.finish()`` after the last byte.

@@ -110,7 +110,7 @@ class Row:
 
     @property
     def hides(self) -> bool:
-        """True if the gate decides whether the route exists for the caller in the path."""
+        """True if the gate decides whether the route exists for the account that the path names."""
         return False
 
     @property
@@ -149,7 +149,7 @@ R = TypeVar("R", bound=Row, default=Row)
 
 
 class Routes(Generic[R]):
-    """The routes of one feature, and the options that all these routes share.
+    """The routes of one feature, and the options that they share.
 
     The ``refuse`` function is required; often the routes also share the feature switch and the
     access label. A route may override each option.
@@ -180,13 +180,16 @@ class Page(str):
 
 @frozen
 class Media:
-    """The reply type of a route that does not answer JSON: its possible content types."""
+    """The reply type of a route that does not answer with JSON; it lists the content types."""
 
     kinds: tuple[str, ...]
 
 
 class NoContent:
-    """The reply type of a route that answers 204; ``Greeting | NoContent`` if it may."""
+    """The reply type of a route that answers 204.
+
+    If a route does so only in some cases, its type is ``Greeting | NoContent``.
+    """
 
 
 class Redirect:

@@ -76,7 +76,7 @@ def top_service(
 
 
 class OrderedServices(MultiService):
-    """Parts that depend on the parts before them: they stop one by one, the last one first.
+    """Parts that depend on the parts before them; on stop, they end one by one, the last one first.
 
     A MultiService stops all parts together, so a running request would lose the database.
     """
@@ -91,11 +91,11 @@ class OrderedServices(MultiService):
             try:
                 await maybeDeferred(part.stopService)
             except Exception:
-                log.failure("{part} did not stop well", part=type(part).__name__)
+                log.failure("{part} failed to stop", part=type(part).__name__)
 
 
 class StartWarnings(Service):
-    """The service that logs the warnings of ``kernel.settings.load``."""
+    """The service that logs the warnings about settings (``kernel.settings.load``) at the start."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -114,11 +114,11 @@ class Listening(Service):
     ``name`` differs: ``name`` may end with ``-metrics``. ``shared`` is a further port on which
     other processes of ours listen too; the operating system gives each connection to one of them.
 
-    On stop it accepts no new connection. Running requests may finish for ``DRAIN_S``; then the rest
-    is cut. Connections without a request are closed first. This tells a proxy that we stop
-    (``Sentinel``): the proxy opens no new connection, and closes its other connections, on which we
-    still answer for ``HAND_OVER_S``. So no request meets a closed connection, and none is reset in
-    the queue of the listening socket.
+    A stop first closes the connections that have carried no request. This tells a proxy that the
+    service stops (``Sentinel``). The proxy then opens no new connection, and closes its other
+    connections; requests on these are still answered for ``HAND_OVER_S``. The port is closed after
+    ``NOTICE_S``. Running requests may finish for ``DRAIN_S``; then the rest is cut. So no request
+    meets a closed connection, and none is reset in the queue of the listening socket.
     """
 
     reactor: Any
@@ -146,7 +146,7 @@ class Listening(Service):
             raise failed_start(
                 f"svc-{self.component or self.name}: "
                 f"Could not listen on {self.host}:{port}: {reason}; "
-                f"change {self.variables}, or end the program that holds it"
+                f"stop the program that uses the port, or change {self.variables}"
             ) from None
 
     def _alone(self, port: int) -> Any:

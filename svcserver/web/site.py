@@ -33,7 +33,7 @@ class HttpHandler(Protocol):
         """Return the refusal that can be given before the body is read, or None."""
 
     def answer(self, request: HttpRequest) -> Answer | Deferred[Answer]:
-        """Return the answer, or a Deferred if it must wait; it fails with CancelledError only."""
+        """Return the answer, or a Deferred that fails only with CancelledError."""
 
     def page(self, status: int, why: BaseException | None) -> Answer:
         """Return the answer to an error that the channel itself detects."""
@@ -86,7 +86,7 @@ class HttpFactory(Connections[Channel]):
         self.counters.add(Counted.REFUSALS, "unreadable")
         if self._complained.due(peer, self.clock.seconds()):
             log.info(
-                "a request of {peer} cannot be read: {kind}; answered {status}",
+                "malformed request from {peer}: {kind}; answered {status}",
                 peer=peer,
                 kind=str(fault),
                 status=fault.status,
@@ -99,7 +99,7 @@ class HttpFactory(Connections[Channel]):
                 channel.end()
 
     def close_idle(self, *, keep_used: bool) -> int:
-        """Close connections that owe no answer; return the number that stays open for now.
+        """Close connections that need no answer; return the number that stays open for now.
 
         ``keep_used`` keeps connections that have carried a request; their next answer closes them.
         """

@@ -29,7 +29,7 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=1024)
 def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
-    """Return the steps through a trie to a route, and its whole path if that has no parameter.
+    """Return a route's steps through a trie, and its whole path if the path has no parameter.
 
     The result is cached, because tests and the simulation mount the same routes many times.
     """

@@ -108,7 +108,7 @@ class ShapeTests(SynchronousTestCase):
         self.refused(Wish, good | {"Flag": 1}, "Flag must be true or false")
         self.refused(Wish, good | {"Stacks": [{"howMany": 1}]}, "catalogId must be a text")
         self.refused(
-            Wish, good | {"Stacks": [7]}, "Stacks must be a list in which each is an object"
+            Wish, good | {"Stacks": [7]}, "Stacks must be a list in which each entry is an object"
         )
         self.refused(Wish, [], "the body must be an object")
 
@@ -258,7 +258,7 @@ class EdgeTests(SynchronousTestCase):
         self.fits(kind, [], ["a", "b"])
         self.unfit(kind, "a list of at most 2", ["a", "b", "c"])
         self.unfit(kind, "a list", "abc", {}, None)
-        self.unfit(kind, "a list in which each is a text", ["a", 7])
+        self.unfit(kind, "a list in which each entry is a text", ["a", 7])
 
     def test_anything_and_objects_of_anything(self) -> None:
         @frozen
@@ -317,7 +317,7 @@ class EdgeTests(SynchronousTestCase):
         made = reader(Open)({"value": [1], "held": {"a": 1}})
         self.assertEqual((made.value, made.held), ([1], {"a": 1}))
         why = self.assertRaises(Malformed, reader(Open), {"held": 1})
-        self.assertEqual(why.message, "value must be there")
+        self.assertEqual(why.message, "value must be present")
 
     def test_a_type_of_ours_is_read_by_its_mark_alone(self) -> None:
         class Ours:
