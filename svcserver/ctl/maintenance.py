@@ -92,7 +92,10 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
         newer = revisions.newer(tx)
         pending = [] if newer is not None else scripts.pending(tx)
     if newer is not None:
-        fail(f"the database: {migrations.too_new(newer)}; install that version, or a newer one")
+        fail(
+            f"the database cannot be upgraded, because {migrations.too_new(newer)}; "
+            "install the version that made it, or a newer one"
+        )
     out.data(
         {"migrations": [{"revision": revision, "what": change} for revision, change in pending]}
     )

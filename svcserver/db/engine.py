@@ -61,7 +61,7 @@ def database_url(text: str) -> URL:
         return url.set(drivername="postgresql+psycopg")
     if url.drivername in ("sqlite", "sqlite+pysqlite"):
         if url.host:
-            raise ValueError("must name an SQLite file after three slashes: sqlite:///svc.db")
+            raise ValueError("must name an SQLite file after three slashes, as in sqlite:///svc.db")
         return url
     raise ValueError("must begin with sqlite:/// or postgresql://")
 
@@ -77,7 +77,7 @@ def is_sqlite(engine: Engine) -> bool:
 
 
 def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl") -> Engine:
-    """Return an unconnected engine, which hides statement parameters in logs and errors.
+    """Return an engine, not yet connected, that hides statement parameters in logs and errors.
 
     ``connections`` is the maximum number of connections to PostgreSQL. PostgreSQL lists them under
     the name ``program``.
@@ -113,6 +113,6 @@ def describe(why: BaseException | None) -> str:
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:
-    """Set the pragmas of a new connection; isolation_level=None disables automatic BEGINs."""
+    """Set the pragmas of a new connection."""
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")

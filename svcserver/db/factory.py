@@ -34,9 +34,9 @@ def ledger_for(
 ) -> LedgerService:
     """Return the ledger for the engine's back-end.
 
-    ``reserve`` is the number of bytes that SQLite leaves free on its disk. ``counters`` counts the
-    transactions that PostgreSQL runs again. ``accounts`` is the column that identifies the account
-    row to lock on PostgreSQL.
+    ``reserve`` is the number of bytes that SQLite must leave free on its disk. ``counters`` counts
+    how often PostgreSQL repeats a transaction. ``accounts`` is the column of the account id, by
+    which PostgreSQL locks an account's row.
     """
     if is_sqlite(engine):
         return SqliteLedger(engine, reactor, reserve)

@@ -56,7 +56,7 @@ class Rows:
         return self._rows[0]
 
     def scalar_one(self) -> Any:
-        """Return the first column of the only row; raises like ``one``."""
+        """Return the first column of the only row; raises the same errors as ``one``."""
         return self.one()[0]
 
     def scalars(self) -> Rows:
@@ -176,7 +176,10 @@ def _plan(
 
 
 def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Sequence[Any]] | None:
-    """Return a function that orders parameters, as one expression to make every call cheap."""
+    """Return a function that puts the parameters into the order that the driver needs.
+
+    The function is one compiled expression, so that a call costs little.
+    """
     names: dict[str, Any] = {}
     parts = []
     for at, name in enumerate(compiled.positiontup or ()):
@@ -202,7 +205,7 @@ def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Seq
 
 
 def _is_bytes(value: Any) -> bool:
-    """Return True for bytes, which SQLite accepts directly; other drivers convert them."""
+    """Return whether the type is binary: SQLite takes and returns bytes without conversion."""
     return isinstance(getattr(value, "type", None), LargeBinary)
 
 
@@ -237,7 +240,7 @@ def _convert(kind: Any, dialect: Any) -> Convert | None:
 
 
 def _oid(kind: Any) -> int | None:
-    """Return PostgreSQL's type number (OID) of a numeric type, which SQLAlchemy needs."""
+    """Return PostgreSQL's type number (OID) of a numeric type, which SQLAlchemy needs, or None."""
     if isinstance(kind, Float):
         return _FLOAT8
     return _NUMERIC if isinstance(kind, Numeric) else None

@@ -25,28 +25,28 @@ log = Logger()
 RETRY_S = 2
 # https://sqlite.org/rescode.html
 _SQLITE = {
-    "SQLITE_BUSY": "another program holds its lock: end it",
-    "SQLITE_CANTOPEN": "its files cannot be opened: look at owner and open-files limit",
+    "SQLITE_BUSY": "another program has locked it: stop that program",
+    "SQLITE_CANTOPEN": "its files cannot be opened: check their owner and the limit on open files",
     "SQLITE_CORRUPT": "it is damaged: stop, and restore a backup with svcctl db restore",
-    "SQLITE_FULL": "the disk is full: make room",
-    "SQLITE_IOERR": "the disk fails or is full: look at the system's log",
-    "SQLITE_LOCKED": "another program holds its lock: end it",
+    "SQLITE_FULL": "the disk is full: free some space",
+    "SQLITE_IOERR": "the disk fails or is full: see the system's log",
+    "SQLITE_LOCKED": "another program has locked it: stop that program",
     "SQLITE_NOTADB": "it is damaged: stop, and restore a backup with svcctl db restore",
-    "SQLITE_NOMEM": "memory is short: give the machine more",
-    "SQLITE_READONLY": "it is read-only: look at the owner of its files and at the mount",
+    "SQLITE_NOMEM": "there is too little memory: give the machine more",
+    "SQLITE_READONLY": "it is read-only: check the owner of its files, and how the disk is mounted",
 }
 # https://www.postgresql.org/docs/current/errcodes-appendix.html: classes of SQLSTATE
 _POSTGRES = {
     "08": "the connection to it broke: is PostgreSQL running?",
     "25006": "it is read-only: is it a standby?",
-    "40": "too many write the same at once",
+    "40": "too many transactions change the same rows at the same time",
     "57014": "a statement took too long: does another program hold a lock?",
     "53": "PostgreSQL is short of memory, disk or connections",
     "57P": "PostgreSQL is stopping or starting",
-    "58": "PostgreSQL's disk fails: look at its log",
-    "XX": "it is damaged: look at PostgreSQL's log",
+    "58": "PostgreSQL's disk fails: see PostgreSQL's log",
+    "XX": "it is damaged: see PostgreSQL's log",
 }
-_NO_ROOM = "less than DISK_RESERVE_MB is left on its disk: make room"
+_NO_ROOM = "its disk has less free space than DISK_RESERVE_MB: free some space"
 _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 
@@ -68,7 +68,7 @@ def cure_of(why: BaseException | None) -> str | None:
 
 
 def is_full(why: BaseException | None) -> bool:
-    """Return whether the error means that SQLite's disk is full, except for the reserve."""
+    """Return whether SQLite's disk is full, or has only the reserve left."""
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     return isinstance(why, NoRoom) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
 
@@ -87,6 +87,6 @@ class Faults:
             return failure
         if self._throttle.due(cure, self.seconds()):
             log.error(
-                "the database cannot serve: {why}; {cure}", why=describe(failure.value), cure=cure
+                "the database does not work: {why}; {cure}", why=describe(failure.value), cure=cure
             )
         return Failure(Unavailable("the database cannot serve now", retry_after_s=RETRY_S))

@@ -36,7 +36,7 @@ class OneAccount:
 class Across:
     """The scope of work that depends on several accounts: PostgreSQL runs it SERIALIZABLE.
 
-    Work with the same account ``turn`` still runs one after the other.
+    Jobs with the same ``turn``, an account id, run one after the other.
     """
 
     turn: str | None = None

@@ -1,4 +1,4 @@
-"""Tables with at most one row, each of which holds one state of the whole server."""
+"""Tables with at most one row, for settings and states of the whole server."""
 
 from __future__ import annotations
 

@@ -36,11 +36,11 @@ class Gone(Exception):
 
 
 class Unsure(Gone):
-    """The error for a connection that broke during a commit, which may have succeeded."""
+    """The error for a connection that broke during a commit; the commit may have succeeded."""
 
 
 class Failed(Exception):
-    """The error when the command at index ``at`` failed and so aborted the transaction."""
+    """The error of the command at index ``at``, which aborted the transaction."""
 
     def __init__(self, at: int, error: Exception) -> None:
         super().__init__(str(error))
@@ -128,7 +128,7 @@ class Pipeline:
             )
 
     def end_reading(self) -> None:
-        """Release the snapshot without waiting for the reply."""
+        """End a read-only transaction without waiting for the reply."""
         if self._first:
             self._first = []
             return

@@ -35,8 +35,8 @@ READERS_OF = 4  # of every four connections, one reads and one writes single acc
 class PostgresLedger(Service):
     """The Ledger on a PostgreSQL server.
 
-    ``accounts`` is the column that identifies the account row to lock. Without it, every write is
-    isolated like work across accounts.
+    ``accounts`` is the column of the account id, by which an account's row is locked. Without it,
+    every write runs SERIALIZABLE, like work that depends on several accounts.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PostgresLedger(Service):
             pool.start()
 
     def stopService(self) -> Deferred[None]:
-        """Finish the accepted work, then close; the reactor does not block."""
+        """Finish the accepted work, then close the connections, without blocking the reactor."""
         Service.stopService(self)
         if self._closed is None:
             self._closed = Deferred()
@@ -118,7 +118,7 @@ class PostgresLedger(Service):
         self._close_when_idle()
 
     def _ended(self, job: Job, result: Any) -> None:
-        """Free the job's place in the queue; a cancelled job keeps it until its work is done."""
+        """Free the job's place in the queue; call the job's Deferred unless it was cancelled."""
         self._under_way -= 1
         self._next(_turn(job))
         if isinstance(result, Failure):

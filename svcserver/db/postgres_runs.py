@@ -49,7 +49,7 @@ class ReadRuns:
 
 @frozen
 class AccountLock:
-    """The locks on account rows; ``column`` is the account's id."""
+    """The locks on account rows; ``column`` is the column of the account id."""
 
     column: Column[Any]
     together: str = field(init=False)
@@ -84,14 +84,14 @@ class AccountLock:
 
 @frozen
 class AccountRuns:
-    """The way to run single-account writes: one transaction locks each account's row."""
+    """The way to run writes to single accounts: one transaction locks the rows of all accounts."""
 
     most: ClassVar[int] = 64
     again: Callable[[], None]
     lock: AccountLock | None
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """Run the jobs; the outcome is LATER if another transaction has locked the account."""
+        """Run the jobs; a job's outcome is LATER if another transaction has locked its account."""
         lock = self.lock
         if lock is None:
             return [(job, LATER) for job in batch]
@@ -172,7 +172,7 @@ def _without_those_that_fail(
     run: Callable[[Sequence[Job]], Results],
     judged: Callable[[Failure], Any],
 ) -> Outcomes:
-    """Run the jobs, and run them again without any job that fails; return all outcomes."""
+    """Run the jobs together; if some of them fail, run the rest again. Return all outcomes."""
     outcomes: Outcomes = []
     broke = False
     while batch:

@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 class RefusedWrite(Exception):
-    """The error that work raises to be rolled back.
+    """The error that work raises to be rolled back and to have its refusal recorded.
 
-    ``write_or_record`` then inserts ``row`` with the statement ``add`` and raises ``why``.
+    ``write_or_record`` inserts ``row`` with the statement ``add``, and then raises ``why``.
     """
 
     def __init__(self, why: Refusal, add: Insert, row: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ if os.name == "posix":
     import fcntl
 
 _KEY = 0x7376_6372  # of PostgreSQL's advisory lock
-BUSY = "svcctl is restoring it; start again when that is done"
+BUSY = "svcctl is restoring it; try again when the restore has ended"
 
 
 @contextmanager

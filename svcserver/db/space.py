@@ -54,4 +54,4 @@ class Reserve:
             return ""  # the write itself will fail and give the reason
         if left >= self.bytes:
             return ""
-        return f"the disk of {self.folder} has {left >> 20} MB left"
+        return f"the disk of {self.folder} has only {left >> 20} MB of free space"

@@ -1,7 +1,8 @@
 """The ledger on SQLite: one writer thread with group commit, and one reader thread.
 
-While one COMMIT syncs, the next batch gathers. So an idle server keeps its low latency and a busy
-one its throughput (docs/performance.md has the figures).
+While one COMMIT writes to disk, the jobs of the next batch gather. On an idle server a job is
+committed immediately; on a busy server many jobs share a commit (docs/performance.md has the
+figures).
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 class Schedule:
     """The schedule of checkpoints: when the next part is due, and when the log can be restarted.
 
-    A checkpoint copies the write-ahead log into the database file, in parts. How many pages a
-    commit adds is known only after a part is copied. So the pages per job in the last part
-    determine after how many jobs the next part is due. The writer's thread calls ``committed`` and
-    ``ended``, the checkpoint thread calls the other methods; no field is set by both threads.
+    A checkpoint copies the write-ahead log into the database file, in parts. A part is due when the
+    log has grown by about ``piece`` pages. Only a copied part shows how many pages the jobs before
+    it have added, so the next part's pages are estimated from that.
+
+    The writer's thread calls ``committed`` and ``ended``, the checkpoint thread calls the other
+    methods; no field is set by both threads.
     """
 
     piece: int = PIECE
@@ -81,7 +84,7 @@ class Schedule:
         self.can_end = pages >= self.end and done == pages
 
     def ended(self) -> None:
-        """Record that the writer has tried to copy the rest; the next part shows the result."""
+        """Record that the writer tried to copy the rest; the next part shows whether it could."""
         self.can_end = False
 
 
@@ -105,7 +108,7 @@ class Checkpoints:
         self._thread.start()
 
     def stop(self) -> Deferred[None]:
-        """End after the current part; call this after the writer has ended."""
+        """End the thread after the current part; call this after the writer has ended."""
         self._stopping = True
         self._due.set()
         return self._stopped
@@ -158,7 +161,9 @@ class Checkpoints:
 
     def _tell(self, why: str) -> None:
         if self._faults.due("", self._reactor.seconds()):
-            log.warn("the log of SQLite could not be moved into the database: {why}", why=why)
+            log.warn(
+                "SQLite's write-ahead log cannot be copied into the database file: {why}", why=why
+            )
 
 
 T = TypeVar("T")
@@ -303,7 +308,7 @@ class Worker:
         self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
 
     def _give_up(self) -> None:
-        """Roll back to release the lock; if that fails, the next batch tries again."""
+        """Roll back to release the lock; if that fails, the next batch tries it again."""
         try:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")

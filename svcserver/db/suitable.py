@@ -8,14 +8,14 @@ from svcserver.db.engine import BadDatabase, SQLAlchemyError, is_sqlite, make_en
 
 SHARED = (
     "DATABASE_URL leads to a connection pooler that gives each transaction another connection "
-    "(pgbouncer: pool_mode=transaction or statement), where prepared statements and settings get "
-    "lost; set pool_mode=session for this database, or name PostgreSQL itself in DATABASE_URL"
+    "(pgbouncer: pool_mode=transaction or statement), so that prepared statements and settings "
+    "get lost; set pool_mode=session for this database, or let DATABASE_URL name PostgreSQL itself"
 )
 _ENCODING, _SESSION = "SHOW server_encoding", "SELECT pg_backend_pid()"
 
 
 def refuse_unsuitable(engine: Engine) -> None:
-    """Raise BadDatabase if the server pools transactions or its encoding is not UTF-8.
+    """Raise BadDatabase if a pooler hands out connections per transaction, or without UTF-8.
 
     Raises SQLAlchemyError if the server does not answer.
     """
@@ -39,7 +39,7 @@ def refuse_unsuitable(engine: Engine) -> None:
         raise BadDatabase(SHARED)
     if encoding != "UTF8":
         raise BadDatabase(
-            f"its encoding is {encoding}: names in other alphabets cannot be kept as they are; "
-            "make one with ENCODING 'UTF8' and TEMPLATE template0, and take the data there "
+            f"its encoding is {encoding}, which cannot store names in all alphabets; create a "
+            "database with ENCODING 'UTF8' and TEMPLATE template0, and copy the data to it "
             "(svcctl db copy)"
         )

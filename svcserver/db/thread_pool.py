@@ -72,7 +72,7 @@ class ThreadPool:
             self._reactor.callLater(0, self._hand_over)
 
     def stop(self) -> None:
-        """Tell the idle threads to end, and wait until they have."""
+        """Make the threads end after the queued jobs, and wait until all have ended."""
         alive = [thread for thread in self.threads if thread.is_alive()]
         # a second loop, because a thread that ends fast must not take another's sentinel
         for _ in alive:

@@ -47,7 +47,10 @@ def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
 
 
 def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAIT_MS) -> T:
-    """Run ``work(tx)`` in a serializable transaction and return its result; may run it twice."""
+    """Run ``work(tx)`` in a serializable transaction and return its result.
+
+    ``work`` runs again after a conflict with another transaction.
+    """
     if not is_sqlite(engine):
         return serializable(engine.execution_options(isolation_level="SERIALIZABLE"), work)
     with transaction(engine, wait_ms) as tx:
@@ -88,7 +91,10 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Return whether another transaction caused the error, so that a retry makes sense."""
+        """Count the error if another transaction caused it; return whether it did.
+
+        Only such an error makes a retry sensible.
+        """
         if isinstance(why, DBAPIError) and getattr(why.orig, "sqlstate", None) in _CONFLICTS:
             self.conflicts += 1
         elif isinstance(why, IntegrityError):

@@ -32,7 +32,7 @@ class Upsert:
             tx.execute(self.statement(tx.dialect.name), listed)
 
     def statement(self, dialect: str) -> Any:
-        """Return a back-end's statement, always the same object, as caches compare identity."""
+        """Return a back-end's statement, always the same object: caches compare it by identity."""
         made = self._statements.get(dialect)
         return made if made is not None else self._statements.setdefault(dialect, self._of(dialect))
 

@@ -208,7 +208,7 @@ class DatabaseTests(DoctorCase):
             database.execute("UPDATE alembic_version SET version_num = '9999'")
             database.execute("ALTER TABLE accounts RENAME COLUMN notes TO coins")
             database.commit()
-        self.finds("9999 is of a newer version", "install the version")
+        self.finds("9999 is newer than this program", "install the previous version")
 
     @pytest.mark.live
     def test_more_connections_than_postgresql_allows(self) -> None:

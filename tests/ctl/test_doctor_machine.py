@@ -159,7 +159,7 @@ class MachineTests(DoctorCase):
             self.finds("found neither nft nor iptables", "install nftables")
         self.plant("allowlist", "ALLOWLIST_BACKEND", "iptables")
         with mock.patch.object(firewall, "find", nothing):
-            self.finds("needs iptables, which is not there", "ALLOWLIST_IPTABLES")
+            self.finds("needs iptables, which is not installed", "ALLOWLIST_IPTABLES")
 
     def test_a_firewall_that_nobody_drives(self) -> None:
         self.assertIn("ALLOWLIST_DRY_RUN is 1", self.notes())

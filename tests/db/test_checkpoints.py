@@ -140,5 +140,5 @@ class CheckpointsTests(SynchronousTestCase):
             self.ended()
         self.assertEqual(
             [formatEvent(event) for event in events],
-            ["the log of SQLite could not be moved into the database: disk I/O error"],
+            ["SQLite's write-ahead log cannot be copied into the database file: disk I/O error"],
         )

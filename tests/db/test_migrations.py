@@ -135,7 +135,9 @@ class Migrations:
         with capturedLogs() as events:
             migrations.upgrade(engine)
         [line] = [
-            event["log_format"] for event in events if "which only added" in event["log_format"]
+            event["log_format"]
+            for event in events
+            if "can be used, although" in event["log_format"]
         ]
         with engine.connect() as tx:
             self.assertEqual(revisions.newer(tx), "9999", line)
@@ -149,7 +151,7 @@ class Migrations:
             with capturedLogs() as events:
                 migrations.upgrade(engine)
             self.assertTrue(
-                [event for event in events if "which only added" in event["log_format"]]
+                [event for event in events if "can be used, although" in event["log_format"]]
             )
             with engine.connect() as tx:
                 self.assertEqual(revisions.newer(tx), known[-1])
@@ -164,9 +166,9 @@ class Migrations:
                 migrations.upgrade(self.of_newer(change))
             except BadDatabase as why:
                 message = str(why)
-            self.assertIn("9999 is of a newer version", message)
+            self.assertIn("9999 is newer than this program", message)
             self.assertIn(what, message)
-            self.assertIn("install the version that was here before", message)
+            self.assertIn("install the previous version again", message)
 
     def test_the_names_of_the_scripts_are_their_revisions(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))
@@ -244,7 +246,7 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
                 migrations.upgrade(engine)
                 migrations.upgrade(engine)
             self.assertEqual([item.stat().st_mode & 0o777 for item in files], [0o600] * 3)
-        files_named = [item["file"] for item in events if "could be read" in item["log_format"]]
+        files_named = [item["file"] for item in events if "was readable" in item["log_format"]]
         self.assertEqual(files_named, [str(item) for item in files])
 
     def test_a_folder_that_does_not_exist_is_named(self) -> None:

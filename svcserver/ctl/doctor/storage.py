@@ -114,7 +114,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         if lacking is not None:
             yield Finding("database", f"{what}, and {lacking}", migrations.INSTALL)
             return
-        yield Finding.note("database", f"{what}, which only added", migrations.INSTALL)
+        yield Finding.note("database", f"it can be used, although {what}", migrations.INSTALL)
     elif revision != revisions.known()[-1]:
         what = f"its revision is {revision}, this version wants {revisions.known()[-1]}"
         yield Finding("database", what, cure)

@@ -25,7 +25,7 @@ log = Logger()
 
 LOOKED_THROUGH = 1 << 30  # bytes; a larger file is checked only by svcctl db check, to start fast
 RESTORE = "restore a backup: svcctl db restore FILE"
-INSTALL = "install the version that was here before"
+INSTALL = "install the previous version again"
 _EXTENT = ("page_count", "page_size")
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LOCK = 0x53564344  # any constant: two services must not migrate concurrently
@@ -51,7 +51,7 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
             elif lacking := unfit(tx):
                 raise BadDatabase(f"{too_new(newer)}, and {lacking}; {INSTALL}")
             else:
-                log.warn("the database: {what}, which only added", what=too_new(newer))
+                log.warn("the database can be used, although {what}", what=too_new(newer))
             # detect a read-only database now, not at the first save
             tx.execute(text("UPDATE alembic_version SET version_num = version_num"))
             return new
@@ -65,10 +65,10 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
 def upgrade_apart(engine: Engine) -> bool:
     """Migrate the database for a service, in a child process if there is anything to migrate.
 
-    Alembic takes ten megabytes of memory but is needed for a moment only, so it is loaded in a
-    child. The parent runs the migration again, which reports any failure of the child. A process
-    with other threads does not fork, because the child could wait forever for a lock that another
-    thread held at the fork.
+    Alembic takes ten megabytes of memory, but is needed for a moment only, so the child process
+    loads it. Afterwards this process calls ``upgrade`` as well, which reports why the child failed,
+    if it did. If this process has other threads, no child is forked: it could wait forever for a
+    lock that another thread held at the fork.
     """
     if is_sqlite(engine):
         if not _is_file(engine.url.database or ""):
@@ -102,13 +102,13 @@ def _in_a_child(engine: Engine) -> None:
 
 def too_new(revision: str) -> str:
     """Return the message for a database that a newer program version has migrated."""
-    return f"its revision {revision} is of a newer version than this program"
+    return f"its revision {revision} is newer than this program"
 
 
 def unfit(tx: Connection) -> str | None:
-    """Return why this version cannot use a database of a newer version, or None if it can.
+    """Return why this version cannot use a newer version's database, or None if it can.
 
-    This version can use it if the newer one only added tables, and columns that may be left out.
+    This version can use the database if the newer version only added tables and optional columns.
     """
     looked_at = inspect(tx)
     for table in METADATA.sorted_tables:
@@ -119,7 +119,7 @@ def unfit(tx: Connection) -> str | None:
             return f"{table.name} has no column {name}"
         for name in columns.keys() - set(table.c.keys()):
             if not columns[name]["nullable"] and columns[name].get("default") is None:
-                return f"{table.name} wants a value for {name}"
+                return f"{table.name} requires a value for {name}"
     return None
 
 
@@ -143,12 +143,12 @@ def _make_private(file: str) -> None:
             mode = stat.S_IMODE(path.stat().st_mode)
             if mode & OTHERS:
                 path.chmod(0o600)
-                text = "{file} could be read by others (mode {mode}); now it is private"
+                text = "{file} was readable by other users (mode {mode}); now it is private"
                 log.warn(text, file=str(path), mode=f"{mode:04o}")
         except FileNotFoundError:
             continue
         except OSError as why:
-            text = "{file} can be read by others ({why}); run chmod 600 on it"
+            text = "{file} is readable by other users ({why}); run chmod 600 on it"
             log.warn(text, file=str(path), why=why.strerror)
 
 

@@ -178,7 +178,7 @@ def test_a_foreign_lock_delays_only_saves(tmp_path: Path) -> None:
             stranger.execute("BEGIN IMMEDIATE")
             assert entry.save() == 503  # until it was tired of it
         assert entry.save() == 200
-        eventually(lambda: "another program holds its lock" in service.log)
+        eventually(lambda: "another program has locked it" in service.log)
 
 
 def refused(folder: Path, **environ: str) -> str:

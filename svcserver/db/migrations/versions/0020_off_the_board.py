@@ -1,6 +1,6 @@
 """Data that grant access, moved from live state to the database.
 
-These are dashboard sessions, the registration mode, and the attempts at second-factor codes.
+These are dashboard sessions, the registration mode, and the attempts to enter second-factor codes.
 """
 
 import sqlalchemy as sa
