@@ -179,7 +179,7 @@ def test(host: Host, out: Out, name: str, reason: str) -> None:
         noted,
     )  # imports the database, which svcctl alerts needs only here
 
-    alert = Alert(AlertKind.TEST, "svcctl's", "It arrives: this channel works.", time.time())
+    alert = Alert(AlertKind.TEST, "svcctl's", "This channel works.", time.time())
     began = time.monotonic()
     with noted(host, "test alerts", name[:40], reason=reason):
         channel, sender = _channel(host, name), _name_of(host)

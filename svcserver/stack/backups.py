@@ -94,7 +94,7 @@ class Nightly(Service):
         self._rounds.startService()
 
     def stopService(self) -> Deferred[None] | None:
-        """Stop a running backup; its partial files are removed by it or by the next backup."""
+        """Stop a running backup; that backup or the next one removes the partial files."""
         Service.stopService(self)
         self._rounds.stopService()
         if self._running is None:

@@ -1,11 +1,11 @@
 """Prepares the process of a component, then replaces itself with ``twistd`` (exec).
 
-On Linux, the kernel ends this process when the stack ends. So even after a SIGKILL of the stack, no
-child keeps its ports.
+On Linux, the kernel ends this process when the stack ends. So no child keeps its ports, even after
+a SIGKILL of the stack.
 
 With ``--prepared``, this process imports the service and reads its settings, which is most of the
-work of a start. Then it prints a line and waits for a byte on standard input, while the previous
-process still serves.
+work of a start. Then it prints a line and waits for a byte on standard input. Meanwhile the
+previous process still serves.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def drop_rights() -> None:
         try:
             reduce_rights()
         except OSError as error:
-            sys.exit(f"the rights of root cannot be given up: {error.strerror}")
+            sys.exit(f"root rights cannot be dropped: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Child(LinesAndEnd):
 
     @property
     def last_message(self) -> str:
-        """The child's last message; if possible the one that says why it cannot start."""
+        """The child's last message, or an earlier one that says why the child cannot start."""
         messages = [message_in(line) for line in reversed(self._last_lines)]
         reasons = (message for message in messages if message.startswith("svc-"))
         return next(reasons, [*messages, ""][0])
@@ -114,7 +114,7 @@ class PreparedChildren:
     _waiting: dict[str, Child] = field(factory=dict, init=False)
 
     async def prepare(self, component: Component, *, print_errors: bool = False) -> bool:
-        """Start a waiting process; return True once it is prepared or was taken into use.
+        """Start a waiting process; return True once it is prepared, or ``take`` has started it.
 
         A process that cannot start is killed; with ``print_errors``, its output is printed.
         """
@@ -134,7 +134,7 @@ class PreparedChildren:
         return is_prepared
 
     def take(self, name: str) -> Child | None:
-        """Let a component's waiting process start and return it, or None if none is alive."""
+        """Start the component's waiting process and return it; return None if none is alive."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.start() else None
 
@@ -190,7 +190,7 @@ class Children(ProcessMonitor):
         Deferred.fromCoroutine(self._prepare_waiting())
 
     async def _prepare_waiting(self) -> None:
-        """Prepare the later components one by one, to leave a CPU core for the starting one."""
+        """Prepare the later components one by one: the starting component needs a CPU core, too."""
         for component in list(self._waiting):
             if self.running and component in self._waiting:
                 # a failure is reported when the component itself is started
@@ -240,7 +240,7 @@ class Children(ProcessMonitor):
     async def _restart(self, component: Component) -> bool:
         name = component.name
         if not await self._prepare(component):
-            text = "{name} is not restarted: the new process does not start. See its log lines."
+            text = "{name} is not restarted: its new process cannot start. See its log lines."
             self.log.error(text, name=name)
             return False
         self.log.info("{name} is restarted", name=name)

@@ -73,7 +73,7 @@ class Rolling(Service):
 
     async def _roll(self) -> None:
         if self._rolling:
-            log.warn("a rolling restart is under way: the request for another is ignored")
+            log.warn("a rolling restart is in progress: the request for another one is ignored")
             return
         self._rolling = True
         self._write_state()

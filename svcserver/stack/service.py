@@ -131,7 +131,7 @@ class Options(HostOptions):
 
     name, keep_rights = NAME, True
     beside_stack = (
-        "a svc-stack runs this host already (pid {pid}). Stop it first, or restart it with "
+        "svc-stack already runs this host (pid {pid}). Stop it first, or restart it with "
         "svcctl restart --rolling."
     )
     dashboard: str  # the URL of the owner's page

@@ -24,9 +24,9 @@ class Options(HostOptions):
     """The command line: the host's folder."""
 
     name, keep_rights = "svc-watch", False
-    beside_stack = "a svc-stack runs this host, and sends its alerts itself"
+    beside_stack = "svc-stack runs this host and sends its alerts"
     longdesc = (
-        "Alerts of a host whose services have units of their own. "
+        "Sends alerts for a host whose services run as systemd units. "
         'See svcctl alerts --help and the page "Alerts".'
     )
 

@@ -39,7 +39,8 @@ def check(count: int, variables: Mapping[str, str]) -> None:
     state = variables.get("LIVE_URL") or LOCAL_STATE
     if database.startswith(LOCAL_DATABASE):
         raise BadSetting(
-            f"WORKERS={count}: DATABASE_URL in metagame.env is SQLite, which one process writes. "
+            f"WORKERS={count}: DATABASE_URL in metagame.env is SQLite, to which only one "
+            "process can write. "
             "Set a postgresql:// URL (svcctl db copy moves the data), or WORKERS=1."
         )
     if state.startswith(LOCAL_STATE):
@@ -50,14 +51,16 @@ def check(count: int, variables: Mapping[str, str]) -> None:
 
 
 def spread(single: Sequence[Component], count: int, first: int) -> list[Component]:
-    """Return the components with ``count`` metagame workers and a gateway that knows them all."""
+    """Return the components with ``count`` metagame workers and a gateway that uses all of them."""
     if count == 1:
         return list(single)
     [metagame] = [component for component in single if component.name == METAGAME]
     variables = read_env_file(metagame.env_file)
     check(count, variables)
     if first + EACH * count > 65_536:
-        raise BadSetting(f"WORKER_PORTS={first} leaves no ports for {count} workers. Lower it.")
+        raise BadSetting(
+            f"WORKER_PORTS={first} leaves too few ports for {count} workers. Lower WORKER_PORTS."
+        )
     workers, ports = [], []
     for number in range(1, count + 1):
         extra = _extra(variables, number, first)

@@ -82,7 +82,7 @@ class ComponentTests(SynchronousTestCase):
         (self.folder / STATE_FILE).write_bytes(json.dump(state))
         command = ["--config", str(self.folder)]
         why = str(self.assertRaises(SystemExit, Options().parseOptions, command))
-        self.assertIn(f"runs this host already (pid {another}). Stop it first", why)
+        self.assertIn(f"already runs this host (pid {another}). Stop it first", why)
         for its in ({"pid": os.getpid(), "started": started_at(os.getpid())}, {"started": 1}):
             (self.folder / STATE_FILE).write_bytes(json.dump({**state, **its}))
             Options().parseOptions(command)

@@ -72,7 +72,7 @@ def split(url: str) -> SplitResult:
     if not parts.scheme or not host or port == 0:
         raise ValueError("must be like https://HOST/PATH, with a port from 1 to 65535")
     if not _is_host(host, is_literal="[" in parts.netloc):
-        raise ValueError("must name a host: labels of 1 to 63 characters, a dot between")
+        raise ValueError("must name a host: labels of 1 to 63 characters, separated by dots")
     if not "".join(parts[2:]).isascii():
         raise ValueError("must have a path of ASCII characters; write others as %XX")
     return parts
@@ -187,13 +187,16 @@ def parse_channel(text: str) -> Channel:
 def read_channels(folder: Path) -> tuple[list[NamedChannel], list[str]]:
     """Return the channels of a host, and the errors in its channel files.
 
-    A channel without its signature is still used, so that an update does not silence an alert.
+    A channel that lacks its signature counts as an error, but is still used, so that alerts arrive
+    after an update.
     """
     channels, faults = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:
         name = path.stem.removeprefix("alert-")
         if not is_name(name):
-            faults.append(f"{path.name}: a channel's name has small letters, digits and -")
+            faults.append(
+                f"{path.name}: a channel's name may only have small letters, digits and -"
+            )
             continue
         try:
             channels.append(NamedChannel(name, channel := read_channel(path)))

@@ -322,7 +322,7 @@ def _explain(failure: Failure) -> None:
         reason = getattr(cause, "strerror", None) or "the receiver cannot be reached"
         raise NotDelivered(reason, again=True)
     if isinstance(error, (ValueError, LookupError, MessageError)):
-        reason = f"a line of the channel's file cannot be sent: {type(error).__name__}"
+        reason = f"a setting in the channel's file cannot be sent: {type(error).__name__}"
         raise NotDelivered(reason, again=False)
     reason = f"the receiver violates the protocol: {type(error).__name__}"
     raise NotDelivered(reason, again=True)

@@ -37,7 +37,7 @@ _REFUSED = re.compile(
 
 
 def errors_in(health: Any) -> str | None:
-    """Return a fault if, by the health reply, too many requests failed in the last minute."""
+    """Return a fault if the health reply shows that too many requests failed in the last minute."""
     match health:
         case {"requests": {"completed": int(total), "serverErrors": int(failed)}}:
             if total >= FEWEST and failed >= FAILED_SHARE * total:
@@ -135,9 +135,12 @@ class MetricsPoller:
         return bytes(body) if reply.code == 200 else None
 
     def _warn_if_refused(self, url: str, *, refused: bool) -> None:
-        """Log once that a URL refuses requests; else the component would seem healthy."""
+        """Log once that a URL refuses requests; otherwise the component would seem healthy."""
         if refused and url not in self._refusing:
-            log.warn("{url} refuses svc-stack: no alert comes from it", url=url)
+            log.warn(
+                "{url} refuses requests from svc-stack: no alert can come from this component",
+                url=url,
+            )
         (self._refusing.add if refused else self._refusing.discard)(url)
 
 

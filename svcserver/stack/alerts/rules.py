@@ -89,7 +89,7 @@ class Faults:
             if what in INTERMITTENT and self._well_checks[key] < WELL_CHECKS:
                 return None
             del self._reported[key], self._well_checks[key]
-            return Alert(what, subject, "All is well again.", now, over=True)
+            return Alert(what, subject, "The fault has ended.", now, over=True)
         self._well_checks.pop(key, None)
         if reported_at is not None and now - reported_at < REPEAT_S:
             return None

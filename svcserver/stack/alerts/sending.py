@@ -166,7 +166,7 @@ class AlertSender(Service):
 
     def send_test(self, names: Container[str]) -> None:
         """Send a test alert through the channels with these names."""
-        alert = Alert(AlertKind.TEST, "the dashboard's", "It arrives: this channel works.", epoch())
+        alert = Alert(AlertKind.TEST, "the dashboard's", "This channel works.", epoch())
         for queue in self._read_channels():
             if queue.named.name in names:
                 queue.send(alert)

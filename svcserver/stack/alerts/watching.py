@@ -66,7 +66,7 @@ class HostWatch:
             services_down.write(self.data, down, now)
         except OSError as error:
             log.error(
-                "the services that are down cannot be written for the overview: {why}",
+                "the list of services that are down cannot be written for the overview: {why}",
                 why=error.strerror,
             )
 
@@ -106,7 +106,10 @@ class HostWatch:
         since = self._away_since.setdefault(name, now)
         if now - since < DOWN_S:
             return None
-        return f"It has not been ready or not answered for {now - since:.0f} s. See its log lines."
+        return (
+            f"It has not been ready, or has not answered, for {now - since:.0f} s. "
+            "See its log lines."
+        )
 
     def _loops(self, name: str, now: float) -> str | None:
         crashes = self._crashes.get(name)
