@@ -1,4 +1,4 @@
-"""The launcher of a game server's process: it prepares itself, then execs the server's program.
+"""Prepares the process of a game server, and then execs the game server's program in it.
 
 It creates its own process group. It keeps the read ends of its output pipes open in itself, so
 that output does not end the game server while the deploy server is down after a crash. The next

@@ -294,7 +294,10 @@ class Family:
         return self._has_tag(process)
 
     def _leads(self, everybody: Iterable[Process]) -> bool:
-        """Return whether the leader's id is still in use, so that no new process can get it."""
+        """Return whether the leader's id is still in use by a process, group or session.
+
+        If so, no new process can get the id.
+        """
         return any(
             self.leader in (process.pid, process.group, process.session) for process in everybody
         )
@@ -446,10 +449,11 @@ class Watched:
         self.closed()
 
     def close(self) -> None:
-        """Stop watching, and close the descriptor before the reactor's next poll.
+        """Stop watching, and close the descriptor after the current turn of the reactor.
 
-        The reactor may still have an event for this number. If the number were free now, a
-        connection accepted meanwhile would get it, and with it the event: a lost connection.
+        In this turn, the reactor may still handle an event for this descriptor's number. If the
+        descriptor were closed now, a new connection could get the same number, and then the reactor
+        would apply the event to that connection.
         """
         if self.descriptor >= 0:
             self.reactor.removeReader(self)

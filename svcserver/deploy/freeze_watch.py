@@ -1,8 +1,8 @@
 """The detection of frozen game servers: they read no datagram, and no player sends a heartbeat.
 
 Every few seconds each server gets a datagram that it may ignore. The kernel shows the number of
-unread bytes in each UDP socket. The number rises and falls on a working server, and only rises on
-a frozen one. The metagame reports the servers whose players have sent a heartbeat.
+unread bytes in each UDP socket. On a working server the number rises and falls; on a frozen server
+it only rises. The metagame reports the servers whose players have sent a heartbeat.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = Logger()
 CHECK_S = 5.0
 PING = b"svc ping"
 LOCALHOST = "127.0.0.1"
-ENDED = "{kind} {id} on port {port} has read nothing for {grace:.0f} s: it is ended"
+ENDED = "{kind} {id} on port {port} has read nothing for {grace:.0f} s and is killed"
 SPARED = (
     "{kind} {id} on port {port} has read nothing for {grace:.0f} s, but its players still send "
     "heartbeats: it is left running until they stop"
@@ -97,7 +97,7 @@ class FreezeDetector:
         last_heartbeats: Mapping[str, float],
         now: float,
     ) -> tuple[list[GameServer], list[GameServer]]:
-        """Return the servers that are newly frozen, and those that only heartbeats have spared.
+        """Return the newly frozen servers, and those that would be frozen but for their heartbeats.
 
         ``unread`` maps a server id to its unread bytes, ``last_heartbeats`` to the time of the last
         heartbeat.

@@ -1,4 +1,7 @@
-"""The mapping from a launch request to a launch, by data/hunts.json. Spec: 2 §4 Deploy server."""
+"""The mapping from launch requests to launches, read from data/hunts.json.
+
+Spec: 2 §4 Deploy server.
+"""
 
 from __future__ import annotations
 
@@ -194,7 +197,10 @@ class HuntTable:
         )
 
     def _trial_behemoth(self, grade: str) -> str | None:
-        """Return a behemoth of a pursuit of the same grade: the original trial tables are lost."""
+        """Return a behemoth of any pursuit of the same grade, chosen at random.
+
+        The tables that say which behemoth each trial had are lost.
+        """
         ending = "_Heroic" if grade == ELITE else "_Alpha"
         behemoths = [
             self.matchmaker_hunts[wanted].get("behemoth")

@@ -1,7 +1,7 @@
-"""The search for processes that an earlier run left behind, which are killed if not adopted.
+"""The search for processes that an earlier run left behind; those that are not adopted are killed.
 
-They are children of a launcher or a game server, or a game server without a record. Each has
-a variable in its environment that its children inherit. Spec: 2 §3.
+They are game servers without a record, and children of launchers and game servers. All inherited an
+environment variable that identifies the deploy server. Spec: 2 §3.
 """
 
 from __future__ import annotations

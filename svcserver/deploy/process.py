@@ -104,7 +104,11 @@ class Output:
     def _warn(self, error: OSError) -> None:
         if not self._is_warned:
             self._is_warned = True
-            log.warn("output is lost at {path}: {why}", path=str(self._path), why=error.strerror)
+            log.warn(
+                "output is lost, because {path} cannot be written: {why}",
+                path=str(self._path),
+                why=error.strerror,
+            )
 
 
 class UnknownExit(Exception):
@@ -116,8 +120,8 @@ class UnknownExit(Exception):
 class GameProcess(ProcessProtocol):
     """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
-    When a process has ended and another one is watched next, ``moved`` is called with the other
-    pid.
+    When the watched process has ended and another one is watched instead, ``moved`` is called with
+    the new pid.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
@@ -357,7 +361,7 @@ class GameProcess(ProcessProtocol):
             log.error("process {pid} cannot be ended: {why}", pid=self.pid, why=error.strerror)
 
     def _kill_group(self, how: str) -> bool:
-        """Return whether a group was signalled; ``child_setup`` may not have made it yet."""
+        """Signal the process group; return False if ``child_setup`` has not created it yet."""
         if self.group is None or self._next is not None:  # a later group may have its id by now
             return False
         try:
@@ -446,8 +450,8 @@ def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bo
 class Spawner:
     """The starter of processes, which uses the reactor.
 
-    With ``own_group``, processes start through ``child_setup.py``. Windows has no process groups
-    and cannot choose descriptors.
+    With ``own_group``, processes start through ``child_setup.py``. That is impossible on Windows,
+    which has no process groups and does not let us choose a child's descriptors.
     """
 
     reactor: Any

@@ -1,4 +1,4 @@
-"""Records of running game servers on disk, with which the next deploy server adopts them.
+"""Records of running game servers on disk, by which the next deploy server adopts them.
 
 There is one small file for each server, readable only by its owner. A process matches its record
 only if it started in the same kernel clock tick, and either in the same boot or with our mark in
@@ -78,7 +78,9 @@ class SavedServers:
         try:
             self._path(server_id).unlink(missing_ok=True)
         except OSError as error:
-            log.debug("the record of {id} stays: {why}", id=server_id, why=error.strerror)
+            log.debug(
+                "the record of {id} cannot be deleted: {why}", id=server_id, why=error.strerror
+            )
 
     def load_all(self) -> list[SavedServer]:
         """Return the records of the earlier run; delete and log unreadable records."""
@@ -90,7 +92,7 @@ class SavedServers:
                 records.append(_parse(json.parse(path.read_bytes())))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 kind = type(error).__name__
-                log.warn("{path} is damaged and deleted: {kind}", path=str(path), kind=kind)
+                log.warn("{path} is damaged and was deleted: {kind}", path=str(path), kind=kind)
                 path.unlink(missing_ok=True)
         return records
 

@@ -142,7 +142,9 @@ def main() -> None:
     wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     wire.bind(("0.0.0.0", line.port))  # noqa: S104 - players come from anywhere
     status = call_metagame(line.key, os.environ.get("SVC_METAGAME_URL", DEFAULT_METAGAME))
-    print(f"listening on UDP {line.port}, map {line.map}, metagame said {status}", flush=True)
+    print(
+        f"listening on UDP {line.port}, map {line.map}, the metagame answered {status}", flush=True
+    )
     if READY_FILE in os.environ:
         Path(os.environ[READY_FILE]).write_text(f"{os.getpid()}:{line.port}")
     serve(line, wire)

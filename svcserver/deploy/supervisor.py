@@ -179,7 +179,10 @@ class Supervisor:
                 waiting.callback(result)
 
     async def _replace(self, launch: Launch) -> GameServer:
-        """Launch after all processes of a dead predecessor, which may use the port, have ended."""
+        """Launch a server, but first let all processes of its dead predecessor end.
+
+        They may use the port.
+        """
         server = self.fleet.of_kind(launch.kind)
         if server is not None:
             self._forget_dead(server)
@@ -245,7 +248,7 @@ class Supervisor:
         return server, process, proof
 
     async def _wait_for_exec(self, server: GameServer, process: GameProcess) -> None:
-        """Wait until the child runs the program; on failure, forget it and raise OSError."""
+        """Wait until the child runs the program; on failure, remove the server, raise OSError."""
         try:
             await process.when_executed().addTimeout(EXEC_S, self.clock)
         except (OSError, TimeoutError) as error:
@@ -373,7 +376,9 @@ class Supervisor:
         server = self.fleet.servers[server_id] = evolve(server, pid=pid)
         if self.saved is not None:
             self.saved.save(server)
-        log.info("{kind} {id} on port {port} goes on as pid {pid}", **server.log_fields(), pid=pid)
+        log.info(
+            "{kind} {id} on port {port} continues as pid {pid}", **server.log_fields(), pid=pid
+        )
 
     def _remove(self, server: GameServer) -> None:
         self.fleet.ended(server.id)
@@ -469,7 +474,7 @@ class Supervisor:
 
         def timed_out(failure: Failure) -> None:
             failure.trap(TimeoutError)
-            log.error("some game servers do not end; their ports may stay taken")
+            log.error("some game servers do not end; they may keep their ports")
 
         def done(result: Any) -> Any:
             if kill.active():

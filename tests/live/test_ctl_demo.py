@@ -56,7 +56,7 @@ def test_an_evening_on_a_fresh_host_goes_well(tmp_path: Path) -> None:
         ).fetchall()
     assert (accounts, saves) == (5, 12)
     [city] = (folder / "gameserver-logs").glob("city-*.log")
-    assert "metagame said 200" in city.read_text()  # SVC_METAGAME_URL of deploy.env got there
+    assert "metagame answered 200" in city.read_text()  # SVC_METAGAME_URL of deploy.env got there
     log = (folder / "stack.log").read_text()
     assert "UUK_" not in log
     assert value(folder, "deploy", "METAGAME_API_KEY") not in log

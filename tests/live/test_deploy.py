@@ -273,7 +273,7 @@ def test_a_game_server_reaches_the_metagame_with_its_key(tmp_path: Path) -> None
     ):
         port = hand_out(games, CITY)[1]["port"]
         reply = tmp_path / "gameserver-logs" / f"city-{port}.log"
-        eventually(lambda: reply.exists() and "metagame said 200" in reply.read_text())
+        eventually(lambda: reply.exists() and "metagame answered 200" in reply.read_text())
         assert GAME_SERVER_KEY not in reply.read_text()
 
 

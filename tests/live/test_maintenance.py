@@ -175,7 +175,7 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
         eventually(lambda: beats("but its players still send heartbeats"))
         assert not beats("it is ended")  # so it has another ten seconds from here on
         os.kill(pid, 0)
-        eventually(lambda: "has read nothing for 10 s: it is ended" in said(folder))
+        eventually(lambda: "has read nothing for 10 s and is killed" in said(folder))
         deliveries = said(folder)
         assert deliveries.index("but its players still send heartbeats") < deliveries.index(
             "it is ended"
