@@ -146,7 +146,7 @@ class Listening(Service):
             raise failed_start(
                 f"svc-{self.component or self.name}: "
                 f"Could not listen on {self.host}:{port}: {reason}; "
-                f"stop the program that uses the port, or change {self.variables}"
+                f"change {self.variables}, or stop the program that uses the port"
             ) from None
 
     def _alone(self, port: int) -> Any:
