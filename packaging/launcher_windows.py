@@ -29,6 +29,7 @@ BUNDLE = "svc-launcher-windows.zip"
 FOLDER = "svc-launcher"
 RUNTIME_LOCK = ROOT / "requirements" / "windows.lock"
 SOURCE_LOCK = ROOT / "requirements" / "cpython.lock"  # in sha256sum's format
+SOURCE_PARTS = re.compile(r"^[^/]+/(Lib/(?!.*/tests?/)|PC/python3dll\.c|LICENSE)")
 DOWNLOADS = Path(sys.prefix) / "windows"
 PYTHON = (3, 11)  # the bytecode is compiled by the Python that runs this program
 RUNTIME_WHEEL = "panda3d-*.whl"
@@ -124,12 +125,12 @@ def fetch_source(folder: Path) -> None:
 
 
 def unpack_source(inputs: Path, work: Path) -> Path:
-    """Unpack CPython's source and return its folder."""
+    """Unpack the parts of CPython's source that are needed, and return its folder."""
     [archive] = inputs.glob("*.orig.tar.gz")
     with tarfile.open(archive) as packed:
-        packed.extractall(work / "source")  # noqa: S202 - its hash is pinned
-    [folder] = (work / "source").iterdir()
-    return folder
+        members = [entry for entry in packed if SOURCE_PARTS.search(entry.name)]
+        packed.extractall(work, members)  # noqa: S202 - its hash is pinned
+    return work / members[0].name.partition("/")[0]
 
 
 def install(inputs: Path, work: Path) -> Path:

@@ -2,7 +2,7 @@
 
     python packaging/release.py [DIST]
 
-A release has the sdist, the wheel with its constraints, the launcher's two files, the Debian
+A release has the sdist, the wheel with its constraints, the launcher's three files, the Debian
 package, the image, compose.yaml, lists of components (SBOM), the changes of this version, and
 SHA256SUMS of all of them. Two builds of a commit are identical byte for byte if the work tree has
 no uncommitted changes, which is required for a tagged commit. If the system lacks a program, the
@@ -30,7 +30,13 @@ from suite import need_suite
 SUMS = "SHA256SUMS"
 KINDS = (
     *("svcserver-*.whl", "svcserver-*.tar.gz", "svcserver-*-constraints.txt"),
-    *("svc_launcher-*.whl", "svc-launcher.pyz", "svcserver_*.deb", "svcserver-*-image.tar"),
+    *(
+        "svc_launcher-*.whl",
+        "svc-launcher.pyz",
+        "svc-launcher-windows.zip",
+        "svcserver_*.deb",
+        "svcserver-*-image.tar",
+    ),
     *("compose.yaml", "svcserver-*-sbom.json", "svc-launcher-*-sbom.json"),
     *("svcserver-*-changes.md", SUMS),
 )
@@ -40,7 +46,7 @@ def main() -> None:
     """Build everything, and print the checksums."""
     check_clone()
     need_suite()
-    need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah")
+    need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah", "x86_64-w64-mingw32-gcc")
     need_tool()
     check_tag()
     dist = target()
@@ -59,6 +65,7 @@ def build(folder: Path) -> None:
     constraints(folder / f"svcserver-{version()}-constraints.txt")
     source(folder)
     run(python, "packaging/launcher.py", folder)
+    run(python, "packaging/launcher_windows.py", folder)
     run(python, "packaging/deb.py", folder)
     run(python, "packaging/image.py", folder)
     shutil.copy(ROOT / "compose.yaml", folder)

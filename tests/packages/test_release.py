@@ -15,7 +15,7 @@ from tests.packages.support import LONGEST_BUILD_S, ROOT, run
 pytestmark = pytest.mark.packages
 
 KINDS = (
-    *("*.whl", "*.tar.gz", "*.deb", "*.pyz", "*-constraints.txt"),
+    *("*.whl", "*.tar.gz", "*.deb", "*.pyz", "*-windows.zip", "*-constraints.txt"),
     *("*-image.tar", "compose.yaml", "*-sbom.json", "*-changes.md"),
 )
 PINS = re.compile(r"(?m)^([a-z0-9-]+)==([^ ]+)")

@@ -21,6 +21,7 @@ LAST_WORDS = 500
 AWAY = re.compile(
     r"Retrying \(Retry\(|Max retries exceeded|Connection (?:broken|reset)|Read timed out"
     r"|HTTP error \d{3} while getting|(?:Client|Server) Error|\(from versions: none\)"
+    r"|E: (?:Failed|Unable) to fetch"
     r"|npm (?:error|ERR!) (?:code (?:E\d{3}|EAI_|ECONN|ENET|EHOST|EPIPE|E\w*TIMEDOUT|E\w*TIMEOUT"
     r"|ENOTFOUND|ERR_SOCKET|ERR_STREAM)|network)"
 )
