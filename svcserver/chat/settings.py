@@ -27,7 +27,9 @@ def per_second(text: str) -> Rate:
     except ValueError:
         burst = rate = 0.0
     if not (1 <= burst < 1e6 and 0 < rate < 1e6):
-        raise ValueError("must be <burst>,<per second>: a burst of at least 1, and a rate above 0")
+        raise ValueError(
+            "must be BURST,RATE such as 20,5: BURST at least 1, RATE (per second) above 0"
+        )
     return Rate(burst, rate * 60)
 
 

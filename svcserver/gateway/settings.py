@@ -45,7 +45,10 @@ def upstreams(text: str) -> tuple[Address, ...]:
 
 def rate(text: str) -> Rate:
     """Parse ``<burst>,<per minute>``: a whole number, and a rate above 0 that may have decimals."""
-    words = f"must be <burst>,<per minute>: 1 to {_MOST}, and above 0 to {_MOST}"
+    words = (
+        f"must be BURST,RATE such as 20,60: BURST from 1 to {_MOST}, "
+        f"RATE (per minute) above 0 and at most {_MOST}"
+    )
     burst, comma, per_minute = (part.strip() for part in text.partition(","))
     size = whole_in(burst, 15)
     if not comma or size is None or whole_in(per_minute.replace(".", "", 1), 30) is None:

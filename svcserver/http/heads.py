@@ -180,7 +180,7 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
         if len(buffer) > limit:
             raise Fault("head too large", 431, "headers_too_large")
         if buffer and buffer[0] in b"\r\n\t ":
-            raise Fault("blank before the request line")
+            raise Fault("space or line break before the request line")
         if _BARE_LF.search(buffer, searched):
             raise Fault("bare line feed")
         return -1

@@ -26,7 +26,7 @@ class Rate:
             burst = per_minute = 0.0
         if not (1 <= burst < 1e9 and 0 < per_minute < 1e9):
             raise ValueError(
-                "must be <burst>,<per minute>, a burst of at least 1 and a rate above 0"
+                "must be BURST,RATE such as 20,60: BURST at least 1, RATE (per minute) above 0"
             )
         return cls(burst, per_minute)
 

@@ -85,7 +85,7 @@ def document(
         entry = operation(row, schemas, credentials, shown)
         for name, response in refusal_responses(row, schemas).items():
             if responses.setdefault(name, response) != response:
-                raise ValueError(f"two wordings are called {name}")
+                raise ValueError(f"two different error texts have the name {name}")
         _rename(entry["parameters"], path_of[row.name])
         paths.setdefault(path_of[row.name], {})[row.method.lower()] = entry
     return {

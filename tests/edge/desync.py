@@ -245,7 +245,7 @@ CASES: list[Case] = [
         GET + b"Upgrade: websocket\r\nUpgrade: websocket\r\n\r\n",
     ),
     *_family(
-        "blank before the request line",
+        "space or line break before the request line",
         "2.2",
         400,
         *(blank + GET + b"\r\n" for blank in (b"\n", b" ", b"\t", b"\r", b"\r\r\n", b"\n\r\n")),

@@ -54,7 +54,7 @@ async function share(code) {
   }
   show("Invite", false, qr(said.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string contains the code: anybody who has it can join. Paste it into the launcher."),
     el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")),
-    said.words ? el("p", { class: "compare", "aria-label": "Words that you and the player compare by voice" }, said.words) : null,
+    said.words ? el("p", { class: "compare", "aria-label": "Check words: read them to the player, whose launcher must show the same words" }, said.words) : null,
     button("Copy everything", () => copy([...said.letter, "", said.join].join("\n"), "Invite")));
 }
 

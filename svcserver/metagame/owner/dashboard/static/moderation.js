@@ -46,7 +46,7 @@ function announced(one, again) {
 async function announce(again) {
   await ask({
     title: "Announce to everybody", confirm: "Announce",
-    text: "The text is shown in the status banner and sent to every chat room. This only announces a restart: you must restart the server yourself.",
+    text: "The text is shown in the status banner and sent to every chat room. A restart is only announced: you must restart the server yourself.",
     fields: [{ name: "text", label: "Text", longest: 256 },
       { name: "restart", label: "Time until the restart (for example 10m; leave empty for no restart)", optional: true, longest: 16 },
       { name: "lasts", label: "Time to show the text (for example 2h; default: 1h)", optional: true, longest: 16 }, REASON],

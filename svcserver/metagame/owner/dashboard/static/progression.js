@@ -31,7 +31,7 @@ function trackName(id) {
 }
 
 function rank(confirmed, earned) {
-  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned, ${confirmed} confirmed by the game`;
+  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned, ${confirmed} shown in the game so far`;
 }
 
 async function seed(account, live) {
