@@ -1,9 +1,8 @@
-"""The tests. How long an example of hypothesis takes is no verdict: the machine may be busy.
+"""The tests, and the settings of Hypothesis for all of them.
 
-What it draws is drawn from the test, so that a failure is one everywhere, not in one run of many;
-with ``SVC_TEST_FRESH=1`` every run draws anew.
-
-What tests ask is on this machine, also where a proxy leads to the registries of packages.
+Hypothesis has no time limit per example, because the machine may be busy. Its random examples
+depend only on the test, so that a failing test fails in every run; with ``SVC_TEST_FRESH=1`` they
+differ between runs. Requests to this machine never use a proxy, even if the environment names one.
 """
 
 from __future__ import annotations

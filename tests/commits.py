@@ -1,6 +1,6 @@
 """The rules for commit messages, for the ``commit-msg`` hook and ``make check``.
 
-python -m tests.commits FILE    # one message, as git hands it to the hook
+python -m tests.commits FILE    # one message, as git passes it to the hook
 python -m tests.commits         # every commit since the last release
 """
 
@@ -51,7 +51,7 @@ def since_release() -> int:
 
 
 def main(words: list[str]) -> int:
-    """Check the message in a file, or all since the release."""
+    """Check the message in a file, or without a file all messages since the release."""
     if not words:
         return since_release()
     wrong = fault(Path(words[0]).read_text(encoding="utf-8"))

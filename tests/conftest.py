@@ -1,4 +1,4 @@
-"""The order of the tests, the programs they find, and which of them may start processes."""
+"""The order of the tests, the programs that they find, and which of them may start processes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ import pytest
 from tests.flaky import LIVE_HALF
 from tests.support import postgres, shared, slow
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # a background shell would make us ignore Ctrl-C
 
-GARBAGE = (20_000, 10, 10)  # allocations between looks for cycles; the tests themselves make few
-WHOLE_EVERY = 1_500  # tests, between looks at everything: each takes more than a second
-gc.disable()  # what is imported and collected stays
+GARBAGE = (20_000, 10, 10)  # thresholds of garbage collection; tests create few cycles
+WHOLE_EVERY = 1_500  # tests between full collections, each of which takes over a second
+gc.disable()  # imported modules and collected tests live until the end
 _tests = itertools.count(1)
-_file: list[Path] = []  # the one that is tested
+_file: list[Path] = []  # the file whose tests are running
 
 LIVE = Path(__file__).parent / "live"
 STARTERS = {LIVE, Path(__file__).parent / "prove", Path(__file__).parent / "packages"}
@@ -32,19 +34,19 @@ ON_POSTGRESQL = "SVC_TEST_DATABASE" in os.environ  # every test's own database i
 
 
 def pytest_configure() -> None:
-    """Begin the run: workers, which come later, find what they share."""
+    """Create the run's shared folder before any worker starts."""
     shared.folder()
 
 
 @pytest.hookimpl(optionalhook=True)  # a run may be without xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A worker for every core, and six more where most tests wait for what they have started."""
+    """Return one worker per core, and six more for live tests, which mostly wait for processes."""
     more = 0 if "not live" in config.option.markexpr else 6
     return len(os.sched_getaffinity(0)) + more
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """The live half need not import what has no live test: half of what a worker would."""
+    """Ignore files without live tests in the live half; importing them would double its start."""
     if config.option.markexpr != LIVE_HALF:
         return None
     if collection_path.suffix != ".py" or not STARTERS.isdisjoint(collection_path.parents):
@@ -57,14 +59,14 @@ def _names_live(file: Path) -> bool:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Keep one failure from becoming two."""
-    from tests.support import leftovers  # it imports the reactor, which is installed only now
+    """Register the plugin that stops one failure from causing another."""
+    from tests.support import leftovers  # imports the reactor, which is installed only now
 
     session.config.pluginmanager.register(leftovers)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """With ``-v``, name the slow tests that do not say why."""
+    """With ``-v``, list the slow tests that do not explain why they are slow."""
     if terminalreporter.config.option.verbose < 0:
         return
     stats = terminalreporter.stats.values()
@@ -75,7 +77,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts processes, and say in what order files are tested."""
+    """Mark the tests that start processes, and run files with many slow tests first."""
     for item in items:
         if not STARTERS.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.live)
@@ -89,19 +91,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def _slow_tests(file: Path) -> int:
-    """Return how many tests of a file say why they are slow: long files begin first."""
+    """Return how many tests in a file explain why they are slow."""
     return file.read_text().count(slow.WORD)
 
 
 def pytest_collection_finish() -> None:
-    """The collector looks at what tests make, and seldom at all that was there before them."""
-    gc.freeze()  # each worker would take half a second to look at it
+    """Exempt everything that exists before the first test from garbage collection."""
+    gc.freeze()  # a collection would visit all of it and take half a second
     gc.set_threshold(*GARBAGE)
     gc.enable()
 
 
 def _put_aside() -> None:
-    """Collect garbage before freezing it, since test objects may hang on dead ones."""
+    """Collect garbage, then exempt everything that is left from later collections."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -114,7 +116,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _put_aside()
     if _file != [item.path]:
         _file[:] = [item.path]
-        gc.freeze()  # whoever looks, as each simulation does, looks at what this file made
+        gc.freeze()  # collections then visit only what this file's tests create
     if item.get_closest_marker("live") is not None or ON_POSTGRESQL:
         return (yield)
 

@@ -1,9 +1,10 @@
-"""Counts the tests that fail now and then: ``make flaky RUNS=20``.
+"""Count the tests that fail sometimes: ``make flaky RUNS=20``.
 
-Runs the live half again and again as ``make test`` does, or what ``WHAT`` names of it
-(``WHAT=tests/live/test_chat.py``). Each whole run is kept in ``_artefacts/flaky``, so that a
-count that was stopped goes on, until something is committed. Ends with status 1 where a test has
-failed in any run, or was slow in every one and does not say why (``tests/support/slow.py``).
+The program runs the live half repeatedly, as ``make test`` does, or only the part of it that
+``WHAT`` names (``WHAT=tests/live/test_chat.py``). It stores the result of each complete run in
+``_artefacts/flaky``, so that a stopped count can continue; a new commit starts a new count. The
+exit status is 1 if a test has failed in any run, or was slow in every run without an explanation
+(``tests/support/slow.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pytest
 from tests.support import slow
 
 ROOT = Path(__file__).parents[1]
-FILE = "SVC_TEST_FLAKY"  # where a run tells what failed
+FILE = "SVC_TEST_FLAKY"  # the variable that names the file of results
 SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 LIVE_HALF = "live and not alone and not packages"  # as in the Makefile
 PARTS = ((LIVE_HALF, *SIDE_BY_SIDE), ("live and alone",))
@@ -30,7 +31,7 @@ NOTHING_COLLECTED = 5
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Add to the file what this session saw; a worker tells it to the one that started it."""
+    """Append the session's results to the file, unless this process is only a worker."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if hasattr(session.config, "workerinput") or reporter is None:
         return
@@ -43,7 +44,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def once(file: Path, what: list[str]) -> None:
-    """One run of ``what``; ``file`` is there once it is whole. Exits where tests cannot start."""
+    """Run ``what`` once; create ``file`` when the run is complete. Exit if tests cannot start."""
     part = file.with_suffix(".part")
     part.unlink(missing_ok=True)
     for marks, *side_by_side in PARTS:
@@ -60,9 +61,9 @@ def once(file: Path, what: list[str]) -> None:
 
 
 def told(files: list[Path]) -> tuple[str, bool]:
-    """The count over all runs, whose last line is the verdict, and whether all is well."""
+    """Return the text of the results of all runs, and whether every test is well."""
     failed: Counter[str] = Counter()
-    least: dict[str, float] = {}  # seconds that a test took when least else was going on
+    least: dict[str, float] = {}  # the shortest duration of each test
     passed = 0
     for file in files:
         for line in file.read_text().splitlines():
@@ -82,7 +83,7 @@ def told(files: list[Path]) -> tuple[str, bool]:
 
 
 def main() -> int:
-    """See the module."""
+    """Run the tests repeatedly and print the count, as the module describes."""
     if not sys.argv[1].isdecimal() or (runs := int(sys.argv[1])) < 1:
         sys.exit(f"make flaky: RUNS is a count of runs, such as 20; it was {sys.argv[1]}")
     what = sys.argv[2:] or ["tests"]

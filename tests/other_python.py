@@ -1,9 +1,10 @@
-"""Makes ``.venv/other``: what an owner runs, with another Python of this machine.
+"""Create ``.venv/other``: what an owner runs, with another Python version of this machine.
 
     make other-python
 
-``tests/live/test_simulation.py`` simulates with both. Without another Python that is new enough,
-or where the registry of packages is out of reach, it says so and makes nothing.
+``tests/live/test_simulation.py`` runs a simulation with both versions. If there is no other
+sufficiently new Python, or the package registry cannot be reached, the program prints this and
+creates nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LONGEST_S = 900.0
 
 
 def version_of(python: str) -> str:
-    """``3.13``; empty where it does not run, or cannot make environments."""
+    """Return a version such as ``3.13``, or nothing if the Python cannot create environments."""
     request = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     try:
         done = subprocess.run(
@@ -50,7 +51,7 @@ def candidates() -> Iterator[str]:
 
 
 def main() -> int:
-    """See the module."""
+    """Create the environment, as the module describes."""
     ours = "{}.{}".format(*sys.version_info[:2])
     if OTHER.exists():
         return 0
@@ -63,7 +64,7 @@ def main() -> int:
 
 
 def install(python: str, version: str) -> int:
-    """Make the environment; a folder that is half made goes again."""
+    """Create the environment; remove the folder again if that fails."""
     print(
         f"installing the pinned dependencies for Python {version} into {FOLDER} (once)", flush=True
     )

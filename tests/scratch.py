@@ -1,7 +1,7 @@
-"""Prints the folder below which ``make test`` keeps what tests write: in memory, where it fits.
+"""Print the folder for the temporary files of ``make test``: in memory, if they fit there.
 
-Nearly all of it is thrown away, but a database waits for the disk at each commit, and beside
-something that writes much a disk may take seconds for it: longer than tests wait.
+Most of these files are thrown away. A database, however, waits for the disk at each commit, and on
+a busy disk this can take seconds, which is longer than tests wait.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-MEMORY = "/dev/shm"  # of Linux: files that are kept in memory
-ROOM = 4 << 30  # bytes that all workers together may fill, and as many again for their processes
+MEMORY = "/dev/shm"  # Linux keeps these files in memory
+ROOM = 4 << 30  # bytes for the files of all workers; their processes need as much again
 
 
 def folder(
     environ: Mapping[str, str], look: Callable[[str], os.statvfs_result], available: int
 ) -> str:
-    """``TMPDIR`` where somebody has set it; memory with room for files that can be run; the disk.
+    """Return ``TMPDIR`` if it is set, else a folder in memory if possible, else one on disk.
 
-    ``look`` is ``os.statvfs``, ``available`` bytes of memory. Containers often have 64 MB there.
+    The folder in memory must have enough room and allow programs to be executed; in containers it
+    often has only 64 MB. ``look`` is ``os.statvfs``; ``available`` is the available memory in
+    bytes.
     """
     if "TMPDIR" in environ:
         return environ["TMPDIR"]

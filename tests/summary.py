@@ -1,4 +1,4 @@
-"""The one summary of ``make test``: what passed, failed and was skipped in all its parts.
+"""The summary of ``make test``: how many tests of all parts passed, failed and were skipped.
 
     python -m tests.summary FOLDER SECONDS NAME=STATUS...
 
@@ -28,7 +28,7 @@ class Summary:
     ended: list[str] = field(factory=list)  # parts that ended without a result
 
     def add(self, name: str, status: int, report: Path) -> None:
-        """Add one part; a part that died has no report, or one without a failure."""
+        """Add one part; if pytest crashed, its report may be missing or show no failure."""
         before = len(self.failed)
         if report.exists():
             for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - we wrote it
@@ -50,7 +50,7 @@ class Summary:
             self.passed += 1
 
     def lines(self, seconds: float) -> Iterator[str]:
-        """Yield what ``make test`` prints last."""
+        """Yield the lines that ``make test`` prints at its end."""
         if self.failed:
             yield "failed, each alone:"
             for node in self.failed:
@@ -66,12 +66,12 @@ class Summary:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 where anything failed."""
+        """Return the exit status: 1 if anything failed."""
         return 1 if self.failed or self.ended else 0
 
 
 def node_id(classname: str, name: str) -> str:
-    """Return the id that pytest takes: the class name begins with the dotted path of the file."""
+    """Return pytest's id of a test; the class name begins with the file's path, in dots."""
     words = (classname or name).split(".")  # a file that cannot be imported is its name alone
     for end in range(len(words), 0, -1):
         file = Path(*words[:end]).with_suffix(".py")

@@ -1,4 +1,4 @@
-"""Commit messages are refused or taken by the rules of CONTRIBUTING."""
+"""The rules of CONTRIBUTING by which commit messages are accepted or rejected."""
 
 from __future__ import annotations
 

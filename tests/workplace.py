@@ -1,7 +1,8 @@
-"""``make doctor``: what this machine lacks for the checks and the tests, and the cure of each.
+"""The program behind ``make doctor``: what the checks and tests need and this machine lacks.
 
-What is missing is no failure of ``make test``: the tests that need it are skipped, loudly, except
-where SVC_TEST_REQUIRE insists (``.ci/run``). What only packages need is no fault here.
+It prints a remedy for each. Missing programs do not fail ``make test``: the tests that need them
+are skipped with a message, unless SVC_TEST_REQUIRE requires them (``.ci/run``). Programs that only
+packaging needs are not reported as faults.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MEMORY = 2 << 30  # bytes for each worker's services, with a browser beside them
 
 @frozen
 class Finding:
-    """One line: whether it is well, and else what to do."""
+    """A checked requirement; without a ``fault`` it is met."""
 
     what: str
     fault: str = ""
@@ -44,7 +45,7 @@ class Finding:
 
 @frozen
 class Machine:
-    """The two questions to a machine, which a test answers instead."""
+    """The functions that examine the machine; tests replace them."""
 
     find: Callable[[str], str | None]
     run: Callable[[list[str]], bool]
@@ -97,7 +98,7 @@ RELEASING = {
 
 
 def findings(machine: Machine) -> Iterator[Finding]:
-    """Everything that was looked at, the well with the bad."""
+    """Return a finding for every requirement, met or not."""
     version = ".".join(map(str, machine.version))
     if machine.version < (3, 11):
         yield Finding(f"Python {version}", "3.11 is the oldest that works", "make PYTHON=python3.x")
@@ -198,7 +199,7 @@ THIS = Machine(
 
 
 def main() -> int:
-    """Print them; 1 when something is missing."""
+    """Print the findings; return 1 if a requirement is not met."""
     result = list(findings(THIS))
     for item in result:
         print(item)

@@ -1,4 +1,4 @@
-"""A reactor that records what would be spawned."""
+"""A clock that records the processes it is asked to spawn."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FakeProcess:
 
 @define(eq=False, slots=False)
 class FakeSpawner(Clock):
-    """A clock whose ``spawnProcess`` records; with ``outputs`` programs end by themselves."""
+    """A clock that records spawned processes; those with a listed output end by themselves."""
 
     spawned: list[FakeProcess] = field(factory=list)
     by_itself: bool = False

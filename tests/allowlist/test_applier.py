@@ -1,4 +1,4 @@
-"""The firewall is updated by one run at a time, at a limited rate, until it succeeds."""
+"""The firewall is updated by one process at a time, at a limited rate, until an update succeeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ A, B = ("203.0.113.1",), ("203.0.113.1", "203.0.113.2")
 
 
 class Wall:
-    """A fake firewall whose runs end when the test says so."""
+    """A fake firewall whose updates end when the test says so."""
 
     def __init__(self, clock: Clock, interval_s: float = 3.0) -> None:
         self.clock = clock

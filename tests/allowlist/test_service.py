@@ -1,4 +1,4 @@
-"""Settings and start: a bad setting ends the start with one line that names it."""
+"""Settings and start-up: with a bad setting the service exits and prints one line about it."""
 
 from __future__ import annotations
 

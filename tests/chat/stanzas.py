@@ -1,4 +1,4 @@
-"""The stanzas that the tests expect from the server."""
+"""The stanzas that tests expect from the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A speaker's own line is sent after the others' lines are in the kernel's buffers."""
+"""A speaker gets their own line only after the other players' lines are in the kernel's buffers."""
 
 from __future__ import annotations
 

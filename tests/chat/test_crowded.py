@@ -63,7 +63,7 @@ class AloneTests(SynchronousTestCase):
         self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
 
     def test_one_look_at_every_session_would_be_seen(self) -> None:
-        """This test shows that the tests above would detect a loop over all sessions."""
+        """Check that the tests above would detect a loop over all sessions."""
         plain = ChatServer.connect
 
         def connect(server: ChatServer, *rest: Any) -> Any:

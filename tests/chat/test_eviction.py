@@ -14,7 +14,7 @@ NETWORKS = ("a", "b", "c", "d")
 
 @define(eq=False)
 class Made:
-    """A fake connection; ``looks`` counts how often its network was read."""
+    """A fake connection; ``looks`` counts how often its network address was read."""
 
     of: str
     number: int = 0

@@ -1,4 +1,7 @@
-"""Hello and Here messages: answers are sent in pieces, and waiting entries are delayed."""
+"""``Hello`` and ``Here``: how a starting process learns the sessions of all others.
+
+The others answer in pieces; a session that enters a room waits until the answers have arrived.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ FIRST, LAST = Here("A", (), (), until=9), Here("A", (), (), since=9)
 
 
 class Names:
-    """A fake for a process with many sessions."""
+    """A process whose list of sessions a test fills with copies of one session."""
 
     def __init__(self, town: Town) -> None:
         self.workers = town.server.workers

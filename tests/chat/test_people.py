@@ -1,4 +1,4 @@
-"""The people online, and the choice between two readings of one account."""
+"""The people online, and which of two concurrent reads of an account is kept."""
 
 from __future__ import annotations
 

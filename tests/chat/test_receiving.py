@@ -1,4 +1,4 @@
-"""A single session: received bytes, effects, and the stages between. Spec: 2 §4 Chat."""
+"""A session's input: the bytes it receives, their effects, and its stages. Spec: 2 §4 Chat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes form one chat: rooms, lines, whispers, seats, and cleanup after a crash."""
+"""Two processes that form one chat: rooms, lines, whispers, seats, and clean-up after a crash."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class RaceTests(Base):
         self.assertEqual(len(self.occupants(self.here)), 1)
 
     def test_an_entry_from_an_earlier_version_is_seen(self) -> None:
-        """During a rolling restart, an earlier version sends the room place alone."""
+        """During a rolling restart, an earlier version sends only the room place."""
         there = self.there.server.workers
         bob = self.there.bound(2)
         place = RoomPlace(bob.session.number, f"{ROOM}@muc.{DOMAIN}", f"x:{bob.account}:y")
@@ -145,7 +145,7 @@ class RaceTests(Base):
         self.assertEqual(bob.heard(), [])
 
     def test_without_the_unheard_list_entries_are_removed(self) -> None:
-        """This test shows that the tests above would fail without the list of unheard entries."""
+        """Check that the tests above would fail without the list ``unheard`` in ``Here``."""
         correct = Ghosts.correct
         self.patch(Ghosts, "correct", lambda me, news: correct(me, evolve(news, unheard=())))
         with self.assertRaises(self.failureException):

@@ -1,4 +1,4 @@
-"""A chat without sockets: a game with set answers, wires that record, and clients."""
+"""A chat without sockets: a game with fixed answers, recording wires, and clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small game folder, a metagame that knows two keys, and a browser for the desk."""
+"""A small game folder, a metagame that knows two keys, and a client for the content server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BODY = bytes(range(256)) * 20  # 5,120 bytes
 
 
 class Metagame(Resource):
-    """``GET /svc/api/GetUserInfo``; counts questions; ``silent`` never answers."""
+    """A fake metagame that answers ``GetUserInfo``, or nothing at all if ``silent``."""
 
     isLeaf = True
 
@@ -88,7 +88,7 @@ async def _read(response: Any) -> Page:
 
 
 class DeskCase(SynchronousTestCase):
-    """``self.browse(method, path, key=...)`` over a real folder, without a socket."""
+    """A content server on a real folder; ``self.browse(method, path, key=...)`` uses no socket."""
 
     def setUp(self) -> None:
         self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))

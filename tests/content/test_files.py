@@ -1,4 +1,4 @@
-"""Sending: the kernel path, its fallback, stalled readers, files that shrink."""
+"""Sending files: by the kernel and without it, to stalled readers, and files that shrink."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BODY = os.urandom(3 * 1024 * 1024)
 
 
 class Wire:
-    """A transport over a real socket pair, as ``_Kernel`` sees it; a test turns the wheel."""
+    """A transport over a real socket pair, without a reactor; the test calls ``turn``."""
 
     def __init__(self) -> None:
         self.socket, self.far = socket.socketpair()
@@ -50,7 +50,7 @@ class Wire:
         self.aborted = True
 
     def turn(self, *, read: bool = True) -> tuple[Any, bytes]:
-        """Write while the socket takes it; what the far end got."""
+        """Write as much as the socket accepts; return what the other end received."""
         text, got = None, b""
         for _ in range(500):
             if not self.writing or text is not None:
@@ -78,7 +78,7 @@ class Wire:
 
 @define(eq=False)
 class Out:
-    """A channel, as far as a transfer needs it; its transport for the producer."""
+    """A fake channel and transport with the parts that a transfer uses."""
 
     wire: Wire
     written: bytes = b""

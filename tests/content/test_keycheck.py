@@ -1,4 +1,4 @@
-"""The key check: both caches, one question per key at a time, and no key kept."""
+"""The key check: two caches, one request per key at a time, and no key stored in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content server as a Klein app in a stock site answers as our own channel does."""
+"""The content server as a Klein app in a standard site gives the same answers as our channel."""
 
 from __future__ import annotations
 

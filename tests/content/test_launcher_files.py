@@ -1,4 +1,4 @@
-"""The launcher from the content server: with its checksum, for anybody, if the owner wants it."""
+"""Downloads of the launcher from the content server, without a key, if the owner allows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest's rules, and building and verifying one."""
+"""The manifest's rules, and how a manifest is built and verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which paths are clean: a table, and a slow, obvious reference."""
+"""The paths of files that are allowed: a table, and a comparison with a simple reference."""
 
 from __future__ import annotations
 

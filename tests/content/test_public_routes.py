@@ -1,4 +1,4 @@
-"""Manifest, branding and news: what every launcher may read."""
+"""The routes for manifest, branding and news, which every launcher may read."""
 
 from __future__ import annotations
 
@@ -87,7 +87,10 @@ class ProgramTests(DeskCase):
 
 
 class NameTests(PublicCase):
-    """Under which names this machine's browsers may read; only the secret proves the gateway."""
+    """The host names under which a browser on this machine may read the news.
+
+    Only the gateway's secret proves that a request came through the gateway.
+    """
 
     FORGED = ("X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Forwarded", "Via")
 

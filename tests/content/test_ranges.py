@@ -1,4 +1,4 @@
-"""The range parser: a table, and hypothesis against slicing."""
+"""The parser of byte ranges: examples in a table, and a comparison with Python's slicing."""
 
 from __future__ import annotations
 

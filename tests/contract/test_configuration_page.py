@@ -1,4 +1,4 @@
-"""docs/owners/configuration.md lists exactly the variables that the code reads, and their defaults."""
+"""docs/owners/configuration.md lists exactly the variables that are read, with their defaults."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ WAYS_IN = {"read", "write", "noted", "write_or_record", "act", "around", "leave"
 
 
 def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield names that a transaction of ``function`` uses for a time or id taken before it starts."""
+    """Yield names of times and ids that are taken before a transaction and used inside it."""
     held = {
         name.id
         for statement in statements_of(function)

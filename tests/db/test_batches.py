@@ -1,4 +1,4 @@
-"""SQLite jobs in one batch share a transaction, and each job has its own outcome."""
+"""SQLite jobs in one batch share a transaction, but each job succeeds or fails by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which failures are attributed to the database, and their messages."""
+"""The failures that are attributed to the database, and their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a client disconnects, only the waiting is cancelled, never the work."""
+"""When a client disconnects, only its waiting is cancelled; the work continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reserve of free disk space is checked once a second; if the check fails, writes go on."""
+"""The free disk space is checked once a second; if the check itself fails, writes go on."""
 
 from __future__ import annotations
 

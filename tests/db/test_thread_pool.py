@@ -14,7 +14,7 @@ from svcserver.db.thread_pool import Run, ThreadPool
 
 @define(eq=False)
 class QuickThread:
-    """A fake thread that consumes a stop message and ends as soon as the queue has one."""
+    """A fake thread that ends as soon as its queue holds a stop message."""
 
     pool: ThreadPool
     ended: bool = field(default=False, init=False)

@@ -1,4 +1,4 @@
-"""The cause of a failed exec, deduced from the program's first bytes."""
+"""The reason why a program cannot be executed, found in the program's first bytes."""
 
 from __future__ import annotations
 

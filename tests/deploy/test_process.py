@@ -1,4 +1,4 @@
-"""A child process with a fake transport: its output, its end, and the ways to end it."""
+"""A child process with a fake transport: its output, its end, and how it is ended."""
 
 from __future__ import annotations
 

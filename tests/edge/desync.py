@@ -1,9 +1,9 @@
-"""Requests that two servers could parse differently, by family, with the expected results.
+"""Requests that two servers could parse differently, grouped by kind, with the expected results.
 
-A verdict is a status (the request is rejected, the connection ends, and nothing reaches the
-upstream) or a negative number: ``-2`` means that exactly two requests pass. Each case is
-followed on the connection by ``SMUGGLED``, which must never arrive as a separate request if
-the case is rejected.
+The result is either a status or a negative number. A status means that the request is rejected, the
+connection ends, and nothing reaches the upstream. The number ``-2`` means that exactly two requests
+pass. Each case is followed on its connection by ``SMUGGLED``. If the case is rejected, ``SMUGGLED``
+must not arrive as a request.
 """
 
 from __future__ import annotations

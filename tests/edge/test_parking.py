@@ -1,4 +1,4 @@
-"""Requests wait while their upstream restarts. Issue: parked for up to 5 s, then 503."""
+"""Requests are held while their upstream restarts, for up to 5 s; then they get 503."""
 
 from __future__ import annotations
 

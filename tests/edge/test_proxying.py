@@ -317,7 +317,7 @@ class UpstreamTests(SynchronousTestCase):
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
     def test_a_connection_that_opens_after_the_client_left_is_cut(self) -> None:
-        """An unused upstream connection would be closed with 408, even while a request arrives."""
+        """The upstream would later end an unused connection with 408, perhaps during a request."""
         edge, late = gateway(), Deferred[None]()
         pool = edge.upstream.pool
         connect = pool.connect

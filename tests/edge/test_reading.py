@@ -49,7 +49,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
-    """Return the pieces up to a complete head and the end of the head, or the fault."""
+    """Return after how many pieces the head's end or a fault is found, and which."""
     buffer, searched = b"", 0
     for number, piece in enumerate(pieces):
         buffer += piece

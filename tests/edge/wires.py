@@ -167,7 +167,7 @@ class Upstream:
         self.pool = Pool(self.clock, self._connect)
 
     def parks(self) -> Parking:
-        """Let requests wait while the upstream is down, if it was up before."""
+        """Hold requests while the upstream is away, provided that it has answered before."""
         self.pool.parking = Parking(
             self.clock, "the metagame", lambda: self.pool.reach().addCallback(self.pool.give_back)
         )
@@ -229,7 +229,7 @@ class Edge:
 
     @property
     def upstream(self) -> Upstream:
-        """The metagame behind the gateway, or the gateway behind the relay."""
+        """Return the metagame behind the gateway, or the gateway behind the relay."""
         return self.upstreams[Route.METAGAME]
 
     def connect(self, peer: str = "127.0.0.1") -> Wire:

@@ -1,4 +1,4 @@
-"""The allowlist feed: each address is sent once, and no request waits for the helper."""
+"""The reports to the allowlist helper: each address once, and no request waits for the helper."""
 
 from __future__ import annotations
 

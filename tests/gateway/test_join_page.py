@@ -1,4 +1,4 @@
-"""The public join page: off by default, three steps, no loaded resources, no secrets."""
+"""The public join page: off by default, three steps, nothing loaded from elsewhere, no secrets."""
 
 from __future__ import annotations
 

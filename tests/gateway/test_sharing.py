@@ -1,4 +1,4 @@
-"""Several gateways share their rate limits: a token used at one is used at all."""
+"""Several gateways share their rate limits: a token that is spent at one is spent at all."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.support.proves import proves
 def seen(
     method: str = "GET", peer: str = "127.0.0.1", host: str = "127.0.0.1:61000", **more: str
 ) -> str:
-    """Return the finding for a request; ``origin``, ``site``, ``mode`` and ``dest`` where sent."""
+    """Return the verdict on a request; ``more`` are ``origin``, ``site``, ``mode``, ``dest``."""
 
     def sent(name: str) -> list[bytes]:
         return [more[name].encode()] if name in more else []
@@ -75,7 +75,7 @@ class OwnTests(SynchronousTestCase):
         self.assertEqual(foreign("GET", "::1", hosts=[b"a", b"a"], origins=(), sites=()), "host")
 
     def test_a_remote_caller_may_use_any_host_name(self) -> None:
-        """In private mode: nothing is given for being on loopback."""
+        """In private mode, a remote caller has none of the privileges of loopback."""
         self.assertEqual(seen(peer="100.64.0.9", host="games.example:61000"), "")
         page = {"host": "games.example:61000", "peer": "100.64.0.9"}
         self.assertEqual(seen("POST", origin="http://games.example:61000", **page), "")

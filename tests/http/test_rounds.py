@@ -1,4 +1,4 @@
-"""The round over the connections of a listener runs while there is something to look after."""
+"""A listener's periodic check of its connections runs only while there is something to check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svcserver.http.connection import Connections
 
 @define(eq=False)
 class Swept:
-    """A connection, or a pool of which ``left`` says whether it wants another round."""
+    """A connection or pool; ``left`` says whether it needs another check."""
 
     left: bool = False
     at: list[float] = field(factory=list)

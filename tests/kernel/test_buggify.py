@@ -1,4 +1,4 @@
-"""Rare points: nothing happens outside of a simulation, and each is named once."""
+"""The points at which a simulation may inject rare events; each has its own name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from svcserver.kernel.buggify import buggify, rare_things
 
 
 def points() -> Iterator[str]:
-    """Yield the name in each call of ``buggify``: a constant, or the code that gives it."""
+    """Yield the name in each call of ``buggify``: a constant, or the code that computes it."""
     for path in sorted(Path(svcserver.__file__).parent.rglob("*.py")):
         text = path.read_text()
         for node in ast.walk(ast.parse(text)) if "buggify(" in text else ():
@@ -35,7 +35,7 @@ class BuggifyTests(SynchronousTestCase):
         self.assertFalse(buggify("kernel: a test"))
 
     def test_a_name_is_made_before_it_is_asked_for(self) -> None:
-        """Putting one together for each question would cost more than the question."""
+        """Computing a name at each call would cost more than the call."""
         made = [name for name in points() if ": " not in name and name != "mounted.lost_answer"]
         self.assertEqual(made, [])
 

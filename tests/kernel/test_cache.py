@@ -1,4 +1,4 @@
-"""A bounded cache keeps the latest entries within its bound."""
+"""A bounded cache keeps the most recently used entries and never exceeds its limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The counts of METRICS_PORT for an owner under attack."""
+"""The counters on METRICS_PORT that an owner needs during an attack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process takes as many descriptors as its owner allows."""
+"""A process raises its limit of open files as far as the hard limit allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Foreign text is harmless where it is shown, and says what it was."""
+"""Foreign text is made harmless wherever it is shown, but can still be recognised."""
 
 from __future__ import annotations
 

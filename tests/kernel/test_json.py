@@ -1,4 +1,4 @@
-"""JSON as a stranger may send it. Spec: 1 §4 conventions 3 and 4."""
+"""JSON that a stranger may send. Spec: 1 §4 conventions 3 and 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flood of log lines is sampled, and the rest is counted."""
+"""In a flood of log lines, a sample is written and the others are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tickets of the machine: what they open, for how long, and what is none."""
+"""Machine tickets: the request that a ticket allows, its lifetime, and invalid tickets."""
 
 from __future__ import annotations
 

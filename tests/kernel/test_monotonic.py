@@ -1,4 +1,4 @@
-"""When the system clock is set, the service's clock continues unchanged."""
+"""The service's clock continues steadily when the system clock is set."""
 
 from __future__ import annotations
 

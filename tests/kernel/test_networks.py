@@ -1,4 +1,4 @@
-"""The addresses that are counted as one network."""
+"""The addresses that count as one network."""
 
 from __future__ import annotations
 

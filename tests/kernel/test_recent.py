@@ -1,4 +1,4 @@
-"""The file with the last lines of all services."""
+"""The file that holds the last log lines of all services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kernel that refuses to change rights is not ignored."""
+"""If the kernel refuses to change a process's rights, an error is raised."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ class ShapeTests(SynchronousTestCase):
 
 
 class EdgeTests(SynchronousTestCase):
-    """Each type is made within its test, not once for all: a fault put into its maker shows."""
+    """Each test creates its own types, so that a fault in their creation is found."""
 
     def fits(self, kind: Any, *values: Any) -> None:
         for value in values:
@@ -321,7 +321,7 @@ class EdgeTests(SynchronousTestCase):
 
     def test_a_type_of_ours_is_read_by_its_mark_alone(self) -> None:
         class Ours:
-            """No type that a reader knows."""
+            """A type for which there is no reader."""
 
         ours = Ours()
         read = reader(Annotated[Ours, As(lambda value, _: ours, {})])

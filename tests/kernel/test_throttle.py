@@ -1,4 +1,4 @@
-"""A log line that is repeated only after some time."""
+"""Log lines that are repeated only after some time has passed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times in the wire format."""
+"""Times in the format of the wire."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class FakeProcess:
 
 
 class FakeLauncher(Launcher):
-    """A launcher that connects to one FakeHost for every host."""
+    """A launcher that uses one ``FakeHost``, whatever host it connects to."""
 
     def client(self, record: HostRecord, content_port: int = 0) -> Any:
         return self.clock.fake_host
@@ -172,7 +172,7 @@ class FakeLauncher(Launcher):
 
 
 class ClockWithHost(Clock):
-    """A clock that also carries the host."""
+    """A clock through which the test's factories reach the fake host."""
 
     def __init__(self, host: FakeHost) -> None:
         super().__init__()
@@ -222,9 +222,9 @@ class LauncherCase(SynchronousTestCase):
         return member
 
     def registered(self, files: Mapping[str, bytes] | None = None) -> Membership:
-        """Return a host with checked files, on which the player has an account.
+        """Return a membership of a host on which the player has just registered.
 
-        With an empty list of files, the player already has the game.
+        ``files`` are the host's files; an empty mapping means that the player already has the game.
         """
         if files == {}:
             self.lay_game()

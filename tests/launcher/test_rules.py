@@ -73,7 +73,7 @@ class ListingTests(SynchronousTestCase):
             self.assertLess(self.memory_of(text), 3 * len(text))
 
     def memory_of(self, text: bytes) -> int:
-        """Return the peak memory for reading ``text``, without the text itself, in bytes."""
+        """Return the peak memory in bytes for parsing ``text``, without the text itself."""
         tracemalloc.start()
         try:
             read_listing(text)

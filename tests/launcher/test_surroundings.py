@@ -239,7 +239,7 @@ class KeyTests(SynchronousTestCase):
 
 
 def overhear(listening: socket.socket, answer: bytes, received: list[bytes]) -> None:
-    """Run an unrelated program that answers every request until the connection is closed."""
+    """Act as an unrelated program that answers requests and records what it receives."""
     with listening.accept()[0] as connection:
         connection.settimeout(10)
         request = b""

@@ -1,4 +1,4 @@
-"""The game's answers to the chat about an account and about the members of a room."""
+"""The metagame's answers to the chat: about an account, and about a room's members."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Requests of a typical evening, used as the examples in the API document.
+"""Requests of an ordinary session, used as the examples in the API document.
 
-Other feature tests send unusual requests on purpose; these are what a client would send.
-``tests/support/examples.py`` prefers requests marked as ``shown`` to those in other tests.
+Other feature tests send unusual requests on purpose; these are the ones that a client sends.
+``tests/support/examples.py`` prefers requests marked as ``shown`` to those of other tests.
 """
 
 from __future__ import annotations
@@ -338,5 +338,5 @@ def code(made: Any) -> dict[str, str]:
 
 
 def slot(level: int) -> str:
-    """A loadout's data."""
+    """Return the data of a loadout slot."""
     return orjson.dumps({"slot_index": 0, "weapon": f"WP_SW_LEVEL_{level}"}).decode()

@@ -1,6 +1,6 @@
-"""Every route gives a documented answer, whatever is in its path, body or token.
+"""Every route gives a documented answer, whatever its path, body or token contains.
 
-On PostgreSQL too, where a NUL or a text that is too long is a database error.
+This also holds on PostgreSQL, which rejects a NUL character or a text that is too long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Klein app in a standard twisted.web site answers every request as our own channel does."""
+"""A Klein app in a standard twisted.web site gives the same answers as our own channel."""
 
 from __future__ import annotations
 

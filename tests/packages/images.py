@@ -26,7 +26,7 @@ def loaded(archive: Path) -> Iterator[str]:
 
 @contextmanager
 def name_kept(archive: Path) -> Iterator[str]:
-    """Yield the name that ``podman load`` gives an image; afterwards restore what it named before."""
+    """Yield the name that ``podman load`` gives an image; restore the name's old meaning later."""
     [called] = json.loads(run("tar", "-xOf", archive, "manifest.json"))[0]["RepoTags"]
     before = named(called)
     try:

@@ -21,7 +21,7 @@ PAIR = make_pair(["play.example"])
 
 
 class Later(Wire):
-    """Tells its protocol of the end after the protocol has finished, as a real one does."""
+    """A transport that reports the end of the connection later, as a real one does."""
 
     def _end(self, how: str, reason: Exception) -> None:
         self.ended = self.ended or how
@@ -31,7 +31,10 @@ class PinningTests(SynchronousTestCase):
     def reach(
         self, host: str, pair: Pair = PAIR, upcoming: str = ""
     ) -> tuple[Any, SSL.Connection, Wire]:
-        """Return the result of taking a connection, the server's end, and the wire in between."""
+        """Connect to a server with this certificate.
+
+        Return the pool's result, the server's side of TLS, and the transport between the two.
+        """
         reactor = MemoryReactorClock()
         taken = RelayService(reactor, Target(host, 443, PAIR.fingerprint, upcoming)).pool.take()
         protocol = reactor.tcpClients[-1][2].buildProtocol(None)
@@ -45,7 +48,7 @@ class PinningTests(SynchronousTestCase):
         return taken, server, wire
 
     def step(self, server: SSL.Connection, wire: Wire) -> None:
-        """Pass on all pending bytes of both sides."""
+        """Pass on all bytes that either side wants to send."""
         if reply := wire.take():
             server.bio_write(reply)
         with contextlib.suppress(SSL.Error):

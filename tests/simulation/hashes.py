@@ -1,9 +1,9 @@
-"""Runs one short session of each kind of world and prints the hashes, one per line.
+"""Run one short session of each kind of world and print the hashes, one per line.
 
     python -m tests.simulation.hashes
 
-The hashes are equal in every process and Python version; ``tests/live/test_simulation.py``
-compares them.
+The hashes are equal in every process and Python version; ``tests/live/test_simulation.py`` compares
+them.
 """
 
 from __future__ import annotations

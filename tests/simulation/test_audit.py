@@ -50,7 +50,7 @@ class Disk:
         METADATA.create_all(engine, checkfirst=False)
 
     def rows(self, statement: str, *values: Any) -> list[Any]:
-        """Return rows like the simulated disk."""
+        """Run a query and return its rows, as the simulated disk does."""
         return self.raw.execute(statement, values).fetchall()
 
     def each(self, statement: str, *values: Any) -> Iterator[Any]:

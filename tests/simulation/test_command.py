@@ -25,9 +25,10 @@ from simulation.shrink import command
 
 
 class StopTests(SynchronousTestCase):
-    """Ctrl-C once ends the run early with a summary; twice ends the process at once.
+    """The first Ctrl-C ends the run early with a summary; a second one ends the process at once.
 
-    Nothing is raised: the simulated services would treat that as their own fault.
+    The first must raise no exception, because the simulated services would take it for their own
+    fault.
     """
 
     def run_beside(self, turns: Callable[[Turn], object]) -> None:

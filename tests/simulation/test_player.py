@@ -135,7 +135,10 @@ class WaitingTests(PlayerCase):
 
 
 class TroubleTests(SynchronousTestCase):
-    """The players whom a fault excuses; seed 811 was cut off before the fault was known."""
+    """The players whose failed requests are excused by a fault.
+
+    In seed 811, a player was cut off before the fault was recorded.
+    """
 
     def after(self, fault: str) -> tuple[float, list[str]]:
         steps = [Step(5.0, who, "log_in", who) for who in range(2)]

@@ -1,7 +1,7 @@
-"""The kept seeds, and fresh ones for SVC_SIM_SECONDS (60 in CI).
+"""Seeds that once broke a rule, and new ones for SVC_SIM_SECONDS (60 in CI).
 
-All kept seeds take half a minute: ``make seeds``, which CI runs, plays them and three seconds of
-fresh ones. Other test runs play the small ones and one second.
+All stored seeds take half a minute. ``make seeds``, which CI runs, simulates all of them and three
+seconds of new ones. Other test runs simulate the small ones and one second of new ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FAMILIES = 6  # of paths whose answers are lost in some kept seed
 
 
 def kept_seeds() -> Iterator[tuple[Scenario, float]]:
-    """Return the seeds in the file, and how many seconds of each are simulated."""
+    """Yield the scenario of each stored seed, and the seconds of it to simulate."""
     for line in KEPT.read_text().splitlines():
         if line and not line.startswith("#"):
             seed, players, seconds, faults, *_ = line.split()
@@ -52,9 +52,9 @@ def beginning(scenario: Scenario, seconds: float) -> Scenario:
 
 
 def drawing() -> random.Random:
-    """Return dice that depend only on the state of the code.
+    """Return a random generator whose seed is a hash of the code.
 
-    A seed that breaks a rule then does so wherever that code is tested.
+    If one of its scenarios breaks a rule, it does so on every machine that tests the same code.
     """
     code = hashlib.sha256()
     folder = Path(svcserver.__file__).parent

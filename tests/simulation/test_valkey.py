@@ -40,7 +40,10 @@ class Model:
 
 
 def commit(*writes: tuple[bytes, bytes, bytes, bytes, bytes], news: int = 0) -> list[Argument]:
-    """Return COMMIT with (key, expected stamp, value, life, list) for each write, and news."""
+    """Return a COMMIT command with these writes and ``news`` notifications.
+
+    A write consists of key, expected stamp, value, lifetime and list.
+    """
     words: list[Argument] = ["EVALSHA", COMMIT.sha, len(writes), *(write[0] for write in writes)]
     for write in writes:
         words += write[1:]
@@ -85,7 +88,7 @@ COMMANDS: tuple[list[Argument], ...] = (
 
 
 def nameless(reply: Any) -> Any:
-    """Return a reply without the engine's own life name."""
+    """Return a reply without the name of the engine's current run."""
     if isinstance(reply, list):
         return [nameless(element) for element in reply]
     return LIFE.sub(rb"\1", reply) if isinstance(reply, bytes) else reply

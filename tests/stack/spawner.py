@@ -43,7 +43,7 @@ class Spawned:
 
     @property
     def waits(self) -> bool:
-        """Return whether the process waits for its turn (``stack/child.py``)."""
+        """Return whether the process is prepared and waits for the signal to start."""
         return PREPARED in self.arguments and not self.written
 
     def says(self, text: str) -> None:

@@ -1,4 +1,7 @@
-"""The stack's children, and their preparation before their turn. Spec: design §2 whole host."""
+"""The stack's child processes, which are prepared in advance and start in order.
+
+Spec: design §2 whole host.
+"""
 
 from __future__ import annotations
 

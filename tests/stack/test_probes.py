@@ -1,4 +1,4 @@
-"""Probes of stack and svc-watch, and the replies they accept."""
+"""The stack's and svc-watch's probes of the services, and the replies that they accept."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ class ProbeTests(SynchronousTestCase):
         self.assertEqual(self.probes.answering, {"metagame"})
 
     def probe(self, name: str, answer: bytes | None) -> None:
-        """Probe while all but ``name`` are away; with ``answer`` None it closes."""
+        """Probe while only the service ``name`` answers.
+
+        With ``answer`` None, the service closes the connection instead.
+        """
         self.reactor.tcpClients.clear()
         looked = self.probes.probe_all()
         for _, port, factory, *_ in self.reactor.tcpClients:

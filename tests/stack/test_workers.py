@@ -1,4 +1,4 @@
-"""``WORKERS``: their own ports, the gateway's URLs, and the settings they need."""
+"""The setting ``WORKERS``: the workers' ports, the gateway's URLs, and what workers must share."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RollingTests(SynchronousTestCase):
         return self.reactor.spawned[-1]
 
     def ready(self) -> None:
-        """The newest process can take over."""
+        """Let the newest process report that it is prepared to take over."""
         self.reactor.advance(0)
         self.assertEqual(self.reactor.spawned[-1].arguments[3], PREPARED)
         self.reactor.spawned[-1].says(PREPARED)

@@ -86,7 +86,7 @@ class Example:
 
 @frozen
 class Switched:
-    """A feature with shared marks, which one route overrides."""
+    """A feature whose routes share marks; one route overrides them."""
 
     routes: ClassVar[Routes] = Routes(
         coded, when=lambda settings: settings["on"], body_log=True, again=Again.NATURAL

@@ -1,4 +1,7 @@
-"""The caller and the account for which the caller acts. Spec: 1 §4 access labels, §5.6; 2 §7."""
+"""The caller of a request, and the account that the request is for.
+
+Spec: 1 §4 access labels, §5.6; 2 §7.
+"""
 
 from __future__ import annotations
 

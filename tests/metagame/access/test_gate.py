@@ -1,4 +1,4 @@
-"""The origin of a request and the use of the game-server key. Spec: 1 §5.5, §5.9."""
+"""Checks of a request's origin and of the game-server key. Spec: 1 §5.5, §5.9."""
 
 from __future__ import annotations
 
@@ -136,7 +136,11 @@ class CallerTests(SynchronousTestCase):
             self.assertEqual(self.status(played, "127.0.0.1", Host=host), 200, host)
 
     def test_without_any_key_the_place_opens_only_the_owners_page(self) -> None:
-        """Host is checked on loopback only: without a key, other addresses get public files."""
+        """The gate checks the Host header only of requests from loopback.
+
+        Requests from other addresses need no such check, because without a key they get only public
+        files.
+        """
         rows = Game(self).door.rows
         opened = {row.path for row in rows if row.access is Access.DIRECT}
         self.assertEqual(opened, {"/svc/dashboard", "/svc/dashboard/<file>"})

@@ -1,4 +1,4 @@
-"""The complete replies of account routes that are equal for every caller. Spec: 1 §4 Login."""
+"""The replies of account routes that are the same for every caller. Spec: 1 §4 Login."""
 
 from __future__ import annotations
 

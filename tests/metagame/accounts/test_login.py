@@ -1,4 +1,4 @@
-"""Spec: 1 §4 Login and accounts, §5 Authentication."""
+"""Log-in and tokens. Spec: 1 §4 Login and accounts, §5 Authentication."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ class BadTokenTests(SynchronousTestCase):
 
 
 class GameServerTests(SynchronousTestCase):
-    """Spec: 1 §5.5 to §5.7."""
+    """Credentials of game servers. Spec: 1 §5.5 to §5.7."""
 
     def setUp(self) -> None:
         self.game = Game(self)

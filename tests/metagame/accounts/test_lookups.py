@@ -1,4 +1,4 @@
-"""Spec: 1 §4 Login and accounts: records, names, mappings."""
+"""Look-ups of accounts. Spec: 1 §4 Login and accounts: records, names, mappings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spec: 2 §4 Management API, Register rules, §7 Errors."""
+"""The management routes for accounts. Spec: 2 §4 Management API, Register rules, §7 Errors."""
 
 from __future__ import annotations
 
@@ -198,7 +198,10 @@ class RegistrationStatusTests(SynchronousTestCase):
 
 
 class AdminTests(SynchronousTestCase):
-    """Admin routes check the proxying first, then the key, then the admin flag. Spec: 1 §5.4."""
+    """Admin routes reject proxied requests first, then wrong keys, then keys of other accounts.
+
+    Spec: 1 §5.4.
+    """
 
     def setUp(self) -> None:
         self.game = Game(self)

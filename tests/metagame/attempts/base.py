@@ -29,7 +29,7 @@ HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "Hunt_A"}
 
 
 class Town:
-    """A game whose players have no friends yet."""
+    """A game with four players who are not yet friends."""
 
     def __init__(self, test: SynchronousTestCase) -> None:
         self.test = test
@@ -151,7 +151,10 @@ PLAIN: set[str] = set()
 
 
 def case(name: str, afresh: int) -> Callable[[Case], Case]:
-    """Register a route's request; ``afresh``: the status of an equal request with a new id."""
+    """Register a function that returns the route's request.
+
+    ``afresh`` is the status that the same request gets with a new request id.
+    """
 
     def keep(made: Case) -> Case:
         CASES[name] = afresh, made
@@ -161,7 +164,10 @@ def case(name: str, afresh: int) -> Callable[[Case], Case]:
 
 
 def plain(name: str, path: str = "", body: Any = None, afresh: int = 200) -> None:
-    """Register a request without prerequisites; ``path``: with arguments filled in, if any."""
+    """Register a request that needs no preparation.
+
+    ``path`` is the route's path with its arguments filled in, if it has any.
+    """
     PLAIN.add(name)
     method, named = name.split(" ")
     CASES[name] = afresh, lambda town: (town.ann, f"{method} {path or named}", body)

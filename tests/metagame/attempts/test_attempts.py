@@ -1,4 +1,4 @@
-"""Valid attempts, repeated announcements, and other players' changes between two attempts."""
+"""Second attempts: accepted ones, repeated announcements, and other players' changes in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Second attempts at each player route. See ``svcserver/metagame/once.py``."""
+"""A second attempt at each route of players. See ``svcserver/metagame/once.py``."""
 
 from __future__ import annotations
 

@@ -14,7 +14,10 @@ from tests.support.people import add_accounts
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """The base machine; ``at`` is in milliseconds, and a rejected request changes nothing."""
+    """The base machine, which checks that a rejected request changes nothing.
+
+    ``at`` is a time in milliseconds.
+    """
 
     players: ClassVar[list[str]]
 

@@ -1,4 +1,4 @@
-"""Alert connections use the checked address, even if the name resolves differently later."""
+"""Alerts go to the address that was checked, even if its name resolves differently later."""
 
 from __future__ import annotations
 

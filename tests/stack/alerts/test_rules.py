@@ -188,7 +188,7 @@ class FormTests(SynchronousTestCase):
 
 
 def refusal(test: SynchronousTestCase, channel: Channel) -> NotDelivered:
-    """Return why no alert is sent through the channel, at an address that means itself."""
+    """Return why an alert to the channel is refused; each name resolves to itself."""
 
     async def itself(name: str, port: int) -> list[str]:
         return [name]

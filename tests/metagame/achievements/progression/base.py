@@ -51,7 +51,11 @@ class Achieving(SynchronousTestCase):
         self.patch(ledger, "write", again)
 
     def check_marks(self, method: str, path: str, *, own: bool = False, **sent: Any) -> None:
-        """Check that no credential gets 401, and that a player gets 403 for another account."""
+        """Check the route's rejections.
+
+        A request without a token gets 401. A player gets 403, with ``own`` only for another
+        account.
+        """
         self.assertEqual(self.game.browse(method, path, **sent).status, 401)
         token = self.ben.token if own else self.ann.token
         refused = self.game.browse(method, path, token=token, **sent)

@@ -1,4 +1,4 @@
-"""Spec: 1 §2 Character, §4 Characters."""
+"""The routes of characters. Spec: 1 §2 Character, §4 Characters."""
 
 from __future__ import annotations
 

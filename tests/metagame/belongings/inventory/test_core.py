@@ -1,4 +1,4 @@
-"""The inventory core compared with a plain model on Hypothesis examples."""
+"""The inventory's rules, compared with a plain model on Hypothesis examples."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DEALS = st.fixed_dictionaries(
 
 
 class Model:
-    """A client's view of the inventory, built from every acknowledged reply."""
+    """The inventory as a client knows it from all acknowledged replies."""
 
     def __init__(self) -> None:
         self.stacks: dict[str, int] = {}

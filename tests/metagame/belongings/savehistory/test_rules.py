@@ -1,4 +1,4 @@
-"""The saves that remain per hour and per day after thinning. Spec: 2 §4 SaveHistory."""
+"""Thinning of old saves: which saves remain per hour and per day. Spec: 2 §4 SaveHistory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard lists alert channels without their addresses, and can test each channel."""
+"""Alert channels on the dashboard: their addresses stay hidden, and each can be tested."""
 
 from __future__ import annotations
 

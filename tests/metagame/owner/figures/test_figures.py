@@ -1,4 +1,4 @@
-"""Figures are stored once a minute, summed over processes, and read for a time range."""
+"""Figures are stored every minute, added up over processes, and read for a range of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Per-minute figures are computed from samples and grouped by hour and day."""
+"""Figures per minute, computed from samples and grouped by hour and day."""
 
 from __future__ import annotations
 

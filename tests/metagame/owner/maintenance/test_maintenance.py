@@ -1,4 +1,4 @@
-"""Maintenance mode: its switch, its state, and the action once the server is empty."""
+"""Maintenance mode: the switch, the state, and the action that follows once no player is online."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ class SharedTests(SynchronousTestCase):
 
 
 def here_of(game: Game) -> tuple[Any, Any, Any]:
-    """Return the deploy client, the online list and a stopped clock, as a worker has them."""
+    """Return what a worker has: the deploy client, the online list and a stopped clock."""
     return game.parts.deploy, game.parts.online, lambda: START
 
 

@@ -1,4 +1,4 @@
-"""Spec: 2 §2 Server status reply shape, §4 Server status rules."""
+"""The public server status. Spec: 2 §2 Server status reply shape, §4 Server status rules."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Once:
     addCleanup: Any
 
     def ready(self) -> Engine:
-        """Return a database with two accounts that trusts Ann's host."""
+        """Return a database that has two accounts and trusts Ann's host."""
         engine = self.make()
         self.addCleanup(engine.dispose)
         migrations.upgrade(engine)

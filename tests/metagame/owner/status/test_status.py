@@ -1,4 +1,4 @@
-"""Spec: 1 §4 Status, heartbeat, fixed replies."""
+"""Status, heartbeat and fixed replies. Spec: 1 §4."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The matchmaking rules on a board; each call is a transaction at a given time.
+"""The matchmaking rules on a board; each call is one transaction at a chosen time.
 
-A match is loaded again at each attribute access; each match has one object.
+A match is represented by one object, whose attributes are read from the board at each access.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class SeenMatch:
-    """A match whose attributes are read from the board and written to the board."""
+    """A match whose attributes are read from and written to the board."""
 
     def __init__(self, world: Seen, match_id: str) -> None:
         object.__setattr__(self, "_at", (world, match_id))
@@ -42,7 +42,7 @@ class SeenMatch:
 
 
 class Seen:
-    """The operations of ``Matchmaker``; ``now`` defaults to the previous operation's time."""
+    """The operations of ``Matchmaker``; ``now`` defaults to the time of the previous call."""
 
     def __init__(self, cooldown_s: float = 0.0, live: Callable[[], Any] = TestBoard) -> None:
         self.live = live()

@@ -76,7 +76,7 @@ class MatchEntry:
 
 @define
 class Launches:
-    """The launches of each account and party; 0 as ``cooldown_s`` removes the limit."""
+    """The launches of each account and party; with ``cooldown_s`` 0 they have no limit."""
 
     cooldown_s: float
     _of: LRUCache[str, list[Match]] = field(  # the newest stands last

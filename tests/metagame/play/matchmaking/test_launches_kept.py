@@ -1,4 +1,4 @@
-"""The rules for each player's launches, and a launch whose worker crashed."""
+"""The records of players' launches, and a launch whose worker crashed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.live import TestBoard
 
 
 class BookTests(SynchronousTestCase):
-    """All steps run in one transaction, whose time the test moves."""
+    """Launch records in one transaction, whose time the test changes."""
 
     def setUp(self) -> None:
         self.tables = Tables()

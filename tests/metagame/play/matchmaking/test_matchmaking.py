@@ -1,4 +1,4 @@
-"""Spec: 1 §3 Matchmaking candidate, §4 Matchmaking."""
+"""Matchmaking candidates. Spec: 1 §3 Matchmaking candidate, §4 Matchmaking."""
 
 from __future__ import annotations
 

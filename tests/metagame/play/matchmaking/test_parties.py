@@ -1,4 +1,4 @@
-"""How a party gets a game server. Spec: 1 §4 Matchmaking, party rules."""
+"""Game servers for parties. Spec: 1 §4 Matchmaking, party rules."""
 
 from __future__ import annotations
 

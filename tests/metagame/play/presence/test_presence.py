@@ -1,4 +1,4 @@
-"""Spec: 1 §4 heartbeat; 2 §2 where, §4 PublicOnlineStats."""
+"""Heartbeats and presence. Spec: 1 §4 heartbeat; 2 §2 where, §4 PublicOnlineStats."""
 
 from __future__ import annotations
 

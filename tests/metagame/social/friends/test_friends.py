@@ -1,4 +1,4 @@
-"""Spec: 1 §4 Friends, §6, §7, §8; 2 §4 Friends, §7."""
+"""The routes of friends. Spec: 1 §4 Friends, §6, §7, §8; 2 §4 Friends, §7."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spec: 1 §4 Guilds, §3 Guild invite, §7, §8."""
+"""The routes of guilds. Spec: 1 §4 Guilds, §3 Guild invite, §7, §8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spec: 1 §4 Guilds, name and nameplate checks."""
+"""The checks of a guild's name and nameplate. Spec: 1 §4 Guilds."""
 
 from __future__ import annotations
 

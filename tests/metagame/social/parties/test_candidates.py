@@ -1,4 +1,4 @@
-"""The hunt for which a party waits, as the party poll shows it. Spec: 1 §4 Parties."""
+"""The hunt that a party waits for, as the party poll shows it. Spec: 1 §4 Parties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log marks on the routes of the social features. Spec: 1 §4 convention 6."""
+"""The marks on social routes that control what the log shows. Spec: 1 §4 convention 6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spec: 1 §3 Party invite, §4 Parties, §7, §8; 2 §4 PartyInvite, §7."""
+"""The routes of parties. Spec: 1 §3 Party invite, §4 Parties, §7, §8; 2 §4 PartyInvite, §7."""
 
 from __future__ import annotations
 

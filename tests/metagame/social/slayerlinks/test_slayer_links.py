@@ -1,4 +1,4 @@
-"""Spec: 1 §3 Slayer link, §4 Slayer links, §7, §8."""
+"""The routes of slayer links. Spec: 1 §3 Slayer link, §4 Slayer links, §7, §8."""
 
 from __future__ import annotations
 
