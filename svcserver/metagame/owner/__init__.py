@@ -1,1 +1,1 @@
-"""The owner's side of the host: dashboard, management, health, status."""
+"""The owner's side of the host: dashboard, management, health and status."""

@@ -1,4 +1,4 @@
-"""Alerts on the dashboard: data shapes, operations and routes. For direct callers only."""
+"""The dashboard's routes about alerts, for direct callers only (not through a proxy)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class TrialWish:
 
 
 class AskedReply(TypedDict):
-    """The reply to a requested test alert; the channel list shows the result later."""
+    """The reply to a request for a test alert; later, the list of channels shows the result."""
 
     asked: bool
 
 
 class ToldReply(TypedDict):
-    """The last alert sent through a channel; ``why`` is the delivery error, or null on success."""
+    """The last alert sent through a channel; ``why`` is the delivery error, null on success."""
 
     at: Moment
     title: str
@@ -48,7 +48,10 @@ class ToldReply(TypedDict):
 
 
 class ChannelReply(TypedDict):
-    """An alert channel; empty ``about`` means all alerts, ``quiet`` is like 23:00-07:00 or null."""
+    """An alert channel.
+
+    An empty ``about`` means all alerts. ``quiet`` is a time span like 23:00-07:00, or null.
+    """
 
     name: str
     form: str
@@ -58,7 +61,11 @@ class ChannelReply(TypedDict):
 
 
 class AlertsReply(TypedDict):
-    """The alert channels; ``on`` is false if nothing sends alerts, ``wrong`` lists broken files."""
+    """The alert channels.
+
+    ``on`` is false if no service sends alerts. ``wrong`` lists the channel files that cannot be
+    read.
+    """
 
     on: bool
     channels: list[ChannelReply]
@@ -101,7 +108,10 @@ NOBODY = "no service sends alerts here: start svc-stack or svc-watch, or use svc
 
 @define(eq=False)
 class AlertActs:
-    """The owner's access to alerts; ``folder`` is the host's folder, which all services share."""
+    """The owner's operations on alerts.
+
+    ``folder`` is the host's folder, which all services share.
+    """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
     wall_clock: Callable[[], float]
@@ -139,7 +149,7 @@ class AlertRoutes:
 
     @routes.row("GET", "/svc/api/DashboardAlerts", role=Role.HELPER, reply=AlertsReply, quiet=True)
     async def channels(self, call: Call) -> Answer:
-        """List the alert channels without addresses, each with the result of its last alert."""
+        """List the alert channels with the results of their last alerts, but without addresses."""
         return Answer(200, show(self.acts.channels()), NO_STORE)
 
     @routes.row(

@@ -1,8 +1,8 @@
 """The body log (LOG_BODIES) of requests and replies, for studying the game's protocol.
 
-An observer of the metagame's HTTP server. It writes one JSON object per line for routes marked
-``body_log``, at most BODY_LOG_PER_PATH per route and run, without tokens and account keys.
-Spec: 1 §4 convention 6.
+The log observes the metagame's HTTP server. For requests to routes marked ``body_log`` it writes
+one JSON object per line, without tokens and account keys. It writes at most BODY_LOG_PER_PATH lines
+for each route until the next restart. Spec: 1 §4 convention 6.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SENSITIVE = re.compile(r"token|jwt|uuk|secret|password|credential|apikey|api_ke
 
 @define
 class BodyLog:
-    """A file of requests and replies; after a write error it logs a warning and stops writing.
+    """The file of requests and replies; after a write error, a warning is logged and writing stops.
 
     ``per_path`` is the maximum number of records for each route; 0 means no maximum.
     """
@@ -54,7 +54,7 @@ class BodyLog:
         return cls(Path(settings.body_log_file), settings.body_log_per_path, wall_clock)
 
     def check(self) -> BodyLog:
-        """Check at startup that the file is writable."""
+        """Check at start-up that the file can be written."""
         self._append(b"")
         return self
 
@@ -107,7 +107,7 @@ def _unless_sensitive(match: re.Match[str]) -> str:
 
 
 def _spelled_out(string: str) -> str:
-    """Return a JSON string without escapes, because escapes could hide a name or a secret."""
+    """Return a JSON string without escapes, which could hide a name or a secret."""
     if "\\" in string:
         with suppress(json.BadJson, TypeError, ValueError):
             return json.dump(json.read(f"[{string}]")).decode()[1:-1]

@@ -1,4 +1,4 @@
-"""The features behind the dashboard, and the services that measure and monitor the host for it."""
+"""The features behind the dashboard, and the services that measure and watch the host for it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from svcserver.web.routes import Feature
 
 @define(kw_only=True, eq=False)
 class Desk:
-    """The objects behind the dashboard's pages, both shared with other features and its own."""
+    """The objects behind the dashboard's pages; some are shared with other features."""
 
     parts: Parts
     players: OnlinePlayers
@@ -116,7 +116,7 @@ class Desk:
         yield AnnouncementRoutes(self.announcements)
 
     def pages(self, acts: DashboardActs, reports: StatusReports) -> LivePages:
-        """Return the live pages, including the data of other features that they show."""
+        """Return the live pages, which also show data of other features."""
 
         async def status() -> ServerStatusReply:
             return show_status(await reports.full())
@@ -158,13 +158,13 @@ class Desk:
         )
 
     def _granted(self) -> set[str]:
-        """Return the entitlements that every account gets or that the store sells."""
+        """Return the entitlements that every account gets, and those that the store sells."""
         offers = load_catalogue(repeatable=True).offers.values()
         sold = {name for offer in offers for name in offer.entitlements}
         return {*self.parts.settings.entitlements_default, *sold}
 
     def watches(self, reactor: Any) -> Iterator[IService]:
-        """Yield the services that monitor players."""
+        """Yield the services that watch the players."""
         titles, city, players = Titles.load(), self.parts.settings.city_map, self.players
         spots = Spots(players.looked, self.parts.directory, titles.matchmaker_hunts, city)
         yield feed_watch(reactor, Feed(self.parts.board), spots)
@@ -177,7 +177,7 @@ class Desk:
             yield seen_players_watch(seen_players, reactor)
 
     def measuring(self, reactor: Any) -> Iterator[IService]:
-        """Yield the METRICS_PORT listener and, if BACKEND_HEALTH=1, the measuring services."""
+        """Yield the listener on METRICS_PORT and, with BACKEND_HEALTH=1, the measuring services."""
         port, on, online = (
             self.parts.settings.metrics_port,
             self.parts.settings.backend_health,
@@ -193,7 +193,7 @@ class Desk:
             )
 
     def writers(self, reactor: Any) -> Iterator[IService]:
-        """Yield the services that use the database until they stop; the database stops later."""
+        """Yield the services that write to the database until they stop, so it must stop later."""
         yield announcement_watch(self.announcements, reactor)
         yield tries_watch(self.parts.tries, reactor)
         if self.parts.settings.backend_health:

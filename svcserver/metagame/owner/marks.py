@@ -1,7 +1,7 @@
-"""Change marks of the dashboard's lists; a mark changes whenever its list may have changed.
+"""Change marks: short strings that change whenever a list of the dashboard may have changed.
 
 When a mark changes, the page reads the list again through the list's own route, which applies
-search, order and role. A mark is cheap enough to be computed continually for an open page.
+search, order and role. Marks are cheap enough to be computed all the time while a page is open.
 """
 
 from __future__ import annotations
@@ -56,7 +56,11 @@ Look = Callable[[], Awaitable[Any]]
 
 @frozen
 class Marks:
-    """This host's list marks; ``where`` returns players' places, ``machine`` the machine's data."""
+    """The marks of all lists.
+
+    ``where`` returns the place of each online player; ``machine`` returns the data of the page
+    about the machine.
+    """
 
     ledger: Ledger
     where: Callable[[], Awaitable[Mapping[AccountId, Place]]]
@@ -64,7 +68,7 @@ class Marks:
     wall_clock: Callable[[], float]
 
     def reader(self, page: str, who: str = "") -> Look | None:
-        """Return a function that reads the page's mark, or None for a page without a mark.
+        """Return a function that reads the mark of the page's list; None if the page has no list.
 
         ``who`` is the name or id of the account that the page ``account`` shows.
         """

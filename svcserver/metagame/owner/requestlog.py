@@ -1,4 +1,4 @@
-"""The metagame's request log; it marks game servers' requests and warns of missing routes."""
+"""The metagame's request log, which marks game servers' requests and warns of missing routes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from svcserver.web.routes import logged_path
 log = Logger()
 
 
-# Lines go straight to the service's writer: a logger event per request would cost as much as the
-# reply.
+# Lines are written directly by the service's writer, because a logger event for each request would
+# cost as much time as the reply.
 def _no_marks(done: FinishedRequest) -> Mapping[str, int]:
     return {}
 
@@ -36,10 +36,11 @@ def _nobody(done: FinishedRequest) -> str:
 
 @frozen
 class RequestLog:
-    """An observer of the HTTP server that logs each request, if ``on`` (LOG_REQUESTS).
+    """Logs each request to the HTTP server, if ``on`` is true (LOG_REQUESTS).
 
     ``mark`` returns fields to add to each log line. ``proxy`` is the name of the proxy in front of
-    the metagame. An unknown path that begins with one of ``expected`` (lowercase) logs a warning.
+    the metagame. A request to an unknown path that begins with one of ``expected`` (lower case) is
+    logged as a warning.
     """
 
     lines: LogLines
@@ -54,7 +55,7 @@ class RequestLog:
     _refusals: LogSampler = field(factory=LogSampler, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
-        """Log the request; a request without a route is logged even with LOG_REQUESTS=0."""
+        """Log the request; one without a route is logged even if LOG_REQUESTS=0."""
         request, row = done.request, done.row
         if 400 <= done.status < 500 and not self._keeps(done):
             self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
@@ -68,7 +69,7 @@ class RequestLog:
             self.lines.keep(self._line(done, path))
 
     def _keeps(self, done: FinishedRequest) -> bool:
-        """Return whether to log a refusal; floods are sampled, except from this machine."""
+        """Return whether to log a refusal; only some of a flood, but all from this machine."""
         request = done.request
         if not done.address and is_loopback(request.peer) and not request.proxied:
             return True
@@ -116,7 +117,7 @@ class RequestLog:
 def request_log(
     lines: LogLines, on: bool, wall_clock: Callable[[], float] = epoch, **more: Any
 ) -> RequestLog:
-    """Return the metagame's request log, an observer of its HTTP server."""
+    """Return the metagame's request log, which observes its HTTP server."""
     return RequestLog(
         lines,
         on,
@@ -136,7 +137,7 @@ def _account(done: FinishedRequest) -> str:
 
 
 def _page(done: FinishedRequest) -> str:
-    """Return the mark of the dashboard session of a proven caller; empty with an account key."""
+    """Return the mark of the dashboard session that a request uses; "" with an account key."""
     request = done.request
     word = request.header(PAGE_HEADER)
     if word is None or request.has_header(ACCOUNT_KEY):

@@ -1,4 +1,4 @@
-"""The dashboard's sessions, and how to sign in. For direct callers only."""
+"""Signing in to the dashboard, for direct callers only (not through a proxy)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
 class WhoIsIn(TypedDict):
     """The signed-in account and its role.
 
-    The CSRF token (``Word``) is sent once, with the cookie. The page sends it back in the
-    ``x-svc-dashboard`` header.
+    The CSRF token (``Word``) is sent only once, together with the cookie. The page returns it in
+    the header ``x-svc-dashboard`` of every request.
     """
 
     UserId: str
@@ -55,7 +55,7 @@ class WhoIsIn(TypedDict):
 
 
 class Ways(TypedDict):
-    """The account's sign-in settings; ``secret`` is new, and unused until a code proves it."""
+    """The account's sign-in settings, and a new ``secret``, unused until a code confirms it."""
 
     ownKey: bool
     secondFactor: bool
@@ -65,7 +65,7 @@ class Ways(TypedDict):
 
 
 class OwnKey(TypedDict):
-    """The only copy of the dashboard key; null if the account key opens the dashboard again."""
+    """The only copy of the dashboard key; null if there is no separate key any more."""
 
     key: str | None
 
@@ -73,7 +73,7 @@ class OwnKey(TypedDict):
 @spelled(pascal_case)
 @frozen
 class OwnKeyWish:
-    """True if the account should have a separate key for the dashboard."""
+    """The choice between a separate key for the dashboard (``On``) and one key for both."""
 
     on: bool
 
@@ -81,32 +81,32 @@ class OwnKeyWish:
 @spelled(pascal_case)
 @frozen
 class FactorWish:
-    """A code and the secret that the code proves; an empty secret removes the second factor."""
+    """A new secret with one of its codes; an empty secret removes the second factor."""
 
     code: Annotated[str, text(1, 16)] = field(repr=False)
     secret: Annotated[str, text(0, 64)] = field(default="", repr=False)
 
 
 def wrong_code() -> Unauthenticated:
-    """Return the 401 reply for a missing, wrong or used code; the page then asks for a code."""
+    """Return the 401 error for a missing, wrong or used code; the page then asks for a code."""
     return Unauthenticated("enter the code from your authenticator app", code="second_factor")
 
 
 @frozen
 class SignInActs:
-    """The sign-in settings of a staff member."""
+    """The operations on the sign-in settings of staff members."""
 
     audit: Audit
     counters: Counters
 
     async def of(self, account_id: AccountId) -> DashboardAccess:
-        """Return the account's dashboard key and second factor."""
+        """Return the account's dashboard key (as a hash) and second factor."""
         return await self.audit.ledger.read(
             lambda tx: SqlDashboardAccess(tx).of_account(account_id)
         )
 
     async def check(self, account_id: AccountId, code: str | None) -> None:
-        """Raise an error if the account has a second factor and the code is wrong or used."""
+        """Raise an error if the account has a second factor and this code is not valid for it."""
         if (await self.of(account_id)).factor is None:
             return
         if code is None:
@@ -128,7 +128,7 @@ class SignInActs:
         await self.audit.write(entry, lambda tx, trace: None, scope)
 
     async def set_key(self, name: str, account_id: AccountId, *, on: bool) -> str | None:
-        """Set and return a new dashboard key, or remove the dashboard key."""
+        """Set a new dashboard key and return it, or remove the dashboard key."""
         key = new_account_key() if on else None
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -143,7 +143,7 @@ class SignInActs:
     async def set_factor(
         self, name: str, account_id: AccountId, factor: str | None, code: str
     ) -> None:
-        """Set the second factor, proved by a valid code, or remove it if ``factor`` is None."""
+        """Set the second factor after checking a code of it; remove it if ``factor`` is None."""
         await self._count(account_id)
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -164,7 +164,7 @@ class SignInActs:
         await self.audit.write(AuditEntry(name, "second factor", name), act, OneAccount(account_id))
 
     def _use(self, tx: Connection, account_id: AccountId, code: str) -> DashboardAccess:
-        """Mark a code as used; raises Unauthenticated if the code is wrong or already used."""
+        """Mark a code as used; raises Unauthenticated if it is wrong or was used already."""
         access = SqlDashboardAccess(tx)
         current = access.of_account(account_id)
         step = (
@@ -179,7 +179,7 @@ class SignInActs:
         return used
 
     async def _count(self, account_id: AccountId) -> None:
-        """Count an attempt in a separate transaction, which a wrong code does not roll back."""
+        """Count an attempt in its own transaction, so that a wrong code does not undo the count."""
 
         def work(tx: Connection) -> None:
             access = SqlDashboardAccess(tx)
@@ -206,7 +206,7 @@ class SignInRoutes:
 
     @routes.row("POST", PATH, reply=WhoIsIn, headers=CODE, signs_in=True)
     async def sign_in(self, call: Call) -> Answer:
-        """Sign in to the dashboard with an account key; get a cookie and a CSRF token instead.
+        """Exchange an account key for a dashboard session: a cookie and a CSRF token.
 
         An account with a second factor sends its code in ``x-svc-second-factor``.
         """
@@ -255,10 +255,11 @@ class SignInRoutes:
         signs_in=True,
     )
     async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
-        """Set a separate key for the dashboard; the account's other key then only serves to play.
+        """Set a separate key for the dashboard, or remove it.
 
-        The request needs the current sign-in key and the code of a second factor, because a session
-        alone must not change settings that outlast it. The account's other sessions end.
+        With a separate key, the account's other key only serves to play. The request needs the
+        current sign-in key and, with a second factor, its code: a session alone must not change
+        settings that outlast it. The account's other sessions end.
         """
         _with_key(call, "send the key that you sign in with")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
@@ -276,7 +277,7 @@ class SignInRoutes:
     async def second_factor(self, call: Call[FactorWish]) -> Answer:
         """Require a code at sign-in, or stop requiring one. The account's other sessions end.
 
-        The request needs the current sign-in key; the code proves that the caller has the factor.
+        The request needs the current sign-in key. The code proves that the caller has the secret.
         """
         _with_key(call, "send the key that you sign in with")
         sent = call.body
@@ -285,14 +286,14 @@ class SignInRoutes:
         return Answer(200, EMPTY_OBJECT, NO_STORE)
 
     async def _end(self, call: Call, ticket: Ticket | None) -> Mapping[str, str]:
-        """End the session, if any; return the headers that remove its cookie."""
+        """End the session, if there is one; return the headers that remove its cookie."""
         if ticket is None:
             return NO_STORE
         await self.staff.end(ticket, call.player)
         return {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
 
     async def _keep(self, call: Call[Any]) -> None:
-        """Keep the caller's own session after a change of the sign-in settings."""
+        """Keep the caller's own session, although the sign-in settings have changed."""
         ticket = _ticket(call)
         if ticket is not None:
             mark = (await self.ways.of(call.player)).mark
@@ -300,7 +301,10 @@ class SignInRoutes:
 
 
 def _with_key(call: Call[Any], why: str) -> None:
-    """Raise an error if only a session was sent: a thief could otherwise keep a stolen session."""
+    """Raise an error unless the request has a key.
+
+    A session alone is not enough, because a thief could otherwise keep a stolen session.
+    """
     if not call.request.has_header(ACCOUNT_KEY):
         raise Unauthenticated(why, code="key_wanted")
 

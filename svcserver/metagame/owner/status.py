@@ -64,31 +64,31 @@ class Migrated(TypedDict):
 
 
 class Treatments(TypedDict):
-    """The experiment variants that a player gets."""
+    """The variants of experiments that a player gets."""
 
     treatments: list[str]
 
 
 class EventStats(TypedDict):
-    """The statistics of a seasonal event; always empty."""
+    """The statistics of a seasonal event; the list is always empty."""
 
     stats: list[Empty]
 
 
 class Mailbox(TypedDict):
-    """The messages to a player; always empty."""
+    """The messages to a player; the list is always empty."""
 
     messages: list[Empty]
 
 
 class Schedule(TypedDict):
-    """The scheduled events; always empty."""
+    """The scheduled events; the list is always empty."""
 
     ScheduledItems: list[Empty]
 
 
 class HuntPassLimits(TypedDict):
-    """The factors and the maximum of a hunt's experience."""
+    """The factors and the maximum for the experience that a hunt gives."""
 
     DifficultyBias: float
     GlobalMultiplier: float
@@ -96,14 +96,14 @@ class HuntPassLimits(TypedDict):
 
 
 class HuntPass(TypedDict):
-    """The experience points that a hunt adds to the hunt pass; no event changes them."""
+    """The experience that a hunt adds to the hunt pass; no event changes it."""
 
     EventConfigs: list[Empty]
     GlobalConfig: HuntPassLimits
 
 
 class Creator(TypedDict):
-    """The content creator whom the player supports; always the same."""
+    """The content creator whom the player supports; always the same, meaning none."""
 
     expirationDate: Moment
     slug: str
@@ -111,7 +111,7 @@ class Creator(TypedDict):
 
 
 class Moved(TypedDict):
-    """The reply about a list of moved items: an envelope without payload."""
+    """The reply about moved items: an envelope without payload."""
 
     code: None
     message: str
@@ -136,7 +136,7 @@ MOVED_ITEMS: Moved = {"code": None, "message": ""}
 
 @frozen
 class BannerRoutes:
-    """The status banner; without an announcement, its body never changes."""
+    """The status banner; its body changes only while there is an announcement."""
 
     routes: ClassVar[Routes] = Routes(bare)
     banner: dict[str, json.Json]
@@ -166,7 +166,7 @@ class BannerRoutes:
 
     @routes.row("GET", "/svc-status", access=Access.NONE, reply=StatusBanner)
     async def read(self, call: Call) -> Answer:
-        """Return the announcement, or else the client's usual banner; neither names a player."""
+        """Return the announcement, or else the usual banner; neither contains a player's name."""
         announcement = self.announced()
         if announcement is None:
             return Answer(200, self.body)
@@ -177,7 +177,7 @@ class BannerRoutes:
 
 @frozen
 class FixedReplyRoutes:
-    """Routes with constant replies that the client needs in order to continue."""
+    """Routes with constant replies, without which the client would not go on."""
 
     routes: ClassVar[Routes] = Routes(bare)
 
@@ -190,9 +190,9 @@ class FixedReplyRoutes:
         "POST", "/account/migrate", access=Access.TOKEN, reply=Migrated, again=Again.NATURAL
     )
     async def migrate(self, call: Call) -> Answer:
-        """Report the migration of an old account as finished; this host has no old accounts.
+        """Report that an old account's migration is finished; this host has no old accounts.
 
-        Otherwise the client would repeat the request forever.
+        Without this answer, the client would repeat the request forever.
         """
         return Answer(200, MIGRATED)
 
@@ -213,17 +213,17 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/motd/trigger", access=Access.NONE, reply=NoContent, when=MISC_ROUTES)
     async def message_trigger(self, call: Call) -> Answer:
-        """Return no time for the message of the day, because there is no such message."""
+        """Return no time at which to show a message of the day, because there is none."""
         return NO_CONTENT
 
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=Treatments)
     async def treatments(self, call: Call, user_id: str) -> Answer:
-        """Return the player's experiment variant, which is the same for all."""
+        """Return the player's variant of an experiment, which is the same for all players."""
         return Answer(200, TREATMENTS)
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=EventStats)
     async def event_stats(self, call: Call) -> Answer:
-        """Return the statistics of an event; always empty, because no event ever runs."""
+        """Return the statistics of an event, which are always empty, because no event ever runs."""
         return Answer(200, NO_STATS)
 
     @routes.row("GET", "/all/", access=Access.TOKEN, reply=Envelope[Mailbox])
@@ -245,12 +245,12 @@ class FixedReplyRoutes:
         "GET", "/game_tuning/huntpass_xp_config", access=Access.NONE, reply=Envelope[HuntPass]
     )
     async def hunt_pass_xp(self, call: Call) -> Answer:
-        """Return the experience points that a hunt adds to the hunt pass."""
+        """Return the experience that a hunt adds to the hunt pass."""
         return enveloped(HUNT_PASS_XP)
 
     @routes.row("GET", "/creator", access=Access.TOKEN, reply=Creator)
     async def creator(self, call: Call) -> Answer:
-        """Return the content creator whom the player supports; always none."""
+        """Return the content creator whom the player supports, which is always none."""
         return Answer(200, CREATOR)
 
     @routes.row(
@@ -261,7 +261,7 @@ class FixedReplyRoutes:
         again=Again.NATURAL,
     )
     async def migrate_items(self, call: Call, character_id: str, change_list: str) -> Answer:
-        """Report the migration of old items as finished; this host has no old items."""
+        """Report that the migration of old items is finished; this host has no old items."""
         return Answer(200, MOVED_ITEMS)
 
 

@@ -15,7 +15,7 @@ PACKAGE, FILE = "svcserver.metagame.owner.management", "titles.json"
 
 @frozen
 class Titles:
-    """Display names of behemoths and hunts, from data/titles.json."""
+    """Display names of behemoths and hunts, from the data file."""
 
     behemoths: Mapping[str, str]
     matchmaker_hunts: Mapping[str, str]
@@ -34,7 +34,7 @@ class Titles:
         return cls(data["behemoths"], data["matchmakerHunts"], data["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:
-        """Return the display name of a game server's behemoth, or None without a behemoth."""
+        """Return the display name of a game server's behemoth, or None if it has none."""
         path = record.get("behemoth")
         if not isinstance(path, str) or not path:
             return None

@@ -31,7 +31,7 @@ class SanctionEntry(TypedDict):
 class AccountExport(TypedDict):
     """All data of an account: the rows of each table, with values by column name.
 
-    ``leftOut`` is the number of a table's oldest rows that did not fit.
+    ``leftOut`` is, for each table, the number of its oldest rows that did not fit.
     """
 
     account: str
@@ -41,7 +41,7 @@ class AccountExport(TypedDict):
 
 
 def described(sanction: Sanction | None) -> SanctionEntry | None:
-    """Return a sanction in the form that the audit log and replies use."""
+    """Return a sanction as the audit log and replies show it."""
     if sanction is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""Announcements: data shapes, operations, table and routes."""
+"""Announcements: data shapes, transactions, table and routes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ Duration = Annotated[str, text(0, 16)]
 @spelled(pascal_case)
 @frozen
 class AnnouncementWish:
-    """The text to announce (an empty text ends the announcement) and durations such as ``10m``."""
+    """The text to announce; an empty text ends the announcement.
+
+    ``For`` and ``RestartIn`` are durations such as ``10m``.
+    """
 
     text: Annotated[str, text(0, MAX_TEXT)] = ""
     for_: Duration = ""
@@ -52,13 +55,13 @@ class AnnouncementEntry(TypedDict):
 
 
 class AnnouncementReply(TypedDict):
-    """The current announcement, or null without one."""
+    """The current announcement, or null if there is none."""
 
     announcement: AnnouncementEntry | None
 
 
 def described(announcement: Announcement | None) -> AnnouncementEntry | None:
-    """Return an announcement in the form that the audit log and replies use."""
+    """Return an announcement as the audit log and replies show it."""
     if announcement is None:
         return None
     return {
@@ -83,7 +86,7 @@ EVERY_S = 1.0
 
 @define(eq=False)
 class Announcements:
-    """The current announcement; calls ``line_due`` with each chat line to show."""
+    """The current announcement; sends the signal ``line_due`` for each line to write in chat."""
 
     audit: Audit
     line_due: Signal[Announced]
@@ -91,7 +94,7 @@ class Announcements:
     _mark: int | None = field(default=None, init=False)
 
     def current(self) -> Announcement | None:
-        """Return the announcement to show now, or None without one."""
+        """Return the announcement to show now, or None if there is none."""
         announcement = self._current
         return (
             announcement
@@ -118,7 +121,7 @@ class Announcements:
         return made
 
     def refresh(self) -> Deferred[None]:
-        """Read the stored announcement and send the chat line that is due, if any."""
+        """Read the stored announcement, and send the chat line that is due, if any."""
         wall_clock = self.audit.wall_clock
         read = self.audit.ledger.read(lambda tx: SqlAnnouncement(tx).get(wall_clock()))
         return read.addCallback(self._take)
@@ -134,7 +137,7 @@ class Announcements:
 
 
 def announcement_watch(announcements: Announcements, clock: IReactorTime) -> Every:
-    """The service that calls ``refresh`` every ``EVERY_S``."""
+    """Return the service that calls ``refresh`` every ``EVERY_S``."""
     return Every(clock, EVERY_S, announcements.refresh, "the check for announcements")
 
 
@@ -158,7 +161,7 @@ class SqlAnnouncement:
     tx: Connection
 
     def get(self, now: float) -> Announcement | None:
-        """Return the announcement to show at ``now`` (epoch seconds), or None without one."""
+        """Return the announcement to show at ``now`` (epoch seconds), or None if there is none."""
         row = _KEPT.get(self.tx)
         if row is None:
             return None
@@ -166,7 +169,7 @@ class SqlAnnouncement:
         return announcement if announcement.holds(now) else None
 
     def put(self, announcement: Announcement | None) -> None:
-        """Replace the stored announcement, or delete it if the new one is None."""
+        """Replace the stored announcement; None deletes it."""
         _KEPT.put(self.tx, None if announcement is None else asdict(announcement))
 
 
@@ -185,7 +188,7 @@ class AnnouncementRoutes:
         quiet=True,
     )
     async def current(self, call: Call) -> Answer:
-        """Show the current announcement and its author. Players see the text at ``/svc-status``."""
+        """Show the current announcement and its author; players see its text at ``/svc-status``."""
         return Answer(200, show(self.announcements.current()), NO_STORE)
 
     @routes.row(

@@ -1,4 +1,4 @@
-"""The rules of announcements: limits, and the texts and times of the restart countdown."""
+"""The rules of announcements: limits, and the texts and times of the countdown to a restart."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RESTART = {  # the same eight languages as the banner
 
 @frozen
 class AnnouncementRequest:
-    """A requested announcement: show it for ``shown_s``, and restart after ``restart_s``."""
+    """A requested announcement: shown for ``shown_s``, with a restart after ``restart_s``."""
 
     text: str
     shown_s: int
@@ -45,7 +45,7 @@ class AnnouncementRequest:
 
 @frozen
 class Announcement:
-    """An announcement; times are in epoch milliseconds, and ``made_at`` serves as its id."""
+    """An announcement; its times are in epoch milliseconds, and ``made_at`` is its id, too."""
 
     text: str
     made_by: str
@@ -58,7 +58,7 @@ class Announcement:
         return now * 1000 < self.ends_at
 
     def left_s(self, now: float) -> int | None:
-        """Return the seconds until the restart, rounded up, or None without a future restart."""
+        """Return the seconds until the restart, rounded up; None if no restart is to come."""
         if self.restart_at is None or self.restart_at <= now * 1000:
             return None
         return math.ceil(self.restart_at / 1000 - now)
@@ -85,7 +85,7 @@ def announced(request: AnnouncementRequest, by: str, at: float) -> Announcement:
 
 
 def in_language(announcement: Announcement, language: str, now: float) -> str:
-    """Return the announcement's text with the restart countdown, for the banner."""
+    """Return the announcement's text for the banner, with the time left until a restart."""
     left = announcement.left_s(now)
     if left is None:
         return announcement.text
@@ -95,7 +95,10 @@ def in_language(announcement: Announcement, language: str, now: float) -> str:
 def due(
     announcement: Announcement, last_mark: int | None, now: float
 ) -> tuple[str | None, int | None]:
-    """Return the chat line due now (if any) and its mark; ``last_mark`` None means none sent."""
+    """Return the chat line that is due now, or None, and the countdown mark it belongs to.
+
+    ``last_mark`` is the mark of the last line sent; None if no line has been sent.
+    """
     left = announcement.left_s(now)
     if last_mark is None:
         return in_language(announcement, "en", now), min(

@@ -1,4 +1,4 @@
-"""Database reads for the dashboard, one transaction each. Spec: 2 §4 Management API."""
+"""The dashboard's reads of the database, one transaction each. Spec: 2 §4 Management API."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from svcserver.metagame.owner.dashboard.state import ChatRoom
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
-"""Returns the JSON of one saved version of a character, or None."""
+"""Returns the JSON of a saved version of a character, or None."""
 
 
 @frozen
 class DashboardActs:
-    """Database reads that combine several features and serve only the dashboard."""
+    """The database reads that only the dashboard needs; each combines several features."""
 
     ledger: Ledger
     granted: Callable[[], Collection[str]]  # default and sold entitlements
 
     async def entitlements(self) -> list[str]:
-        """Return the names of entitlements that are granted by default, sold, or held."""
+        """Return the names of entitlements that are granted by default, sold, or in use."""
         return sorted({*self.granted(), *await self.ledger.read(known_entitlements)})
 
     async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
-        """Return the names of the guilds that own these chat rooms, by guild id."""
+        """Return the names of the guilds to which these chat rooms belong, by guild id."""
         ids = [room.id for room in rooms if room.kind == "Guild"]
 
         def work(tx: Connection) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""The differences between two saved documents, by path.
+"""The differences between two saved documents.
 
-JSON inside strings is parsed as well, so that an owner sees ``inventory.swords[2]``
-instead of one long line.
+Each difference has a path. JSON inside strings is parsed, too, so that an owner sees the path
+``inventory.swords[2]`` instead of one long line.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class ValueChange:
 
 @frozen
 class Diff:
-    """The listed changes; ``more`` is the number of changes that are not listed."""
+    """The listed changes; ``more`` is how many further changes are not listed."""
 
     changes: Sequence[ValueChange]
     more: int
 
 
 def difference(before: bytes, after: bytes) -> Diff:
-    """Return each leaf that differs between two JSON texts, in the order of the newer text."""
+    """Return the values that differ between two JSON texts, in the order of the newer text."""
     changes: list[ValueChange] = []
     more = 0
     for change in _walk("", _opened(before), _opened(after), 0):
@@ -86,7 +86,7 @@ def _opened(literal: bytes) -> Any:
 
 
 def _inside(value: Any) -> Any:
-    """Return parsed JSON from inside a string; any other or too deeply nested value unchanged."""
+    """Return the JSON inside a string; other values, and too deeply nested ones, unchanged."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             parsed = json.parse(value)

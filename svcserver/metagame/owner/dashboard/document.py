@@ -1,4 +1,4 @@
-"""The OpenAPI document of the game's routes, for admins of this server and for ``svcctl``."""
+"""The OpenAPI document of the game's routes, for this server's admins and for ``svcctl``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The activity feed: arrivals, hunts and departures, derived from the players' places.
+"""The activity feed: who arrives, begins a hunt or leaves, derived from the players' places.
 
-The feed and the last snapshot of players are on the board. Therefore each change is recorded
-once, whichever worker detects it, and every worker shows the whole feed.
+The feed and the last snapshot of players are on the board. So each change is recorded once,
+whichever worker detects it, and every worker shows the whole feed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ACTS = {
 
 @frozen
 class Spot:
-    """A player's place; players in the same hunt have the same ``hunt``, empty if unknown."""
+    """A player's place; players in the same hunt have the same ``hunt`` ("" if unknown)."""
 
     where: Place
     hunt: str = ""
@@ -45,7 +45,10 @@ class Spot:
 
 @frozen
 class FeedLine:
-    """An event at ``at`` (epoch s): ``count`` players did ``what``; ``who`` names the first few."""
+    """An event at ``at`` (epoch seconds): ``count`` players did ``what``.
+
+    ``who`` has the names of the first few of these players.
+    """
 
     number: int
     at: float
@@ -62,13 +65,13 @@ class Snapshot:
     spots: tuple[tuple[str, Spot], ...]
 
 
-# not sealed: they are only shown and grant nothing, and a snapshot is large
+# not sealed: both are only shown and grant nothing, and a snapshot is large
 LOOK = Kind("evening_look", Snapshot, lives_s=KEPT_S, sealed=False)
 LINES = Kind("evening", tuple[FeedLine, ...], lives_s=KEPT_S, sealed=False)
 
 
 def changes(before: Mapping[str, Spot], after: Mapping[str, Spot]) -> list[tuple[list[str], str]]:
-    """Return each event between two snapshots as its players' names and its action."""
+    """Return the events between two snapshots, each as the names of its players and its action."""
     done: dict[tuple[str, str], list[str]] = {}
     for name, spot in after.items():
         what = _act(before.get(name), spot)
@@ -96,7 +99,7 @@ class Feed:
     board: Board
 
     def take(self, at: float, spots: Mapping[str, Spot]) -> Deferred[None]:
-        """Record the events since the previous snapshot of any worker; ignore an older snapshot."""
+        """Record what changed since the last snapshot of any worker; ignore an old snapshot."""
         look = Snapshot(at, tuple(sorted(spots.items())))
 
         def work(transaction: BoardTransaction) -> None:
@@ -134,7 +137,7 @@ def _record(
 
 @frozen
 class Spots:
-    """A reader of all players' places that needs no request to the deploy server."""
+    """A reader of all players' places, which sends no request to the deploy server."""
 
     online: Callable[[], Awaitable[tuple[float, list[tuple[Beat, Sent | None]]]]]
     directory: Directory

@@ -1,4 +1,4 @@
-"""Health over time: samples taken every few seconds and kept for an hour."""
+"""Health over time: a sample every few seconds, kept for an hour."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEPT = 720  # samples: an hour
 
 @frozen
 class HealthSample:
-    """Counts for the ``seconds`` before ``at``; event-loop delays cover the last minute."""
+    """The counts of the ``seconds`` before ``at``, and the event-loop delays of the last minute."""
 
     at: float
     seconds: float
@@ -51,7 +51,7 @@ class History:
         self.taken.send(sample)
 
     def after(self, at: float) -> list[HealthSample]:
-        """Return the samples taken later than ``at`` (epoch seconds), oldest first."""
+        """Return the samples that were taken after ``at`` (epoch seconds), oldest first."""
         return [sample for sample in self.samples if sample.at > at]
 
 

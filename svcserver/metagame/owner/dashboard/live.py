@@ -20,9 +20,10 @@ from svcserver.web.eventstream import Look
 
 @frozen
 class LivePages:
-    """The source of each live page; ``figures`` is None if health is not measured.
+    """The sources of the live pages; ``figures`` is None if health is not measured.
 
-    ``mark`` returns a function that reads the page's list mark, or None for a page without one.
+    ``mark`` returns a function that reads the change mark of a page's list, or None for a page
+    without a list.
     """
 
     state: DashboardState
@@ -36,7 +37,7 @@ class LivePages:
     folder: Path = field(factory=Path.cwd)  # the stack's working directory, with its files
 
     def look(self, page: str, who: str = "") -> Look | None:
-        """Return the reader of a page's updates; None if the page is not live.
+        """Return a function that reads a page's next update; None if the page is not live.
 
         ``who`` is the account shown on an account page.
         """

@@ -1,4 +1,4 @@
-"""The dashboard's page and files, its data routes and streams, and the OpenAPI document."""
+"""The dashboard's page, files, data routes and event stream, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ VERSIONS = {"CharacterId": Needed(str), "From": Needed(int), "To": Needed(int)}
 
 @frozen
 class DashboardRoutes:
-    """The dashboard's ordinary routes; ``LiveRoutes`` streams its live data."""
+    """The dashboard's routes for single requests; ``LiveRoutes`` streams live data."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     state: DashboardState
@@ -214,7 +214,7 @@ OWNERS = (("page", "log"), ("page", "invites"))  # pages for owners alone
 
 
 Admit = Callable[[GameRow, HttpRequest, Mapping[str, str]], Awaitable[object]]
-"""Raises a refusal if the request's credential does not open the row."""
+"""Raises a refusal if the request's credential does not suffice for the route."""
 
 
 @frozen
@@ -237,7 +237,7 @@ class LiveRoutes:
         quiet=True,
     )
     async def events(self, call: Call) -> Answer:
-        """Stream a page's data, or a mark that changes with its list, as server-sent events.
+        """Stream the data of a page as server-sent events; for a list, a mark that changes with it.
 
         The request needs ``Accept: text/event-stream``. The page ``account`` shows the account
         whose name or id is ``?Account=``.
@@ -268,7 +268,7 @@ def _check_stream(call: Call) -> None:
 
 @frozen
 class ApiDocumentRoutes:
-    """The OpenAPI document; ``rows`` returns all mounted routes, this one included."""
+    """The OpenAPI document's route; ``rows`` returns all mounted routes, including this one."""
 
     routes: ClassVar[Routes] = Routes(bare)
     rows: Callable[[], Sequence[Row]]

@@ -1,4 +1,4 @@
-"""Dashboard data that belongs to no feature; ``composition.py`` and ``service.py`` fill it."""
+"""Dashboard data of no single feature; ``composition.py`` and ``service.py`` fill it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LONGEST = 2_000  # characters of a line
 class LogTail:
     """The last log lines, numbered from 1 since the start; each line is also written to ``out``.
 
-    Secrets never reach the log. Text that resembles a secret is nevertheless replaced here,
-    because these lines leave the machine.
+    Secrets are never logged. But because these lines leave the machine, text that resembles a
+    secret is also replaced here.
     """
 
     out: Out | None = None
@@ -39,7 +39,7 @@ class LogTail:
         return None if self.out is None else self.out.flush()
 
     def after(self, number: int) -> list[str]:
-        """Return the remembered lines after line ``number``, oldest first."""
+        """Return the stored lines after line ``number``, oldest first."""
         new = min(max(0, self.count - number), len(self._lines))
         return [redact(line) for line in list(self._lines)[len(self._lines) - new :]]
 
@@ -50,7 +50,7 @@ MAX_NAMES = 60
 
 @frozen
 class ChatRoom:
-    """An occupied chat room; ``id`` is the id of the room's party or guild, or else empty.
+    """An occupied chat room; ``id`` is the id of its party or guild, else empty.
 
     ``names`` are the names of the first ``MAX_NAMES`` occupants.
     """
@@ -64,7 +64,7 @@ class ChatRoom:
 
 @frozen
 class ChatFigures:
-    """The chat's state: connections, accounts, and rooms, fullest first."""
+    """The chat's connections, accounts and rooms; the fullest rooms come first."""
 
     connections: int
     people: int
@@ -74,7 +74,7 @@ class ChatFigures:
 
 @define
 class DashboardState:
-    """Data for the dashboard; ``folder`` is the host's folder of env files, if any."""
+    """The dashboard's own data; ``folder`` is the folder of the host's env files, if known."""
 
     health: History = field(factory=History)
     log: LogTail = field(factory=LogTail)
@@ -82,7 +82,7 @@ class DashboardState:
     folder: Path | None = None
 
     def attach(self, lines: LogLines, env_file: str | None) -> None:
-        """Store the env file's folder, if any, and the last log lines."""
+        """Store the env file's folder, and keep the last of these log lines."""
         self.folder = Path(env_file).parent if env_file else None
         self.log.out = lines.out
         lines.out = self.log  # the log tail passes each line on to the log

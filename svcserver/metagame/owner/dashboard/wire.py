@@ -18,7 +18,7 @@ TITLED = 3  # occupants that a room's title names
 
 
 class SampleReply(TypedDict):
-    """A health sample: counts since the previous sample, event-loop delays of the last minute."""
+    """A health sample: counts since the sample before, event-loop delays of the last minute."""
 
     at: float
     seconds: float
@@ -44,7 +44,7 @@ class HealthOverTime(TypedDict):
 
 
 class RoomReply(TypedDict):
-    """An occupied chat room; ``id`` is the id of the room's party or guild, or else empty."""
+    """An occupied chat room; ``id`` is the id of its party or guild, else empty."""
 
     room: str
     title: str
@@ -55,7 +55,7 @@ class RoomReply(TypedDict):
 
 
 class ChatReply(TypedDict):
-    """The chat's state; ``on`` is false while the chat is off or could not start."""
+    """The chat's state; ``on`` is false if the chat is off or could not start."""
 
     on: bool
     connections: int
@@ -79,7 +79,7 @@ class ChangeReply(TypedDict):
 
 
 class SaveDiffReply(TypedDict):
-    """The differences between two saves; ``tooLarge`` means that they were too large to compare."""
+    """The differences between two saves; ``tooLarge`` if the saves are too large to compare."""
 
     tooLarge: bool
     changes: list[ChangeReply]
@@ -87,10 +87,10 @@ class SaveDiffReply(TypedDict):
 
 
 class JoinString(TypedDict):
-    """``join`` and its QR code (rows of 0 and 1; 1 is dark), or why neither exists in ``why``.
+    """A join string and its QR code (rows of 0 and 1; 1 is dark); ``why`` if there is none.
 
-    ``letter`` holds three sentences that the owner sends along with the join string, ``words``
-    the words in it that the friend compares: empty in a private network.
+    ``letter`` has three sentences that the owner sends together with the join string. ``words`` are
+    the words in it that the friend compares; they are empty in a private network.
     """
 
     join: str | None
@@ -102,7 +102,7 @@ class JoinString(TypedDict):
 
 @frozen
 class JoinWish:
-    """The invite code from which to make a join string."""
+    """The invite code for which to make a join string."""
 
     Code: str
 
@@ -132,7 +132,7 @@ def _sample(sample: HealthSample) -> SampleReply:
 
 
 def show_chat(figures: ChatFigures | None, guilds: Mapping[str, str]) -> ChatReply:
-    """Return the chat's state; ``figures`` is None without chat, ``guilds`` maps ids to names."""
+    """Return the chat's state; ``figures`` is None without chat, ``guilds`` has names by id."""
     if figures is None:
         return {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}
     return {
@@ -165,7 +165,7 @@ def _title(room: ChatRoom, guilds: Mapping[str, str]) -> str:
 
 
 def show_diff(diff: Diff | None) -> SaveDiffReply:
-    """Return the reply with the differences; None means that the saves were too large."""
+    """Return the reply with the differences; ``diff`` is None if the saves were too large."""
     if diff is None:
         return {"tooLarge": True, "changes": [], "more": 0}
     changes: list[ChangeReply] = [

@@ -1,4 +1,4 @@
-"""Load figures over time: data shapes, operations, table and routes."""
+"""Load figures over time: data shapes, transactions, table and routes."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from svcserver.web.routes import NO_STORE, Answer
 
 
 class FiguresOverTime(TypedDict):
-    """Spans of ``stepSeconds``; each list has one value per span. Times are in epoch seconds.
+    """Figures for spans of ``stepSeconds``; each list has one value per span.
 
-    ``at`` lists the start times of the spans; spans without a running metagame are missing.
-    Event-loop and memory values are the worst of any process.
+    ``at`` has the start times of the spans (epoch seconds). Spans in which no metagame ran are
+    missing. Event-loop and memory values are the worst of any process.
     """
 
     range: str
@@ -73,7 +73,7 @@ class FiguresOverTime(TypedDict):
 
 
 def show(scope: Range, stored: Sequence[StoredSpan], now: float) -> FiguresOverTime:
-    """Return the spans as lists; the current span's rates are based on its elapsed time."""
+    """Return the spans as lists; rates of the current span are for the time that has passed."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
     return {
@@ -103,7 +103,7 @@ def _rate(stored: StoredSpan, now: float) -> float:
 
 @define(eq=False)
 class Figures:
-    """The figures collected by this process and those stored by all; ``wall_clock`` in epoch s."""
+    """The figures that this process collects, and the stored figures of all processes."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -113,8 +113,8 @@ class Figures:
     def write(self) -> Deferred[None]:
         """Store the collected figures in one transaction.
 
-        Figures that could not be stored are dropped: the commit may have succeeded although its
-        reply was lost, and no minute may be counted twice.
+        If storing fails, the figures are dropped: the commit may have succeeded although its reply
+        was lost, and no minute may be counted twice.
         """
         gathered, hour = self.gathering.taken(), start(self.wall_clock(), HOUR_S)
         if not gathered:
@@ -130,7 +130,7 @@ class Figures:
         return self.ledger.write(work, ACROSS)
 
     async def read(self, scope: Range) -> list[StoredSpan]:
-        """Return the spans of a range, up to the current one."""
+        """Return the spans of a range, including the current span."""
 
         def work(tx: Connection) -> list[StoredSpan]:
             now = int(self.wall_clock())
@@ -141,7 +141,7 @@ class Figures:
 
 
 def figures_watch(figures: Figures, clock: IReactorTime) -> Every:
-    """Return the service that stores figures once a minute and when the service stops."""
+    """Return the service that stores the figures every minute and when the service stops."""
     return Every(clock, MINUTE_S, figures.write, "writing the figures of a minute", at_end=True)
 
 
@@ -183,16 +183,16 @@ class SqlFigures:
     tx: Connection
 
     def add(self, gathered: Sequence[StoredSpan]) -> None:
-        """Add to the stored counts of the same spans; several processes share these rows."""
+        """Add the figures to the stored spans, which all processes share."""
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:
-        """Delete expired spans, and spans in the future, caused by a wrong clock."""
+        """Delete expired spans, and spans in the future, which a wrong clock has caused."""
         for step, kept_s in KEPT_S.items():
             self.tx.execute(_OLD, {"step": step, "before": now - kept_s, "later": now + DAY_S})
 
     def since(self, step_s: int, at: int, now: int) -> list[StoredSpan]:
-        """Return the spans of this length that began at ``at`` or later, oldest first."""
+        """Return the spans of this length that began at ``at`` or later, the oldest first."""
         values = {"step": step_s, "since": at, "until": now}
         return [_kept(row) for row in self.tx.execute(_SINCE, values)]
 
@@ -243,7 +243,7 @@ class FigureRoutes:
         quiet=True,
     )
     async def over_time(self, call: Call) -> Answer:
-        """Return figures of an hour or day by minute, a week by hour or eight weeks by day."""
+        """Return figures of an hour or a day by minute, a week by hour, or eight weeks by day."""
         await self.reads.take(call.request.peer)
         try:
             scope = Range(call.request.argument("range") or Range.HOUR)

@@ -1,4 +1,4 @@
-"""The lengths of the spans for which figures are stored, and their retention, in seconds."""
+"""The lengths of the spans for which figures are stored, and how long they are kept."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Range(StrEnum):
 
     @property
     def step_s(self) -> int:
-        """Return the length in seconds of the spans in which this period is shown."""
+        """Return the length in seconds of the spans in which the figures are shown."""
         return {"hour": MINUTE_S, "day": MINUTE_S, "week": HOUR_S, "weeks": DAY_S}[self.value]
 
 
 @define
 class FigureSpan:
-    """The figures of all processes together for one span of time.
+    """The figures of a span of time, of all processes together.
 
     ``players_sum`` divided by ``samples`` is the average number of players online. Event-loop and
     memory values are the worst sample of any process, or 0 without samples.
@@ -75,7 +75,7 @@ class StoredSpan:
 
 @define
 class Gathering:
-    """The minutes whose figures are not stored yet, including the current minute."""
+    """The figures of the minutes that are not stored yet, including the current minute."""
 
     _minutes: FIFOCache[int, FigureSpan] = field(
         factory=lambda: FIFOCache(MOST_WAITING), init=False
@@ -89,14 +89,14 @@ class Gathering:
         rss_mb: float | None,
         players: int,
     ) -> None:
-        """Add a sample to the minute in which it was taken."""
+        """Add a sample to its minute."""
         minute = start(at, MINUTE_S)
         if minute not in self._minutes:
             self._minutes[minute] = FigureSpan()
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[StoredSpan]:
-        """Return the collected minutes as spans of every stored length, and clear them."""
+        """Return the collected minutes as spans of all stored lengths, and forget them."""
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
             StoredSpan(step, start(minute, step), span)

@@ -1,4 +1,4 @@
-"""The health figures: reply shapes, collectors and their route."""
+"""The health figures: reply shapes, collectors and the route."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RequestReply(TypedDict):
 
 
 class LoopReply(TypedDict):
-    """The delay of a 20 ms timer; a long delay shows that the event loop is busy."""
+    """The intervals of a 20 ms timer; long intervals show that the event loop is busy."""
 
     p50Ms: float
     p95Ms: float
@@ -52,14 +52,17 @@ class LoopReply(TypedDict):
 
 
 class BansReply(TypedDict):
-    """The reply's field for bans, always empty: this route does not support bans."""
+    """The field for bans, which is always empty, because this route does not support bans."""
 
     supported: bool
     count: int | None
 
 
 class BackendHealthReply(TypedDict):
-    """This process's load; memory is in MiB or null, ``eventLoop`` is null without samples."""
+    """This process's load.
+
+    Memory is in MiB, or null if unknown; ``eventLoop`` is null before the first sample.
+    """
 
     uptimeSeconds: int
     memoryMB: dict[str, float | None]
@@ -69,7 +72,7 @@ class BackendHealthReply(TypedDict):
 
 
 class BriefReply(TypedDict):
-    """The health figures on the dashboard's overview."""
+    """The health figures on the dashboard's overview page."""
 
     memoryMB: dict[str, int | None]
     requests: RequestReply
@@ -102,7 +105,7 @@ def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
 
 
 def show_loop(loop: LoopFigures | None) -> LoopReply | None:
-    """Return the reply with the event loop's delays, or None without samples."""
+    """Return the reply with the event loop's delays; None without samples."""
     if loop is None:
         return None
     return {"p50Ms": loop.p50, "p95Ms": loop.p95, "maxMs": loop.longest}
@@ -126,7 +129,7 @@ class Counting:
 
 @define
 class Lateness:
-    """A recorder of the intervals between the reactor's calls of ``note``."""
+    """A recorder of the intervals at which the reactor calls ``note``."""
 
     clock: Any
     delays: LoopDelays
@@ -147,13 +150,16 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
 
 @define
 class PlayersOnline:
-    """The number of players online, as of the previous scrape if the board is remote."""
+    """The number of players online.
+
+    If the board is in another process, the number is that of the previous call.
+    """
 
     online: Online
     _count: int = field(default=0, init=False)
 
     def __call__(self) -> float:
-        """Return the last known count and request a new one for the next call."""
+        """Return the last known number, and ask the board for a new one."""
         log_failure(self.online.count().addCallback(self._learn))
         return self._count
 
@@ -162,7 +168,7 @@ class PlayersOnline:
 
 
 def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
-    """Return the metrics: players online; if BACKEND_HEALTH=1, also requests and loop delays."""
+    """Return the metrics: players online, and with ``health`` also requests and loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
             "Players seen in the last 90 seconds.", PlayersOnline(online)
@@ -199,7 +205,7 @@ def _p95(health: Health) -> float:
 
 @frozen
 class HealthRoutes:
-    """The route ``BackendHealth``, if the setting enables it."""
+    """The route ``BackendHealth``, which exists only with BACKEND_HEALTH=1."""
 
     routes: ClassVar[Routes] = Routes(bare)
     health: Health

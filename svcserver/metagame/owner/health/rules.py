@@ -1,6 +1,6 @@
 """Counts and percentiles of the last minute. Spec: 2 §4 BackendHealth.
 
-``now`` is in epoch seconds. Memory does not grow with the number of requests.
+``now`` is in epoch seconds. The memory used does not grow with the number of requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_SAMPLES = int(WINDOW_S / SAMPLE_S)
 
 @frozen
 class LoopFigures:
-    """Intervals of a 20 ms timer, measured in ms; long intervals mean a busy event loop."""
+    """Intervals of a 20 ms timer in ms; long intervals show that the event loop is busy."""
 
     p50: float
     p95: float
@@ -30,7 +30,10 @@ class LoopFigures:
 
 @define
 class Counts:
-    """Request counts for a span; ``latencies`` has one count per bound and one above all bounds."""
+    """Request counts of a span.
+
+    ``latencies`` has a count for each latency bound, and one for latencies above all bounds.
+    """
 
     completed: int = 0
     client_errors: int = 0
@@ -53,7 +56,7 @@ class Counts:
         self.latencies = [a + b for a, b in zip(self.latencies, more.latencies, strict=True)]
 
     def since(self, before: Counts) -> Counts:
-        """Return the counts minus ``before``, an earlier copy of them."""
+        """Return what was counted after ``before``, an earlier copy of these counts."""
         return Counts(
             self.completed - before.completed,
             self.client_errors - before.client_errors,
@@ -65,7 +68,7 @@ class Counts:
 
 @define
 class Requests:
-    """Request counts: one for each second of the last minute, and a total since the start."""
+    """Request counts: for each second of the last minute, and in total since the start."""
 
     since_start: Counts = field(factory=Counts, init=False)
     _buckets: dict[int, Counts] = field(factory=dict, init=False)
@@ -75,12 +78,12 @@ class Requests:
         self.since_start.note(status, seconds)
 
     def note_aborted(self, now: float) -> None:
-        """Count a request whose client disconnected before the reply was sent."""
+        """Count a request whose client disconnected before it got the reply."""
         self._bucket(now).aborted += 1
         self.since_start.aborted += 1
 
     def last_minute(self, now: float) -> Counts:
-        """Return the sum of the last 60 s, including the current second; delete older counts."""
+        """Return the sum of the last 60 s, including the current second; drop older counts."""
         self._drop(now)
         total = Counts()
         for bucket in self._buckets.values():
@@ -109,7 +112,7 @@ class LoopDelays:
     _ms: deque[float] = field(factory=lambda: deque(maxlen=MAX_SAMPLES), init=False)
 
     def note(self, seconds: float) -> None:
-        """Record an interval; if the clock was set back, a negative interval is recorded as 0."""
+        """Record an interval; a negative one, after the clock was set back, counts as 0."""
         self._ms.append(max(0.0, seconds) * 1000)
 
     def report(self) -> LoopFigures | None:
@@ -130,7 +133,10 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the latency bound in ms that ``share`` of all requests meet; None without requests."""
+    """Return the lowest latency bound (ms) that ``share`` of all requests meet.
+
+    The result is None without requests, and BEYOND if the latency is above all bounds.
+    """
     count = sum(latencies)
     if count == 0:
         return None
@@ -143,5 +149,5 @@ def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
 
 
 def rank(count: int, share: float) -> int:
-    """Return the position, from 1, of the ``share`` quantile among ``count`` ordered values."""
+    """Return the position, counted from 1, of the ``share`` quantile of ``count`` sorted values."""
     return max(1, math.ceil(round(count * share, 9)))

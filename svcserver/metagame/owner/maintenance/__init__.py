@@ -1,1 +1,1 @@
-"""Maintenance mode: no new hunts, and an optional stop or restart once the server is empty."""
+"""Maintenance mode: no new hunts; optionally, a stop or restart as soon as the server is empty."""

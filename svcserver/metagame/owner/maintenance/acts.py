@@ -1,4 +1,4 @@
-"""The operations of maintenance mode: switch, check, and stop or restart the empty server."""
+"""Maintenance mode: switching it, checking it, and stopping or restarting the empty server."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ STARTED_S = 600.0  # the longest time between the stack's start and ours
 
 @define(eq=False)
 class Maintenance:
-    """The whole server's maintenance mode; requests to the stack are files in ``folder``.
+    """The maintenance mode of the whole server; requests to the stack are files in ``folder``.
 
-    The database stores the mode. The board has a copy, which is read when a player joins a hunt.
+    The database stores the mode. The board has a copy, which is read when players join hunts.
     """
 
     board: Board
@@ -58,7 +58,7 @@ class Maintenance:
     async def switch(
         self, by: str, order: DrainOrder | None, reason: str = ""
     ) -> MaintenanceStatus:
-        """Switch the mode on, or off if None is passed; raises Conflict if no stack could act."""
+        """Switch the mode on, or off if ``order`` is None; Conflict if no stack can obey it."""
         entry = AuditEntry(by, "drain on" if order else "drain off", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Drain | None:
@@ -101,9 +101,9 @@ class Maintenance:
     async def handle(
         self, by: str, act: str, server_id: str, kind: str, reason: str = ""
     ) -> str | None:
-        """Start, stop or restart a game server; return the id of the game server that then runs.
+        """Start, stop or restart a game server; return the id of the one that runs then.
 
-        Raises Refusal, or Unanswered if the operation may nevertheless have succeeded.
+        Raises a Refusal, which is Unanswered if the operation may have succeeded.
         """
         was = await self._record_of(server_id) if server_id else None
         entry = AuditEntry(
@@ -122,7 +122,7 @@ class Maintenance:
         return await self.audit.around(entry, handle, Trace(before=was))
 
     async def _record_of(self, server_id: str) -> dict[str, Any] | None:
-        """Return a running game server's data for the audit log, or None if it is unknown."""
+        """Return the audit log's data of a running game server, or None if it is unknown."""
         for record in await self.deploy.listed() or ():
             if record["id"] == server_id:
                 kind = record.get("kind") or "hunt"
@@ -130,11 +130,11 @@ class Maintenance:
         return None
 
     async def record(self, entry: AuditEntry, act: Act[T]) -> T:
-        """Do the operation and add a row to the audit log, even if the operation is refused."""
+        """Run ``act`` and add a row to the audit log, even if ``act`` is refused."""
         return await self.audit.write(entry, act, ACROSS)
 
     async def standing(self) -> MaintenanceStatus:
-        """Return the state of maintenance mode and the number of running hunts."""
+        """Return the state of maintenance mode, with the numbers of hunts and players."""
         drain, listed = await self._current(), await self.deploy.listed()
         hunts = None
         if listed is not None:
@@ -145,14 +145,15 @@ class Maintenance:
         return MaintenanceStatus(drain, hunts, await self.online.count(), stack)
 
     def look(self) -> Deferred[None]:
-        """Stop or restart the server as ordered, once it has been empty for ``EMPTY_S``.
+        """Stop or restart the server as ordered, if it has been empty for ``EMPTY_S``.
 
-        New hunts are refused until the stack has done so. The next metagame then ends the mode.
+        New hunts are refused until the stack has stopped the server. When the metagame starts
+        again, it ends the mode.
         """
         return Deferred.fromCoroutine(self._look())
 
     async def _as_kept(self) -> Drain | None:
-        """Return the mode stored in the database; repair the board, which a crash empties."""
+        """Return the mode stored in the database; correct the board, which a crash empties."""
         shown = await self._current()
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
 
@@ -186,7 +187,7 @@ class Maintenance:
             await self._ask_stack(drain.then, acting)
 
     async def _ask_stack(self, then: Then, acting: Drain) -> None:
-        """Ask the stack to stop or restart; new hunts are refused until then."""
+        """Ask the stack to stop or restart; if that fails, allow new hunts again."""
         try:
             stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
@@ -196,7 +197,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End the mode after the stop or restart, or if the stack does not react in time."""
+        """End the mode after the stop or restart, or if the stack does not do it in time."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:
@@ -210,7 +211,7 @@ class Maintenance:
             log.info("maintenance mode, which {by} began, is over", by=acting.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
-        """Replace the mode, or end it if None is passed; return False if it changed meanwhile."""
+        """Replace the mode ``drain`` by ``then`` (None: off); False if it has changed meanwhile."""
 
         def work(tx: Connection) -> bool:
             store = SqlMaintenance(tx)
@@ -242,6 +243,6 @@ def _described(drain: Drain | None) -> dict[str, object] | None:
 
 
 def maintenance_watch(maintenance: Maintenance, clock: IReactorTime) -> Every:
-    """Return the service that checks the mode at startup and every ``EVERY_S``."""
+    """Return the service that checks the mode at start-up and every ``EVERY_S``."""
     what = "the check whether the server is empty"
     return Every(clock, EVERY_S, maintenance.look, what, at_once=True)

@@ -1,4 +1,4 @@
-"""The routes of maintenance mode, used by the dashboard and ``svcctl drain`` directly."""
+"""The routes of maintenance mode, which the dashboard and ``svcctl drain`` call directly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MaintenanceRoutes:
         "GET", "/svc/api/DashboardDrain", role=Role.HELPER, reply=wire.DrainReply, quiet=True
     )
     async def standing(self, call: Call) -> Answer:
-        """Show whether new hunts are paused, and how many hunts and players are active."""
+        """Show whether new hunts are paused, how many hunts run and how many players are online."""
         return Answer(200, wire.show(await self.maintenance.standing()), NO_STORE)
 
     @routes.row(
@@ -38,7 +38,7 @@ class MaintenanceRoutes:
         bad_json=BAD_JSON,
     )
     async def switch(self, call: Call[wire.DrainWish]) -> Answer:
-        """Pause new hunts, optionally to stop or restart the empty server, or resume them."""
+        """Pause new hunts, optionally to stop or restart the empty server; or allow them again."""
         by, order = staff_of(call).name, call.body.order()
         done = await self.maintenance.switch(by, order, call.body.reason)
         return Answer(200, wire.show(done), NO_STORE)

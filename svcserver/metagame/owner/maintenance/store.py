@@ -1,4 +1,4 @@
-"""The table of maintenance mode; it has one row while the mode is on, to survive a crash."""
+"""The table of maintenance mode, which has one row while the mode is on, even after a crash."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SqlMaintenance:
         return Drain(row.made_by, row.made_at / 1000, then, until, row.reason)
 
     def put(self, drain: Drain | None) -> None:
-        """Store the mode; ``since`` is rounded to milliseconds."""
+        """Store the mode, with ``since`` rounded to milliseconds; None deletes it."""
         if drain is None:
             _KEPT.put(self.tx, None)
             return

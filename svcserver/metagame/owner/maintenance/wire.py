@@ -19,7 +19,11 @@ Word = Annotated[str, text(0, 16)]
 @spelled(pascal_case)
 @frozen
 class DrainWish:
-    """A switch of the mode; ``Then`` is stop or restart, once no hunt runs or nobody is online."""
+    """The switch of maintenance mode.
+
+    ``Then`` is the next step (stop or restart). ``Until`` is the condition for that step: no hunt
+    runs, or nobody is online.
+    """
 
     on: bool
     then: Word = ""
@@ -27,7 +31,7 @@ class DrainWish:
     reason: Reason = ""
 
     def order(self) -> DrainOrder | None:
-        """Return the order, or None if the mode is to end; raises Malformed."""
+        """Return the order, or None if the mode is to be switched off; raises Malformed."""
         if not self.on:
             return None
         try:
@@ -42,9 +46,9 @@ class DrainWish:
 
 
 class DrainEntry(TypedDict):
-    """The author, start time and planned operation of maintenance mode.
+    """The author, start time and next step of maintenance mode.
 
-    ``then`` is stop, restart or empty, and becomes stopping or restarting once the stack was asked.
+    ``then`` is stop, restart or empty. When the stack has been asked, it is stopping or restarting.
     """
 
     by: str
@@ -55,9 +59,10 @@ class DrainEntry(TypedDict):
 
 
 class DrainReply(TypedDict):
-    """Maintenance mode, null if it is off; ``hunts`` is null if the number of hunts is unknown.
+    """The maintenance mode, null if it is off.
 
-    ``stack`` is false if no supervisor can stop or restart the server.
+    ``hunts`` is null if the number of hunts is unknown. ``stack`` is false if there is no
+    supervisor that can stop or restart the server.
     """
 
     drain: DrainEntry | None
@@ -70,7 +75,7 @@ class DrainReply(TypedDict):
 @spelled(pascal_case)
 @frozen
 class GameServerWish:
-    """The game server to start (``city`` or ``dojo``), or the id of one to stop or restart."""
+    """The game server to start (``city`` or ``dojo``), or the id of the one to stop or restart."""
 
     act: Annotated[str, text_where(ACTS.__contains__, "start, stop or restart")]
     id: Annotated[str, text(0, 64)] = ""
@@ -89,13 +94,13 @@ class GameServerEntry(TypedDict):
 
 
 class GameServerList(TypedDict):
-    """All game servers that the deploy server runs."""
+    """The game servers that the deploy server runs."""
 
     servers: list[GameServerEntry]
 
 
 class HandledReply(TypedDict):
-    """The id of the game server that runs after the operation; null after a stop."""
+    """The id of the game server that runs afterwards; null after a stop."""
 
     id: str | None
 
@@ -107,7 +112,7 @@ class ConsoleReply(TypedDict):
 
 
 def show_servers(records: list[dict[str, Any]]) -> GameServerList:
-    """Return the reply that lists the deploy server's game servers."""
+    """Return the reply that lists the game servers."""
     return {
         "servers": [
             {

@@ -37,7 +37,7 @@ CACHED_S = 5.0
 
 @define
 class _Variant:
-    """A cached variant of the status; concurrent requests wait for the same computation."""
+    """One of the two variants of the status; simultaneous requests share one computation."""
 
     made_at: float = float("-inf")
     status: Status | None = None
@@ -46,7 +46,7 @@ class _Variant:
 
 @define
 class StatusReports:
-    """The server status, computed at most once every ``CACHED_S``."""
+    """The server status in two variants, each computed at most once every ``CACHED_S``."""
 
     settings: Settings
     build: Build
@@ -131,26 +131,26 @@ class StatusReports:
 
 @frozen
 class OnlinePlayers:
-    """The online players, each with the current hunt."""
+    """The online players, each with the hunt that the player is in."""
 
     settings: Settings
     online: Online
     matches: LiveMatches
 
     async def all(self) -> list[tuple[Beat, Sent | None]]:
-        """Return the last heartbeats, sorted by account id, each with its player's current hunt."""
+        """Return the last heartbeat of each player with the player's hunt, sorted by account id."""
         _, players = await self.looked()
         return players
 
     async def looked(self) -> tuple[float, list[tuple[Beat, Sent | None]]]:
-        """Return the board's time (epoch seconds) and the result of ``all``."""
+        """Return the board's time (epoch seconds), and the same list as ``all``."""
         at, online = await self.online.snapshot()
         beats = sorted(online, key=lambda beat: beat.account_id)
         sent = await self.matches.sent_to(beat.account_id for beat in beats)
         return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
     def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
-        """Return the hunt that the player was sent to, if the heartbeat shows a hunt, else None."""
+        """Return ``sent`` if it is a hunt and the heartbeat comes from a hunt, else None."""
         if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
             return None
         if sent is None or is_world(LaunchRequest(ISLAND, "", sent.hunt_id)):
@@ -158,14 +158,14 @@ class OnlinePlayers:
         return sent
 
 
-# The deploy server uses the heartbeats of players to tell a slow game server from a frozen one.
+# By the heartbeats of players, the deploy server tells a slow game server from a frozen one.
 EVERY_S = 5.0
 MOST = 1_000  # game servers reported at once
 
 
 @define(eq=False)
 class SeenPlayers:
-    """A reporter of the game servers that have live players; ``wall_clock`` is in epoch seconds."""
+    """Reports to the deploy server on which game servers players have been seen."""
 
     online: Online
     placed: DeployedInstances
@@ -174,7 +174,7 @@ class SeenPlayers:
     _looked: float = field(default=0.0, init=False)
 
     def report(self) -> Deferred[None]:
-        """Report the game servers whose players were seen since the last report, if any."""
+        """Report the game servers on which players were seen since the last report."""
         return Deferred.fromCoroutine(self._report())
 
     async def _report(self) -> None:
@@ -192,5 +192,5 @@ class SeenPlayers:
 
 
 def seen_players_watch(seen_players: SeenPlayers, clock: IReactorTime) -> Every:
-    """Return the service that reports these game servers every ``EVERY_S``."""
+    """Return the service that sends these reports every ``EVERY_S``."""
     return Every(clock, EVERY_S, seen_players.report, "reporting players to the deploy server")

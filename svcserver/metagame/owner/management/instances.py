@@ -19,7 +19,10 @@ CITY_PLAYERS = 32
 
 @frozen
 class DeployedInstances:
-    """The deploy server's game servers and their players; none if it does not answer in 2 s."""
+    """The deploy server's game servers and the players on them.
+
+    There are none if the deploy server does not answer within 2 s.
+    """
 
     deploy: DeployClient
     matches: LiveMatches

@@ -23,7 +23,8 @@ HEADERS = {"Cache-Control": "no-store", "Vary": "x-svc-user-api-key, Authorizati
 class ServerStatusRoutes:
     """The server status; only registered callers see the players.
 
-    A status is encoded once, because it is requested often and may list hundreds of players.
+    Each status is encoded only once, because it is requested often and may list hundreds of
+    players.
     """
 
     routes: ClassVar[Routes] = Routes(bare)

@@ -1,4 +1,4 @@
-"""The data classes of the server status, such as players' places. Spec: 2 §2 Server status."""
+"""The data classes of the server status. Spec: 2 §2 Server status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svcserver.metagame.play.presence.rules import Place
 
 @frozen
 class Whereabouts:
-    """An online player's map, and the kind of place that the map is."""
+    """An online player's map, and which kind of place it is."""
 
     account_id: AccountId
     where: Place
@@ -22,7 +22,7 @@ class Whereabouts:
 
 @frozen
 class RunningGameServer:
-    """A running game server; the deploy server reports ``kind`` and ``started_at``."""
+    """A running game server, with ``kind`` and ``started_at`` as the deploy server reports them."""
 
     id: str
     kind: str | None
@@ -36,7 +36,7 @@ class RunningGameServer:
 
 @frozen
 class Placed:
-    """The game servers, and for each player id the game server that the player is on."""
+    """The running game servers, and for each player the id of the player's game server."""
 
     instances: Sequence[RunningGameServer]
     of_player: dict[AccountId, str]
@@ -44,7 +44,7 @@ class Placed:
 
 @frozen
 class PlayerStatus:
-    """An online player and the id of the player's game server."""
+    """An online player, with the id of the player's game server if it is known."""
 
     name: str
     where: Place
@@ -53,7 +53,7 @@ class PlayerStatus:
 
 @frozen
 class Status:
-    """The server status; if ``limited``, it has no players and instances."""
+    """The server status; without players and game servers if ``limited``."""
 
     name: str
     build: Build

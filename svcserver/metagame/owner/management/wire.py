@@ -14,7 +14,8 @@ from svcserver.metagame.play.presence.rules import Beat, Place
 class PlayerReply(TypedDict):
     """An online player: the name and the place in the game.
 
-    ``instance`` is the id of an entry in ``instances``, or null for a player on no listed server.
+    ``instance`` is the ``id`` of the player's game server in ``instances``, or null if it is not
+    listed there.
     """
 
     name: str
@@ -36,7 +37,7 @@ class InstanceReply(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """The status of a host; if ``limited`` (unregistered caller), no players and instances."""
+    """The status of a host; for unregistered callers ``limited``: no players, no instances."""
 
     name: str
     online: bool
@@ -53,7 +54,7 @@ class ServerStatusReply(TypedDict):
 
 
 class OnlineEntry(TypedDict):
-    """An online player; the last two fields are null unless this server sent them to a hunt."""
+    """An online player; the last two fields are null unless the player was sent to a hunt."""
 
     UserId: str
     Map: str

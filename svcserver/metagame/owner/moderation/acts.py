@@ -36,9 +36,10 @@ HeldSanction = tuple[Account, SanctionKind, Sanction]
 
 
 def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
-    """Yield the bans and mutes in force, newest first, in pages of MAX_LISTED.
+    """Yield the current bans and mutes, newest first, in pages of MAX_LISTED.
 
-    Bans that begin or end between two pages do not shift the later pages.
+    Each page starts after the last entry of the page before, so bans that begin or end in between
+    do not shift it.
     """
     last = None
     while page := SqlSanctions(tx).running(now, MAX_LISTED, last):
@@ -70,7 +71,7 @@ class StaffWork:
         return act
 
     def mute(self, order: SanctionOrder) -> Act[StaffActResult]:
-        """Return the moderation action that mutes an account."""
+        """Return the action that mutes an account."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             done = self._impose(tx, trace, SanctionKind.MUTE, order)
@@ -79,7 +80,7 @@ class StaffWork:
         return act
 
     def lift(self, kind: SanctionKind) -> Act[StaffActResult]:
-        """Return the moderation action that ends a ban or mute early."""
+        """Return the action that ends a ban or mute early."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
@@ -90,7 +91,7 @@ class StaffWork:
         return act
 
     def kick(self) -> Act[StaffActResult]:
-        """Return the action that ends all sessions of an account, which may log in again."""
+        """Return the action that ends all sessions of an account; the account may log in again."""
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
@@ -126,7 +127,7 @@ class StaffWork:
         return change
 
     def _kept_out_too(self, tx: Connection, done: SanctionChange) -> list[Account]:
-        """Return the other players who may be logged in from one of the banned networks."""
+        """Return the other players who may be logged in from the banned networks."""
         if done.after is None or not done.after.networks:
             return []
         # a token is valid for LIFETIME_S; its log-in may have been recorded AGAIN_S earlier
@@ -159,7 +160,7 @@ class ModerationActs:
         *,
         across: bool = False,
     ) -> StaffActResult:
-        """Do the action that ``choose`` returns, and announce the sessions that it ended.
+        """Do the action that ``choose`` returns, and notify all processes of the ended sessions.
 
         ``across`` is true if the action affects other accounts besides ``who``.
         """
@@ -172,7 +173,7 @@ class ModerationActs:
         return done
 
     async def running(self) -> tuple[list[HeldSanction], int]:
-        """Return the newest MAX_LISTED bans and mutes in force, and the number of all of them."""
+        """Return the newest MAX_LISTED of the current bans and mutes, and the number of all."""
 
         def work(tx: Connection) -> tuple[list[HeldSanction], int]:
             now = self.audit.wall_clock()

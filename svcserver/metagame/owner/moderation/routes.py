@@ -1,4 +1,4 @@
-"""The dashboard's moderation routes. For direct callers only, without a proxy."""
+"""The dashboard's moderation routes; callers must reach the metagame directly, not by proxy."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from svcserver.web.routes import NO_STORE, Answer
 class ModerationRoutes:
     """The routes for bans, mutes, kicks, roles, and the audit log.
 
-    Each route accepts a helper's key. The rules refuse what the role may not do, so that the audit
-    log records the refusal.
+    Each route accepts a helper's key, although helpers may do less. The rules refuse the rest, so
+    that the audit log records these refusals.
     """
 
     routes: ClassVar[Routes] = Routes(
@@ -70,14 +70,14 @@ class ModerationRoutes:
 
     @routes.row("POST", "/svc/api/DashboardRole", body=wire.RoleWish, reply=wire.PersonReply)
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
-        """Give an account another role; the role of the last owner cannot be changed."""
+        """Give an account another role; the last owner must stay an owner."""
         role, reason = wire.role_called(call.body.role), call.body.reason
         # the result depends on the number of owners
         return await self._do(call, "role", lambda work: work.give_role(role), reason, across=True)
 
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)
     async def sanctions(self, call: Call) -> Answer:
-        """List the newest bans and mutes in force, and the number of all of them."""
+        """List the newest of the current bans and mutes, and count all of them."""
         await self.reads.take(call.request.peer)
         return Answer(200, wire.show_running(*await self.acts.running()), NO_STORE)
 

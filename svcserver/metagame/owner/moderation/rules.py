@@ -50,7 +50,7 @@ class Sanctions(Protocol):
 class SanctionOrder:
     """A requested ban or mute; ``seconds`` is None if it has no end.
 
-    If ``addresses`` is true, it also covers the addresses of the account's recent log-ins.
+    With ``addresses``, it also covers the addresses of the account's recent log-ins.
     """
 
     reason: str = ""
@@ -61,7 +61,7 @@ class SanctionOrder:
 
 @frozen
 class SanctionChange:
-    """A sanction before and after an action, each None if no sanction is in force."""
+    """A sanction before and after an action; each is None if there was or is no sanction."""
 
     account: Account
     before: Sanction | None
@@ -70,7 +70,7 @@ class SanctionChange:
 
 @frozen
 class StaffActResult:
-    """The result of a staff action; ``ended`` lists ended sessions, the account's own first."""
+    """The result of a staff action; ``ended`` has the ended sessions, the account's own first."""
 
     account: Account
     change: SanctionChange | None = None
@@ -78,7 +78,7 @@ class StaffActResult:
 
 
 def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> SanctionOrder:
-    """Return the order parsed from strings; ``lasts`` is like ``7d`` or empty. Raises Malformed."""
+    """Return the order from its texts; ``lasts`` is like ``7d``, or empty. Raises Malformed."""
     if len(reason) > MAX_REASON or len(note) > MAX_NOTE:
         raise Malformed(
             f"a reason has at most {MAX_REASON} characters, a note {MAX_NOTE}", code="bad_request"
@@ -104,7 +104,7 @@ def person(accounts: AccountsAndRoles, who: str) -> Account:
 
 
 def check_may_handle(staff: Staff, account: Account) -> None:
-    """Raise Forbidden or Conflict unless this staff member may sanction the account."""
+    """Raise Forbidden or Conflict unless this staff member may take action on the account."""
     if staff.role < Role.MODERATOR:
         raise Forbidden("this needs a moderator", code="forbidden")
     if account.role is Role.OWNER:
@@ -123,7 +123,7 @@ def impose(
     order: SanctionOrder,
     at: float,
 ) -> SanctionChange:
-    """Ban or mute an account; the order replaces a sanction in force."""
+    """Ban or mute an account; the new sanction replaces a current one of the same kind."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     ends_at = FOREVER if order.seconds is None else int(at) + order.seconds
@@ -136,7 +136,7 @@ def impose(
 def lift(
     sanctions: Sanctions, staff: Staff, account: Account, kind: SanctionKind, at: float
 ) -> SanctionChange:
-    """End a ban or mute now; raises Conflict if none is in force."""
+    """End a ban or mute now; raises Conflict if there is none."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     if before is None:
@@ -147,7 +147,7 @@ def lift(
 
 
 def set_role(accounts: AccountsAndRoles, staff: Staff, account: Account, role: Role) -> Account:
-    """Change an account's role and return the account; raises Conflict for the last owner."""
+    """Change an account's role and return the account; Conflict if the last owner would lose it."""
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner gives roles", code="forbidden")
     if account.role is Role.OWNER and role is not Role.OWNER and accounts.owners() <= 1:

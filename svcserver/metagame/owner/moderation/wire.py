@@ -28,7 +28,7 @@ MAX_DIGITS = 18
 class SanctionWish:
     """The account's name or id; ``For`` is a duration like ``7d``, or empty for no end.
 
-    If ``Addresses`` is true, the order also covers the addresses of the account's recent log-ins.
+    With ``Addresses``, the order also covers the addresses of the account's recent log-ins.
     """
 
     account: Who
@@ -62,7 +62,7 @@ class RoleWish:
 
 
 class PersonReply(TypedDict):
-    """An account after an action: its role, and its ban or mute, if any."""
+    """An account after an action, with its role, and with its ban or mute if any."""
 
     UserId: str
     Username: str
@@ -71,7 +71,7 @@ class PersonReply(TypedDict):
 
 
 class ListedSanction(TypedDict):
-    """A ban or mute in force, with its account."""
+    """A current ban or mute, with its account."""
 
     UserId: str
     Username: str
@@ -80,28 +80,28 @@ class ListedSanction(TypedDict):
 
 
 class SanctionList(TypedDict):
-    """The newest 500 bans and mutes in force; ``count`` includes the unlisted ones."""
+    """The newest 500 current bans and mutes; ``count`` is the number of all."""
 
     sanctions: list[ListedSanction]
     count: int
 
 
 class AuditReply(TypedDict):
-    """Audit rows, newest first; ``next`` is the ``until`` parameter of the next page."""
+    """Audit rows, newest first; pass ``next`` as ``until`` to get the next page."""
 
     rows: list[AuditRow]
     next: int | None
 
 
 def role_called(word: str) -> Role:
-    """Return the role with this name, which the request shape has already validated."""
+    """Return the role with this name, which the request's shape has already validated."""
     return Role[word.upper()]
 
 
 def read_query(
     now: float, actor: str | None, target: str | None, since: str | None, until: str | None
 ) -> AuditQuery:
-    """Return the audit log query; ``since`` is like ``7d``, ``until`` an id. Raises Malformed."""
+    """Return the audit-log query; ``since`` is like ``7d``, ``until`` an id. Raises Malformed."""
     span = seconds_of(since) if since else None
     if since and span is None:
         raise Malformed("since must be a duration like 12h or 7d", code="bad_request")
@@ -131,7 +131,7 @@ def show_done(done: StaffActResult) -> PersonReply:
 def show_running(
     page: Iterable[tuple[Account, SanctionKind, Sanction]], count: int
 ) -> SanctionList:
-    """Return the reply that lists the sanctions in force; ``count`` includes unlisted ones."""
+    """Return the reply that lists current sanctions; ``count`` is the number of all."""
     return {
         "sanctions": [
             {
@@ -148,7 +148,7 @@ def show_running(
 
 
 def show_rows(rows: Sequence[dict[str, Any]]) -> AuditReply:
-    """Return the reply with a page; ``rows`` has one extra row if another page follows."""
+    """Return the reply with a page; if another page follows, ``rows`` has one row more."""
     more = len(rows) > PAGE
     return {
         "rows": [shown(row) for row in rows[:PAGE]],

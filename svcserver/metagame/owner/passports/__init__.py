@@ -1,1 +1,1 @@
-"""A player's data on this host: display, and export (signed) for hosts that trust this one."""
+"""A player's own data on this host: shown, or exported as a signed passport for other hosts."""

@@ -1,4 +1,4 @@
-"""Operations that read and sign a player's data, and passport imports for ``svcctl``."""
+"""Operations that show and sign a player's data, and the import of passports for ``svcctl``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = Logger()
 
 @frozen
 class PassportActs:
-    """The operations of players on their own data: show it, export a passport, renew the key."""
+    """The operations of players on their own data: show it, export a passport, replace the key."""
 
     data: AccountData
     paths: Mapping[str, Path]
@@ -55,7 +55,7 @@ class PassportActs:
         sessions: Sessions,
         wall_clock: Callable[[], float],
     ) -> PassportActs:
-        """Return the operations with the configured tracks and a key derived from the token key."""
+        """Return the operations; the key for passports is derived from the token key."""
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         key = None if private is None else rules.signing_key(private)
         return cls(data, paths, Titles.load(), wall_clock, settings.server_name, sessions, key)
@@ -72,9 +72,9 @@ class PassportActs:
 
     @shielded
     async def new_key(self, account_id: AccountId, key: str) -> None:
-        """Replace the account's key by ``key`` and end the sessions of the old key.
+        """Replace the account's key by ``key`` and end the account's sessions.
 
-        Raises Conflict if any account has this key already.
+        Raises Conflict if any account already has this key.
         """
 
         def work(tx: Connection) -> EndedSessions:
@@ -120,10 +120,10 @@ def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
 
 
 def distrust(key: str) -> Act[str]:
-    """Return the action that ends the trust in a host; the action returns the host's stored name.
+    """Return the action that ends the trust in a host, and that returns the host's stored name.
 
-    Imported data stays. The record of imports stays too, so that no passport is imported twice.
-    Raises Missing.
+    Imported data are kept. The record of imports is kept, too, so that no passport is imported
+    twice. The action raises Missing for an unknown host.
     """
 
     def act(tx: Connection, trace: Trace) -> str:
@@ -144,9 +144,10 @@ def take_in(
     terms: Terms,
     wall_clock: Callable[[], float],
 ) -> Act[Taken]:
-    """Return the action that imports a passport into the account ``name``, once per player.
+    """Return the action that imports a passport into the account ``name``.
 
-    The action raises Missing, Forbidden for an untrusted host, or Conflict for a second import.
+    The action raises Missing, Forbidden for an untrusted host, or Conflict if a passport of this
+    player was imported before.
     """
 
     def act(tx: Connection, trace: Trace) -> Taken:
@@ -175,7 +176,7 @@ def take_in(
 
 
 def _recorded(tx: Connection, passport: Passport, name: str, at: float) -> Account:
-    """Record the passport as imported and return the account that receives its data."""
+    """Record the passport as imported, and return the account that is to receive its data."""
     account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
     if account is None:
         raise Missing(f"no account is called {name}")
@@ -211,7 +212,7 @@ def _take_tracks(
 def _take_notes(
     tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
 ) -> None:
-    """Raise the account's stored main currency to the passport's amount; never lower it."""
+    """Raise the account's main currency to the passport's amount; never lower it."""
     if passport.notes <= account.notes:
         return
     if not terms.takes("currency"):
@@ -222,9 +223,9 @@ def _take_notes(
 
 
 def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
-    """Store each imported document as a character's newest save; older saves stay.
+    """Import the passport's characters: each document becomes a character's newest save.
 
-    The belongings in the passport are imported into the same character.
+    Older saves are kept. The character also receives the belongings in the passport.
     """
     store, terms, taken = SqlCharacters(tx), into.terms, into.taken
     documents, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)

@@ -1,8 +1,8 @@
 """Belongings in a passport (items, currency, loadout): export and import.
 
-An import adds items up to the passport's count and never removes any. Each part is imported
-entirely, or left out with a reason: for example, if the character would exceed its limits,
-none of the items is imported.
+An import adds items until the character has as many as the passport lists, and never removes any.
+Each part is imported completely, or left out with a reason. For example, if the character would
+exceed its limits, none of the items is imported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REASON = "passport"
 
 
 def carried(tx: Connection, character_id: CharacterId) -> dict[str, Any]:
-    """Return a character's belongings in the form for a passport."""
+    """Return a character's belongings as a passport contains them."""
     store = SqlLoadouts(tx)
     loadout = store.find(character_id)
     belongings: dict[str, Any] = {"inventory": json.Fragment(inventory_of(tx, character_id))}
@@ -51,7 +51,7 @@ def carried(tx: Connection, character_id: CharacterId) -> dict[str, Any]:
 
 @frozen
 class Import:
-    """An import of one passport character's belongings into a character of ``account_id``."""
+    """The import of the belongings of one character in a passport into a character here."""
 
     tx: Connection
     account_id: AccountId
@@ -60,7 +60,7 @@ class Import:
     at: float
 
     def take(self, character_id: CharacterId, name: str, carried_by: Carried) -> None:
-        """Import items, currency and loadout; ``name`` is the character's name in messages."""
+        """Import items, currency and loadout; messages call the character ``name``."""
         items, loadout = carried_by.items, carried_by.loadout
         if isinstance(items, Unreadable):
             self._leave(f"the items of {name}: {items.why}")
@@ -109,7 +109,7 @@ class Import:
     def _missing(
         self, store: SqlInventory, character_id: CharacterId, items: CarriedItems
     ) -> CarriedItems:
-        """Return the items that the character lacks; for a stack, the missing quantity."""
+        """Return the items that the character lacks, with the missing quantity for stacks."""
         held = store.stacks(character_id, _names(stack.catalog_id for stack in items.stacks))
         own = store.instances(character_id, _names(item.instance_id for item in items.instances))
         stacks: dict[str, Stacked] = {}
@@ -148,7 +148,7 @@ class Import:
         self.taken.loadouts += 1
 
     def _element(self, read: bytes | Unreadable) -> bytes:
-        """Return a loadout element in its stored form; raises Malformed."""
+        """Return a loadout element as it is stored; raises Malformed."""
         if isinstance(read, Unreadable):
             raise Malformed(read.why)
         if len(read) > self.terms.loadout_bytes:
@@ -160,7 +160,7 @@ class Import:
 
 
 def is_currency(stack: Stacked) -> bool:
-    """Return whether a stack is a currency: on the balance sheet, or of a currency's kind."""
+    """Return whether a stack is a currency, by the prefix of its catalogue id."""
     return stack.catalog_id.upper().startswith(UPPER)
 
 

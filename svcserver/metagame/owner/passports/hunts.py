@@ -58,13 +58,13 @@ def latest(tx: Connection, account_id: AccountId) -> list[tuple[str, int]]:
 
 @frozen
 class HuntLog:
-    """A record of hunts, written when they begin; hunts do not wait for the record."""
+    """The record of the latest hunts; a hunt begins without waiting for its record."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
 
     def note(self, sent: SentToHunt) -> Deferred[None]:
-        """Record a player's hunt and delete all but the player's latest few hunts."""
+        """Record a player's hunt, and delete the player's hunts beyond the newest ``KEPT``."""
         account_id = sent.account_id
 
         def work(tx: Connection) -> None:

@@ -1,4 +1,4 @@
-"""The launcher's routes for a player's own data, with the account key."""
+"""The launcher's routes for a player's own data; they need the account key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PASSPORT_READS = Quota.named("passport_reads", 6, 60.0)
 
 @frozen
 class PassportRoutes:
-    """The routes for a player's own data, passport and key; throttled per account."""
+    """The routes for a player's own data, passport and key, with a rate limit per account."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ACCOUNT_KEY)
     acts: PassportActs

@@ -37,7 +37,7 @@ _PREFIX = FORMAT.encode() + b"\n"
 
 
 def signing_key(private: RSAPrivateKey) -> Ed25519PrivateKey:
-    """Return the host's key for passports, derived from its token key."""
+    """Return the host's key that signs passports, derived from the key that signs tokens."""
     secret = private.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     seed = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"svc passport").derive(secret)
     return Ed25519PrivateKey.from_private_bytes(seed)
@@ -49,7 +49,7 @@ def public_text(key: Ed25519PublicKey) -> str:
 
 
 def is_public_text(text: str) -> bool:
-    """Return whether ``text`` is a host's public key: 32 bytes in lowercase hexadecimal."""
+    """Return whether ``text`` has the form of a public key: 64 lower-case hexadecimal digits."""
     return len(text) == 64 and all(digit in "0123456789abcdef" for digit in text)
 
 
@@ -59,7 +59,7 @@ def sign(raw: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def check_signed(raw: bytes, signature: bytes, signer: str) -> None:
-    """Raise Malformed unless the public key ``signer`` verifies the signature of these bytes."""
+    """Raise Malformed unless ``signature`` signs these bytes with the key of ``signer``."""
     if not is_public_text(signer):
         raise Malformed(BAD)
     try:
@@ -76,7 +76,7 @@ def check_fits(size: int) -> None:
 
 @frozen
 class Unreadable:
-    """An unreadable part of a passport, with the reason; the other parts are still imported."""
+    """A part of a passport that cannot be read, with the reason; other parts are still imported."""
 
     why: str
 
@@ -100,7 +100,7 @@ class CarriedLoadout:
 
 @frozen
 class Carried:
-    """A passport's character; ``data`` is its unparsed document. A part is None if not included."""
+    """A character in a passport; ``data`` is its unparsed document. Missing parts are None."""
 
     name: str
     data: str = field(repr=False)
@@ -110,7 +110,7 @@ class Carried:
 
 @frozen
 class Passport:
-    """A passport with a valid signature; ``signer`` is its host's public key."""
+    """A passport whose signature is valid; ``signer`` is the public key of its host."""
 
     signer: str
     subject: str  # the account's id on that host
@@ -124,7 +124,7 @@ class Passport:
 
 @frozen
 class Terms:
-    """This host's import terms: the parts listed in PASSPORT_TAKES, and their limits."""
+    """This host's import terms: the parts listed in PASSPORT_TAKES, with their limits."""
 
     parts: frozenset[str]
     policy: Policy
@@ -134,7 +134,7 @@ class Terms:
 
     @classmethod
     def of(cls, settings: Settings) -> Terms:
-        """Return the import terms that the settings describe."""
+        """Return the import terms from the settings."""
         most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
         return cls(
             settings.passport_takes,
@@ -150,7 +150,7 @@ class Terms:
 
 @define
 class Taken:
-    """The numbers of imported things, and sentences that explain what was left out."""
+    """How many things were imported, and sentences that say what was left out and why."""
 
     tracks: int = 0
     characters: int = 0
@@ -161,12 +161,12 @@ class Taken:
 
 
 def in_groups(key: str) -> str:
-    """Return a key in groups for comparison by eye; no command accepts this form."""
+    """Return a key in groups of four for comparison by eye; no command accepts this form."""
     return " ".join(key[at : at + 4] for at in range(0, len(key), 4))
 
 
 def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
-    """Raise Forbidden for an untrusted host, or Conflict if ``before`` (already imported)."""
+    """Raise Forbidden unless the host is trusted, Conflict if already imported (``before``)."""
     if not trusted:
         raise Forbidden(
             f"the host that signed the passport, with the key {in_groups(passport.signer)}, is not "
@@ -181,7 +181,7 @@ def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None
 def new_tracks(
     passport: Passport, stored: Mapping[str, Track], paths: Mapping[str, Path]
 ) -> tuple[list[Track], list[str]]:
-    """Return the tracks that the passport raises, at most to their last rank, and the omissions."""
+    """Return the tracks that the passport raises, at most to the last rank, and the omissions."""
     raised, left_out = [], []
     for name, progress in sorted(passport.tracks.items()):
         path = paths.get(name)
@@ -200,7 +200,7 @@ def new_tracks(
 def documents(
     passport: Passport, most: int, room: int
 ) -> tuple[list[tuple[Carried, Document]], list[str]]:
-    """Return the characters that fit, with their documents, and what is left out."""
+    """Return the characters that fit, with their documents, and sentences on what is left out."""
     accepted: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
     for character in passport.characters:

@@ -1,4 +1,4 @@
-"""The database queries for passports, trusted hosts, and the record of imports."""
+"""The database queries for passports, trusted hosts and the record of imports."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ _IMPORTED = select(IMPORTS.c.account_id).where(
     IMPORTS.c.key == bindparam("signer"), IMPORTS.c.subject == bindparam("whose")
 )
 _NOTE = insert(IMPORTS)
-# acts of one account exclude each other (docs/contributors/transactions.md): it may be playing
+# the player may be online, and writes of one account exclude each other
+# (docs/contributors/transactions.md)
 _LOCK = (
     select(ACCOUNTS.c.id)
     .where(ACCOUNTS.c.id == bindparam("account"))
@@ -99,20 +100,20 @@ class SqlHosts:
         self.tx.execute(_TRUST, {"key": key, "name": name, "trusted_at": round(at * 1000)})
 
     def distrust(self, key: str) -> None:
-        """Delete a trusted host; the record of its imported passports stays."""
+        """Delete a trusted host; the record of imports from it is kept."""
         self.tx.execute(_DISTRUST, {"wanted": key})
 
     def name(self, key: str) -> str | None:
-        """Return the stored name of a trusted host, or None for an untrusted host."""
+        """Return the stored name of a trusted host; None if the host is not trusted."""
         row = self.tx.execute(_TRUSTED, {"wanted": key}).first()
         return None if row is None else str(row.name)
 
     def trusted(self) -> list[TrustedHost]:
-        """Return every trusted host, the latest addition first."""
+        """Return the trusted hosts; the one added last comes first."""
         return [TrustedHost(*row) for row in self.tx.execute(_ALL_TRUSTED)]
 
     def is_imported(self, key: str, subject: str) -> bool:
-        """Return whether a passport of this player from this host was imported before."""
+        """Return whether a passport of this player from this host has been imported before."""
         sent = {"signer": key, "whose": subject}
         return self.tx.execute(_IMPORTED, sent).first() is not None
 
@@ -123,7 +124,7 @@ class SqlHosts:
 
 
 def lock(tx: Connection, account_id: AccountId) -> None:
-    """Lock the account's row, so that other writes of the account wait for this transaction."""
+    """Lock the account's row, so that the account's other writes wait for this transaction."""
     tx.execute(_LOCK, {"account": account_id})
 
 
@@ -141,7 +142,7 @@ class HunterData:
     titles: Titles
 
     def hunter(self, account: Account, now: float) -> dict[str, Any]:
-        """Return the data for the launcher: guild, mastery, hunt pass, saves and friends."""
+        """Return the launcher's data: guild, mastery, hunt pass, hunts, saves and friends."""
         me, progress, guilds = account.id, SqlProgress(self.tx), SqlGuilds(self.tx)
         member = guilds.member(me)
         guild = guilds.guild(member.guild_id) if member is not None else None
@@ -190,7 +191,7 @@ class HunterData:
         }
 
     def _characters(self, me: AccountId) -> list[json.Fragment]:
-        """Return each character as JSON; stop at the size limit, to bound the memory use."""
+        """Return each character as JSON; raises Conflict early, to limit the memory in use."""
         characters: list[json.Fragment] = []
         size = 0
         for character in SqlCharacters(self.tx).of_account(me):

@@ -1,7 +1,7 @@
 """The launcher's reply shapes, and the reading and writing of passport files.
 
-A file is either read entirely or refused. Only a character's belongings may be unreadable without
-the refusal of the file.
+If any part of a file is invalid, the whole file is refused. Only a character's belongings may be
+unreadable; they are then left out.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SavedAt(TypedDict):
 
 
 class SavedCharacter(TypedDict):
-    """A character and its newest saves (ten at most)."""
+    """A character with its newest saves, at most ten."""
 
     name: str
     saves: list[SavedAt]
@@ -73,7 +73,7 @@ class LatestHunt(TypedDict):
 
 @frozen
 class NewKeyWish:
-    """The account's new key, created by the player's launcher."""
+    """The account's new key, which the player's launcher has made."""
 
     key: NewKey = field(metadata=sent_as("UUK"), repr=False)
 
@@ -92,7 +92,7 @@ class HunterReply(TypedDict):
 
 
 class PassportReply(TypedDict):
-    """A passport file: ``body`` is base64-encoded JSON, ``signature`` signs the decoded bytes."""
+    """A passport file; ``body`` is JSON in base64, and ``signature`` signs the decoded bytes."""
 
     format: str
     key: str
@@ -113,7 +113,7 @@ def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> PassportReply:
 
 
 def unseal(file: bytes) -> Passport:
-    """Return the passport from a file after checking its signature; raises Malformed."""
+    """Check a file's signature, and return its passport; raises Malformed."""
     try:
         passport = json.read(file)
         if not isinstance(passport, dict) or passport.get("format") != FORMAT:
@@ -127,7 +127,7 @@ def unseal(file: bytes) -> Passport:
 
 
 def _decoded(text: str) -> bytes:
-    """Decode canonical base64, where the unused bits of the last character are 0."""
+    """Decode base64 in its canonical form, in which unused bits are 0."""
     try:
         raw = base64.b64decode(text, validate=True)
     except ValueError:
@@ -138,7 +138,7 @@ def _decoded(text: str) -> bytes:
 
 
 def read_body(signer: str, body: json.Json) -> Passport:
-    """Return the passport in the signed JSON; raises Malformed."""
+    """Return the passport from its signed JSON; raises Malformed."""
     if not isinstance(body, dict):
         raise Malformed(BAD)
     tracks, characters = body.get("tracks"), body.get("characters")
@@ -185,7 +185,7 @@ def _carried(source: Mapping[str, Any]) -> Carried:
 
 
 def _items(source: object) -> CarriedItems | Unreadable | None:
-    """Return all items, or the reason why any of them is unreadable; never only some items."""
+    """Return all items; if any of them is unreadable, return only the reason."""
     if not isinstance(source, dict):
         return None
     try:
@@ -197,7 +197,7 @@ def _items(source: object) -> CarriedItems | Unreadable | None:
 
 
 def _objects(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return a JSON value that is a list of objects; raises Malformed for any other value."""
+    """Return the list of objects under this name; raises Malformed for anything else."""
     entries = source.get(name)
     if not isinstance(entries, list) or len(entries) > MOST_ITEMS:
         raise Malformed(f"{name} is not a list of at most {MOST_ITEMS} entries")
@@ -207,7 +207,7 @@ def _objects(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _stack(source: dict[str, Any]) -> Stacked:
-    """Return a stack in the form of ``inventory_of``; raises Malformed."""
+    """Return a stack as ``inventory_of`` reads it; raises Malformed."""
     quantity = source.get("quantity")
     if type(quantity) is not int or not 0 <= quantity <= MAX_WHOLE:
         raise Malformed("a stack has no quantity")
@@ -216,7 +216,7 @@ def _stack(source: dict[str, Any]) -> Stacked:
 
 
 def _instance(source: dict[str, Any]) -> Instance:
-    """Return an item in the form of ``inventory_of``; raises Malformed."""
+    """Return an instanced item as ``inventory_of`` reads it; raises Malformed."""
     data, version = source.get("itemData"), source.get("updateVersion")
     if not isinstance(data, str | None) or (version is not None and type(version) is not int):
         raise Malformed("an item has invalid data or an invalid version")
@@ -242,7 +242,7 @@ def _written(value: dict[str, Any]) -> bytes:
 
 
 def _loadout(source: object) -> CarriedLoadout | None:
-    """Return the loadout, or None without elements; elements beyond the slot limit are ignored."""
+    """Return the loadout, None if it has no elements; elements beyond the limit are ignored."""
     elements = source.get("elements") if isinstance(source, dict) else None
     if not isinstance(source, dict) or not isinstance(elements, dict) or not elements:
         return None
@@ -252,7 +252,7 @@ def _loadout(source: object) -> CarriedLoadout | None:
 
 
 def _element(index: str, value: object) -> bytes | Unreadable:
-    """Return an element in its stored form; a slot contains its number."""
+    """Return an element as it is stored; a slot contains its own number."""
     if not isinstance(value, dict):
         return Unreadable("it is not an object")
     number = whole_in(index, MAX_DIGITS)

@@ -1,4 +1,4 @@
-"""Reads of accounts, owner actions on accounts, and the service that stores who was online."""
+"""Operations of staff on accounts, and the service that stores when players were last seen."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ class PeopleActs:
     async def listed(
         self, order: SortOrder, text: str, skip: int, count: int
     ) -> list[ListedAccount]:
-        """Return ``count`` accounts after ``skip`` whose name or id contains ``text``."""
+        """Return accounts whose name or id contains ``text``: ``count`` of them, after ``skip``."""
         wall_clock = self.wall_clock
         return await self.ledger.read(
             lambda tx: SqlPeople(tx).listed(order, text, skip, count, wall_clock())
         )
 
     async def where(self) -> Mapping[AccountId, Place]:
-        """Return the kind of place in which each online player is."""
+        """Return the kind of place where each online player is."""
         beats = await self.online.all()
         return {beat.account_id: place(beat.map, beat.state, self.city_map) for beat in beats}
 
     async def person(self, who: str) -> AccountDetails:
-        """Return the account with this name or id; raises Missing."""
+        """Return the details of the account with this name or id; raises Missing."""
         return await self.ledger.read(
             lambda tx: SqlPeople(tx).person(person(SqlAccounts(tx), who), self.wall_clock())
         )
@@ -76,7 +76,7 @@ class PeopleActs:
 
 @frozen
 class Keyed:
-    """An account that got a new key and whose sessions have ended."""
+    """An account with its new key; its sessions have ended."""
 
     account: Account
     key: str = field(repr=False)
@@ -85,7 +85,7 @@ class Keyed:
 
 @frozen
 class Removed:
-    """A deleted account, with an export of its data without secrets."""
+    """A deleted account, with its exported data (without secrets)."""
 
     account: Account
     export: AccountExport = field(repr=False)
@@ -101,7 +101,7 @@ class PersonWork:
     wall_clock: Callable[[], float]
 
     def new_key(self) -> Act[Keyed]:
-        """Return the action that replaces a lost key and ends the account's sessions."""
+        """Return the action that replaces the account's key and ends its sessions."""
 
         def act(tx: Connection, trace: Trace) -> Keyed:
             account, accounts = self._owned(tx, trace), SqlAccounts(tx)
@@ -112,7 +112,7 @@ class PersonWork:
         return act
 
     def merge_notes(self, to: str) -> Act[tuple[Account, Account, int]]:
-        """Return the action that moves all notes to ``to`` and returns both accounts."""
+        """Return the action that moves all notes to ``to``; it returns accounts and amount."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Account, Account, int]:
             source, target = self._owned(tx, trace), person(SqlAccounts(tx), to)
@@ -127,7 +127,7 @@ class PersonWork:
         return act
 
     def export(self) -> Act[AccountExport]:
-        """Return the action that exports all data of the account, without secrets."""
+        """Return the action that exports all data of the account except secrets."""
 
         def act(tx: Connection, trace: Trace) -> AccountExport:
             return self._exported(tx, self._owned(tx, trace))
@@ -185,8 +185,8 @@ class HandlingActs:
         reason: str,
         choose: Callable[[PersonWork], Act[T]],
     ) -> T:
-        """Do the action that ``choose`` returns, and announce the sessions that it ended."""
-        # the account's own acts wait for it; what it has with others is deleted as it stands then
+        """Do the action that ``choose`` returns, and notify all processes of the ended sessions."""
+        # other writes of the account wait for this one; rows shared with others may still change
         act = choose(PersonWork(staff, who, self.audit.wall_clock))
         entry = AuditEntry(staff.name, action, who, reason)
         done = await self.audit.write(entry, act, OneAccount(await id_of(self.audit.ledger, who)))
@@ -198,14 +198,14 @@ class HandlingActs:
 
 @define(eq=False)
 class LastSeen:
-    """The writer of the times at which players were last seen."""
+    """Stores the times at which players were last seen."""
 
     ledger: Ledger
     online: Online
     _stored: dict[AccountId, int] = field(factory=dict, init=False)
 
     def look(self) -> Deferred[None]:
-        """Store the times that changed since the previous run."""
+        """Store the times that have changed since the last call."""
         return Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:
@@ -218,5 +218,5 @@ class LastSeen:
 
 
 def seen_watch(clock: IReactorTime, last_seen: LastSeen) -> Every:
-    """Return the service that stores these times every ``SEEN_EVERY_S``."""
+    """Return the service that stores the times every ``SEEN_EVERY_S``."""
     return Every(clock, SEEN_EVERY_S, last_seen.look, "storing who is online")

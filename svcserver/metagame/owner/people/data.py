@@ -23,8 +23,9 @@ from svcserver.db.tables import ACCOUNT, METADATA
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.owner.wire import Cell, Tables
 
-# Rows of other tables belong to each account in their ``account_columns``, or to a character.
-# The audit log is kept. The epoch row of a deleted account invalidates its tokens.
+# Tables whose rows belong to no account. In other tables, a row belongs to each account that its
+# ``account_columns`` name, or to a character. The audit log is kept. The row of a deleted account
+# invalidates the account's tokens.
 OF_NOBODY = (
     "announcements",
     "audit_log",
@@ -50,10 +51,10 @@ ROW_BYTES = 100
 
 
 def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
-    """Return the account's rows by table, without secrets, and the number of omitted rows.
+    """Return the account's rows by table, without secrets, and how many rows are left out.
 
-    The exported rows have at most MAX_EXPORT bytes: small tables are exported completely, large
-    tables only with their newest rows. Omitted rows are never loaded into memory.
+    The exported rows have at most MAX_EXPORT bytes. Small tables are exported completely, large
+    tables only with their newest rows. Rows that are left out are never loaded into memory.
     """
     mine = [(table, rows) for table, rows in _rows(tx, account_id) if table.name not in SECRET]
     sizes = {str(table.name): _sizes(tx, table, rows) for table, rows in mine}
@@ -72,7 +73,7 @@ def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, i
 
 
 def _sizes(tx: Connection, table: Table, rows: ColumnElement[bool]) -> list[int]:
-    """Return the size of each row in bytes, newest row first."""
+    """Return the size of each row in bytes, the newest row first."""
     size: ColumnElement[int] = literal(ROW_BYTES)
     for column in table.c:
         if isinstance(column.type, String | LargeBinary):
@@ -85,7 +86,7 @@ def _newest_first(table: Table) -> list[ColumnElement[Any]]:
 
 
 def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the numbers of rows that fit and do not fit, by table; small tables come first."""
+    """Return by table how many rows fit and how many do not; small tables are served first."""
     taken, left, room = {}, {}, most
     by_size = sorted(sizes.items(), key=lambda entry: sum(entry[1]))
     for before, (name, each) in enumerate(by_size):
@@ -101,14 +102,14 @@ def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], 
 
 
 def erase(tx: Connection, account_id: AccountId) -> int:
-    """Delete all rows of the account and return how many rows were deleted."""
+    """Delete all rows of the account; return how many there were."""
     return sum(
         tx.execute(delete(table).where(rows)).rowcount for table, rows in _rows(tx, account_id)
     )
 
 
 def account_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns that hold a row's account id; none for tables without an account."""
+    """Return the columns with the id of the account that a row belongs to; none if it has none."""
     if table.name in OF_NOBODY:
         return ()
     return tuple(
@@ -119,12 +120,12 @@ def account_columns(table: Table) -> tuple[str, ...]:
 
 
 def is_of_character(table: Table) -> bool:
-    """Return whether the table's rows belong to a character and have no account column."""
+    """Return whether the table's rows belong to a character and name no account."""
     return "character_id" in table.c and not account_columns(table)
 
 
 def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """Yield each table and the SQL condition of the account's rows; referenced tables last."""
+    """Yield each table, and the SQL condition for the account's rows; referenced tables last."""
     tables = METADATA.tables
     characters = tables["characters"]
     mine = list(

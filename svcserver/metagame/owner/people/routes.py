@@ -1,4 +1,4 @@
-"""The dashboard's routes for accounts and an owner's actions. For direct callers only."""
+"""The dashboard's routes for accounts, for direct callers only (not through a proxy)."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ class PeopleRoutes:
 
 @frozen
 class HandlingRoutes:
-    """The owner's routes that renew keys and merge, export and delete accounts.
+    """The owner's routes that replace keys, and merge, export and delete accounts.
 
-    Each route accepts a helper's key. The rules refuse what the role may not do, so that the audit
-    log records the refusal.
+    Each route accepts a helper's key, although only owners may use it. The rules refuse all others,
+    so that the audit log records these refusals.
     """
 
     routes: ClassVar[Routes] = Routes(
@@ -75,7 +75,7 @@ class HandlingRoutes:
 
     @routes.row("POST", "/svc/api/DashboardNewKey", body=wire.AccountWish, reply=wire.NewKey)
     async def new_key(self, call: Call[wire.AccountWish]) -> Answer:
-        """Give an account a new key; the old key and the account's sessions stop working."""
+        """Give an account a new key; the old key and the current sessions stop working."""
         made = await self._do(call, "new key", PersonWork.new_key)
         return Answer(200, {"Username": made.account.username, "Key": made.key}, NO_STORE)
 

@@ -1,4 +1,4 @@
-"""The data classes and checks of the pages about accounts."""
+"""The data classes and checks of the dashboard's pages about accounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SortOrder(StrEnum):
 
 @frozen
 class ListedAccount:
-    """An account in a list; ``seen_at`` in epoch seconds, None if never seen."""
+    """An account in a list; ``seen_at`` is in epoch seconds, None if the player was never seen."""
 
     account: Account
     seen_at: int | None
@@ -49,7 +49,7 @@ def check_owner(staff: Staff) -> None:
 
 
 def check_merge(source: Account, target: Account) -> None:
-    """Raise Conflict if both accounts are the same or the source has no notes."""
+    """Raise Conflict if both accounts are the same, or if the source has no notes."""
     if source.id == target.id:
         raise Conflict("these are the same account", code="same_account")
     if source.notes <= 0:
@@ -57,7 +57,7 @@ def check_merge(source: Account, target: Account) -> None:
 
 
 def check_deletable(account: Account, leads: str) -> None:
-    """Raise Conflict for an owner or a guild leader; ``leads`` is the name of the guild led."""
+    """Raise Conflict for an owner or the leader of a guild; ``leads`` is the guild's name or ""."""
     if account.role is Role.OWNER:
         raise Conflict(f"{account.username} is an owner: demote the account first", code="is_owner")
     if leads:

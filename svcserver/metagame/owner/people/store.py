@@ -1,4 +1,4 @@
-"""The times at which accounts were last seen, and sorted lists of accounts."""
+"""The times at which players were last seen, and the queries for lists of accounts."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class SqlPeople:
     tx: Connection
 
     def keep_seen(self, times: Mapping[AccountId, int]) -> None:
-        """Store when accounts were last seen (epoch seconds); skip deleted accounts."""
+        """Store when these accounts were last seen (epoch seconds), except deleted accounts."""
         there = sorted(SqlAccounts(self.tx).find_all(times))
         if there:
             _PUT_SEEN.put(
@@ -105,13 +105,13 @@ class SqlPeople:
             )
 
     def add_notes(self, account_id: AccountId, more: int) -> None:
-        """Add to the amount of an account's notes; a negative number subtracts."""
+        """Add ``more`` to an account's notes; a negative number subtracts."""
         self.tx.execute(_ADD_NOTES, {"wanted": account_id, "more": more})
 
     def listed(
         self, order: SortOrder, text: str, skip: int, count: int, now: float
     ) -> list[ListedAccount]:
-        """Return ``count`` accounts after ``skip`` whose name or id contains ``text``."""
+        """Return accounts whose name or id contains ``text``: ``count`` of them, after ``skip``."""
         plain = fold(text)
         for special in ("\\", "%", "_"):
             plain = plain.replace(special, "\\" + special)
@@ -148,6 +148,9 @@ class SqlPeople:
 
 
 def remove(tx: Connection, ended: EndedSessions) -> int:
-    """Delete all rows of an account without sessions; return how many rows were deleted."""
+    """Delete all rows of an account, and invalidate its tokens; return how many rows there were.
+
+    The account's sessions must have ended before.
+    """
     bury(tx, ended.account_id, ended.not_before)
     return erase(tx, ended.account_id)

@@ -34,7 +34,7 @@ class ListedReply(TypedDict):
 
 
 class PeopleReply(TypedDict):
-    """A page of accounts, and the offset of the next page, or null on the last page."""
+    """A page of accounts, and the offset of the next page; null if this is the last page."""
 
     accounts: list[ListedReply]
     nextOffset: int | None
@@ -67,7 +67,7 @@ class AccountWish:
 @spelled(pascal_case)
 @frozen
 class DeleteWish:
-    """The account's name or id, and the reason; ``Export`` requests its data in the reply."""
+    """The account's name or id, and the reason; ``Export`` asks for the account's data."""
 
     account: Who
     reason: Reason = ""
@@ -77,7 +77,7 @@ class DeleteWish:
 @spelled(pascal_case)
 @frozen
 class MergeWish:
-    """The account from which the notes are moved, and the account that receives them."""
+    """The account from which the notes are taken, and the account that gets them."""
 
     account: Who
     to: Who
@@ -85,14 +85,14 @@ class MergeWish:
 
 
 class NewKey(TypedDict):
-    """The only copy of the account's new key."""
+    """The account's new key, of which this is the only copy."""
 
     Username: str
     Key: str
 
 
 class Merged(TypedDict):
-    """The amount of notes that was moved, and both accounts."""
+    """How many notes were moved, and both accounts."""
 
     Username: str
     To: str
@@ -100,14 +100,14 @@ class Merged(TypedDict):
 
 
 class Deleted(TypedDict):
-    """The deleted account and all its data; ``Export`` is null unless it was requested."""
+    """The deleted account and its data; ``Export`` is null if it was not requested."""
 
     Username: str
     Export: AccountExport | None
 
 
 def read_text(argument: str | None) -> str:
-    """Return the search text of the query; raises Malformed."""
+    """Return the search text from the query; raises Malformed."""
     text = (argument or "").strip()
     if len(text) > MAX_TEXT:
         raise Malformed(f"Text has at most {MAX_TEXT} characters", code="bad_request")
@@ -115,7 +115,7 @@ def read_text(argument: str | None) -> str:
 
 
 def read_order(text: str | None) -> SortOrder:
-    """Return the sort order of the query, by name if absent; raises Malformed."""
+    """Return the sort order from the query (by name if absent); raises Malformed."""
     try:
         return SortOrder(text or SortOrder.NAME)
     except ValueError:
@@ -125,7 +125,7 @@ def read_order(text: str | None) -> SortOrder:
 def show_list(
     accounts: Sequence[ListedAccount], where: Mapping[AccountId, Place], offset: int
 ) -> PeopleReply:
-    """Return the reply with a page; ``accounts`` has one extra account if another page follows."""
+    """Return the reply with a page; if another page follows, ``accounts`` has one more."""
     return {
         "accounts": [
             {
