@@ -1,4 +1,4 @@
-"""The drawings of the pages, drawn from mermaid blocks once, so that readers need no network.
+"""The drawings of the pages, drawn from mermaid blocks in advance, so that readers need no network.
 
     python docs/drawings.py
 
@@ -39,7 +39,7 @@ DRAW = """async ([id, text]) => {
 
 
 def name_of(text: str) -> str:
-    """Return the name of the file with the drawing of ``text``."""
+    """Return the file name of the drawing of ``text``."""
     return f"{hashlib.sha256(text.strip().encode()).hexdigest()[:12]}.svg"
 
 
@@ -110,7 +110,7 @@ def draw(missing: dict[str, str]) -> None:
 
 
 def sized(drawn: str) -> str:
-    """Return the drawing with an explicit width and height, which a page needs for a picture."""
+    """Return the drawing with an explicit width and height, which the page needs to place it."""
     box = re.search(r'viewBox="[^ ]+ [^ ]+ ([\d.]+) ([\d.]+)"', drawn)
     if box is None:
         raise SystemExit(f"a drawing without a box: {drawn[:200]}")

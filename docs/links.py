@@ -23,7 +23,7 @@ LINK = re.compile(r"\]\((https?://[^\s)]+)\)|<(https?://[^\s>]+)>")
 
 
 def main() -> int:
-    """Return Sphinx's exit status; without a network, accept the known links and say so."""
+    """Check the links and return Sphinx's exit status; without a network, trust known links."""
     unknown = elsewhere() - set(KNOWN)
     if unknown:
         print(f"Unknown links: {sorted(unknown)}. Add each with its use to docs/links.py.")
@@ -31,14 +31,14 @@ def main() -> int:
     try:
         socket.getaddrinfo(ASKED, 443)
     except OSError:
-        print(f"{ASKED} is not found from here, so that these links are NOT opened:")
+        print(f"There is no network ({ASKED} was not resolved), so these links are NOT checked:")
         print("\n".join(f"  {link}: {use}" for link, use in KNOWN.items()))
         return 0
     return build_main(["-q", "-b", "linkcheck", str(DOCS), str(DOCS / "_build" / "links")])
 
 
 def elsewhere() -> set[str]:
-    """Return the external links of the pages, except those in code examples."""
+    """Return the links of the pages to other sites, except those in code examples."""
     result: set[str] = set()
     for page in DOCS.rglob("*.md"):
         for link in LINK.finditer(page.read_text(encoding="utf-8")):

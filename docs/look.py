@@ -68,7 +68,9 @@ def main() -> int:
     from tests.live.real_browser import CHROMIUM, chromium
 
     if CHROMIUM is None:
-        print("without chromium the pages are NOT looked at as a desktop and a phone show them")
+        print(
+            "chromium is not installed, so the built pages are NOT checked on a desktop and a phone"
+        )
         return 0
     with chromium() as browser:
         faults = list(all_looked_at(browser))
@@ -77,7 +79,7 @@ def main() -> int:
 
 
 def all_looked_at(browser: Browser) -> Iterator[str]:
-    """Yield the faults of the whole site."""
+    """Yield the faults of all pages and of the search."""
     desktops, phones = [
         [
             browser.new_page(viewport=size, color_scheme=scheme, is_mobile=size is PHONE)
@@ -99,7 +101,7 @@ def all_looked_at(browser: Browser) -> Iterator[str]:
 
 
 def seen_as(page: Page) -> str:
-    """Return the size and colour scheme of a page in words."""
+    """Return a page's size and colour scheme as text."""
     size = page.viewport_size
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     return f"({'?' if size is None else size['width']} px, {'dark' if dark else 'light'})"
@@ -117,14 +119,16 @@ def looked_at(page: Page, path: Path) -> Iterator[str]:
     page.remove_listener("request", note)
     width = page.viewport_size["width"] if page.viewport_size else 0
     yield from (
-        f"cut off at its side: {' '.join(entry.split())}" for entry in page.evaluate(CUT, width)
+        f"cut off at the side: {' '.join(entry.split())}" for entry in page.evaluate(CUT, width)
     )
-    yield from (f"a table that scrolls: {' '.join(entry.split())}" for entry in page.evaluate(WIDE))
-    yield from (f"a word in a cell that breaks: {entry}" for entry in page.evaluate(BROKEN))
-    yield from (f"a drawing wider than the page: {entry}" for entry in page.evaluate(OVER))
+    yield from (
+        f"table needs scrolling: {' '.join(entry.split())}" for entry in page.evaluate(WIDE)
+    )
+    yield from (f"word broken inside a table cell: {entry}" for entry in page.evaluate(BROKEN))
+    yield from (f"drawing wider than the page: {entry}" for entry in page.evaluate(OVER))
     yield from (f"no picture at {entry}" for entry in page.evaluate(UNSEEN))
     elsewhere = {entry for entry in requests if not entry.startswith(("file:", "data:"))}
-    yield from (f"it asks for {entry}" for entry in sorted(elsewhere))
+    yield from (f"loads from another host: {entry}" for entry in sorted(elsewhere))
 
 
 def looked_over(page: Page) -> Iterator[str]:
@@ -137,7 +141,7 @@ def looked_over(page: Page) -> Iterator[str]:
 
 
 def searched(page: Page) -> Iterator[str]:
-    """Yield a fault if a search from the first page does not find its word."""
+    """Yield a fault if a search from the first page does not find the page it looks for."""
     page.goto((BUILT / "index.html").as_uri())
     box = page.get_by_role("textbox", name="Search")
     box.fill(SOUGHT)

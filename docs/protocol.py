@@ -1,4 +1,4 @@
-"""The page on the chat's protocol: a real conversation, and tables generated from the code."""
+"""The page about the chat's protocol: a real conversation, and tables generated from the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages on the game's routes: one page per group, from the OpenAPI document."""
+"""The pages about the game's routes, from the OpenAPI document: one for each group of routes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _operation(method: str, path: str, operation: Json) -> str:
 
 
 def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
-    """Yield an operation's arguments except its body and the plain strings in its path."""
+    """Yield an operation's arguments, except its body and the plain strings in its path."""
     for place in ("path", "query", "header"):
         result = [parameter for parameter in parameters if parameter["in"] == place]
         if place == "path":
@@ -134,7 +134,7 @@ def _taken(parameters: list[Json]) -> Iterator[tuple[str, str]]:
 
 
 def _answers(responses: Json) -> str:
-    """Return the successful answers of an operation in words."""
+    """Describe the successful answers of an operation in words."""
     results = []
     if "200" in responses:
         content: Json = responses["200"].get("content", {"": {}})

@@ -31,7 +31,7 @@ SERVICES: dict[str, tuple[type[Any], ...]] = {  # keyed by the first words of a 
 
 
 def described(text: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield service, variable, default and effect of each row of the owner's page."""
+    """Yield the service, variable, default and effect in each row of the owner's page."""
     service = ""
     for line in text.splitlines():
         if line.startswith("## "):

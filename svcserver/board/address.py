@@ -27,7 +27,7 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Parse ``valkey://[user:password@]host:port[/db]``; raises ValueError with the fix.
+        """Parse ``valkey://[user:password@]host:port[/db]``; raises ValueError with the remedy.
 
         ``valkeys://`` (TLS) may end with ``?ca=`` and the absolute path of a PEM file.
         """
@@ -57,13 +57,13 @@ def _authority(query: str, *, tls: bool) -> Path:
 
 
 def authorities(path: Path) -> list[str]:
-    """Return the certificates in a PEM file; raises ValueError, which says what to fix."""
+    """Return the certificates in a PEM file; raises ValueError with the remedy."""
     try:
         text = path.read_text(encoding="ascii")
         ssl.create_default_context(cadata=text)
     except (ssl.SSLError, ValueError):  # not ASCII, or without a certificate
-        raise ValueError(f"names a ca without a certificate in PEM: {path}") from None
+        raise ValueError(f"names a CA file without a PEM certificate: {path}") from None
     except OSError as error:
-        raise ValueError(f"names a ca that cannot be read: {path}: {error.strerror}") from None
+        raise ValueError(f"names a CA file that cannot be read: {path}: {error.strerror}") from None
     end = "-----END CERTIFICATE-----"
     return [certificate + end for certificate in text.split(end)[:-1]]

@@ -26,8 +26,8 @@ Key = tuple[Kind[Any], str]
 class BoardTransaction(ABC):
     """The board's unit of work, which collects writes, ids and events until the commit.
 
-    ``now``: epoch seconds by the engine's clock, the same in every run of the work.
-    ``ids``: the ids that earlier runs of the work drew; a repeated run draws the same ids again.
+    ``now`` is the time in epoch seconds by the engine's clock, the same in every run of the work.
+    ``ids`` are the ids that earlier runs of the work drew; a repeated run draws the same ids again.
     """
 
     __slots__ = ("_drawn", "_ids", "news", "now", "written")
@@ -39,7 +39,7 @@ class BoardTransaction(ABC):
         self._ids, self._drawn = ids, 0
 
     def new_id(self) -> str:
-        """Return a random UUID; a repeated run of the work gets the same one."""
+        """Return a random UUID; if the work runs again, it gets the same ids again."""
         if self._drawn == len(self._ids):
             self._ids.append(new_id())
         self._drawn += 1
@@ -90,7 +90,7 @@ class Board(Protocol):
         """True if other processes use the same live state."""
 
     def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
-        """Run ``work``; fires with its result once it is committed and its events are delivered.
+        """Run ``work``; the Deferred fires with its result after commit and delivery of events.
 
         ``near`` names entries that ``work`` always reads, so that an external engine loads them
         together. ``near`` must not affect the result.
@@ -100,7 +100,7 @@ class Board(Protocol):
         """Call ``listener`` with every event of this type; all processes see the same order."""
 
     def reads_as(self, name: str) -> None:
-        """Skip, in this process, the events whose ``readers`` are set and do not include ``name``.
+        """Skip, in this process, events that have ``readers`` without ``name`` among them.
 
         A memory board delivers all events to every listener.
         """

@@ -68,7 +68,10 @@ class EngineWire(Protocol):
         self._check = self._clock.callLater(LOOK_S, self._overdue)
 
     def ask(self, *arguments: Argument) -> Deferred[Any]:
-        """Send a command; fires with the reply, or fails with ConnectionEnded or EngineError."""
+        """Send a command; the Deferred fires with the reply, or fails.
+
+        The failure is a ConnectionEnded or an EngineError.
+        """
         if not self.up or len(self._waiting) >= MOST_WAITING:
             return fail(ConnectionEnded("not connected" if not self.up else "too many wait"))
         done: Deferred[Any] = Deferred(_keep_place)
@@ -79,7 +82,7 @@ class EngineWire(Protocol):
         return done
 
     def cut(self) -> None:
-        """Abort the connection; the engine may not have received the last commands."""
+        """Abort the connection; commands that were just sent may not have reached the engine."""
         transport: Any = self.transport
         if transport is not None:
             transport.abortConnection()

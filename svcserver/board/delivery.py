@@ -20,7 +20,7 @@ log = Logger()
 
 @define(eq=False)
 class InOrder(Generic[T]):
-    """A queue that passes items to ``take`` one by one; items that ``take`` adds come last."""
+    """A queue that passes items to ``take`` one by one; items that ``take`` adds go to the end."""
 
     take: Callable[[T], None]
     busy: bool = field(default=False, init=False)

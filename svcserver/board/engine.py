@@ -1,7 +1,7 @@
-"""The client of the live-state engine, with two connections that reconnect by themselves.
+"""The client of the live-state engine, with two connections that reconnect automatically.
 
-One connection is for commands, the other for published messages. While the first is down,
-commands fail immediately.
+One connection is for commands, the other for published messages. While the connection for commands
+is down, commands fail immediately.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ class Engine(Service):
 
     @property
     def space(self) -> str:
-        """The database number for channel names, because databases share their channels."""
+        """The database number.
+
+        It is part of channel names, because the engine's databases share their channels.
+        """
         return str(self.address.db)
 
     def startService(self) -> None:
@@ -91,13 +94,13 @@ class Engine(Service):
         return seconds
 
     def pause(self, seconds: float) -> Deferred[None]:
-        """Return a cancellable Deferred that fires after so many seconds."""
+        """Return a cancellable Deferred that fires after this number of seconds."""
         return deferLater(self.reactor, seconds)
 
     def on_messages(
         self, pushed: Pushed, joined: Callable[[], None], left: Callable[[], None]
     ) -> None:
-        """Set the callbacks for each message, and for the start and end of listening."""
+        """Set the callbacks for a message, and for the start and the end of a subscription."""
         self._pushed, self._joined, self._listening.left = pushed, joined, left
 
     def before_all(self, prepare: Callable[[Ask], Awaitable[None]]) -> None:
@@ -187,7 +190,7 @@ def _cut(connection: Connection) -> None:
 
 @define(eq=False, slots=False)
 class Connection:
-    """A connection that reconnects by itself; ``wire`` is set while it is usable.
+    """A connection that reconnects automatically; ``wire`` is set while it is usable.
 
     ``prepare`` sends the first commands. A PING every ``BEAT_S`` detects a dead connection.
     """
@@ -308,7 +311,7 @@ class _Wires(Factory):
 
 
 def _trust(address: Address) -> Any:
-    """Return the TLS certificate checks; the CA file is read anew for each connection."""
+    """Return the TLS certificate checks; the CA file is read again for each connection."""
     if address.ca is None:
         return optionsForClientTLS(address.host)
     roots = [Certificate.loadPEM(pem.encode()) for pem in authorities(address.ca)]

@@ -49,7 +49,10 @@ class Seal:
 
 
 class NotLoaded(BaseException):
-    """The signal to stop a run early; no ``Exception``, so that ``work`` cannot catch it."""
+    """The exception that stops a run early.
+
+    It is no ``Exception``, so that ``work`` cannot catch it.
+    """
 
 
 @define
@@ -91,7 +94,7 @@ class Values:
     _warned: Throttle = field(factory=Throttle, init=False)
 
     def decode(self, at: tuple[Kind[T], str], data: bytes) -> T | None:
-        """Return an entry's value, or None if it is damaged: it then counts as absent."""
+        """Return an entry's value, or None if the entry is damaged and so counts as absent."""
         stamped = at, data[:STAMP]
         if stamped in self._known:
             known: T = self._known[stamped]

@@ -34,7 +34,7 @@ ONLY_A_FILE = os.O_NOFOLLOW | os.O_NONBLOCK if POSIX else 0  # never a link or a
 
 
 class Unusable(Exception):
-    """The error for a snapshot file that cannot be used; its text names the reason."""
+    """The error for a snapshot file that cannot be used; its text says why."""
 
 
 @define(eq=False, slots=False)
@@ -46,13 +46,17 @@ class Snapshot(Service):
     path: Path
 
     def load(self) -> None:
-        """Load into the board the entries saved at the last stop, if they are recent."""
+        """Load the entries that were saved at the last stop into the board, if they are recent."""
         try:
             data = _content(self.path)
         except FileNotFoundError:
             return
         except (OSError, Unusable) as error:
-            log.warn("{path} is not read: {why}", path=str(self.path), why=_reason(error))
+            log.warn(
+                "live state starts empty: {path}: {why}",
+                path=str(self.path),
+                why=_reason(error),
+            )
             return
         finally:
             with suppress(OSError):

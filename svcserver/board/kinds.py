@@ -23,20 +23,21 @@ class Kind(Generic[T]):
     is their type, which an external engine needs to store them as JSON.
 
     ``lives_s`` is an entry's time to live in seconds. It restarts with each write or, with
-    ``kept_by_reading``, also with each read. ``most`` is the maximum number of entries on a
-    memory board, which then drops the entry that expires first. An external engine has one limit
-    for all kinds (``maxmemory``).
+    ``kept_by_reading``, also with each read. ``most`` is the maximum number of entries on a memory
+    board, which then drops the entry that expires first. An external engine has one limit for all
+    kinds (``maxmemory``).
 
     ``compared=False`` is for heartbeats, which are written all the time: the transaction is not
     repeated if another process writes the entry after this transaction read it.
 
-    ``sealed``: an external engine stores each entry with a keyed hash. An entry that someone else
-    wrote, or copied from another key, is ignored. Use False only where a forged entry grants
-    nothing, and say why. A hash cannot reveal that an entry was deleted or replaced by an older
-    one, so data that must be safe from that belongs in the database.
+    ``sealed`` makes an external engine store each entry with a keyed hash. An entry that someone
+    else wrote, or copied from another key, is ignored. Use False only for entries that grant
+    nothing if they are forged, and give the reason there. A hash cannot reveal that an entry was
+    deleted or replaced by an older one, so data that must be safe from that belongs in the
+    database.
 
-    ``listed=True``: ``BoardTransaction.each`` and ``BoardTransaction.count`` work for this kind.
-    This excludes ``kept_by_reading``, because the list only records writes.
+    ``listed=True`` lets ``BoardTransaction.each`` and ``BoardTransaction.count`` work for this
+    kind. This excludes ``kept_by_reading``, because the list only records writes.
     """
 
     name: str

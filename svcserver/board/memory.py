@@ -1,4 +1,4 @@
-"""A board for a single process: it needs no engine, and its data end with the process."""
+"""A board for a single process; it needs no engine, and its data are lost when the process ends."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class MemoryBoard:
         """Do nothing, because a memory board never misses events."""
 
     def saved(self) -> dict[str, list[Any]]:
-        """Return all entries by their kind's name, each as (key, value, expiry)."""
+        """Map the name of each kind to its entries, each as (key, value, expiry)."""
         now = self._now()
         saved = dict(self._tables.saved)
         for kind, table in self._tables.items():

@@ -36,7 +36,7 @@ TRIES, AGAIN_S = 10, 0.25  # to read the list: the command connection may reconn
 
 @frozen
 class Lately:
-    """The engine's list of latest messages, and its life id (empty before its first message)."""
+    """The engine's list of latest messages, and its life id ("" before its first message)."""
 
     life: bytes
     news: list[bytes]
@@ -89,7 +89,7 @@ class NewsFeed:
         return arguments
 
     async def delivered(self, number: int) -> None:
-        """Wait until the message with this number was delivered in this process.
+        """Wait until the message with this number has been delivered in this process.
 
         Returns immediately while a listener is running or the connection is down.
         """
@@ -112,7 +112,7 @@ class NewsFeed:
             self._resume(lately)
 
     async def _lately(self, connection: int) -> Lately | None:
-        """Read the list back to the last delivered message; None if that fails."""
+        """Read the engine's list back to the last delivered message; return None if that fails."""
         for _ in range(TRIES):
             try:
                 for most in PAGES:
@@ -130,7 +130,7 @@ class NewsFeed:
         return None
 
     def _resume(self, lately: Lately | None) -> None:
-        """Deliver missed messages, then those received while the list was being read."""
+        """Deliver the missed messages, then those that arrived while the list was being read."""
         since = self._since(lately)
         held, self._held = self._held or [], None
         missed = since is None and self._connections > 1
@@ -155,7 +155,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """Return all messages if the engine restarted since the last connection, else none."""
+        """Return all messages if the engine has restarted since the last connection, else none."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []
@@ -186,7 +186,7 @@ class NewsFeed:
             self._release()
 
     def _reached(self) -> int:
-        """Return the number up to which all messages were delivered."""
+        """Return the number of the last delivered message."""
         return max(_number(message) for message in (self._known, self._last, b"0") if message)
 
     def _release(self) -> None:
@@ -232,10 +232,10 @@ class NewsFeed:
 
     def _warn(self, name: str) -> None:
         if self._warned.due(name, self.engine.seconds()):
-            log.warn("ignoring news that cannot be decoded: {name}", name=name or "not ours")
+            log.warn("ignoring an event that cannot be decoded: {name}", name=name or "not ours")
 
     def _report_missed(self) -> None:
-        log.info("news of other processes may have been missed")
+        log.info("events of other processes may have been missed")
         for callback in self._missed:
             deliver(_call, callback)
 

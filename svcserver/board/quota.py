@@ -34,7 +34,7 @@ class Quota:
         return cls(Kind(name, shape, lives_s=window_s, most=MOST, sealed=False), limit)
 
     def take(self, transaction: BoardTransaction, key: str) -> float | None:
-        """Take a place; returns the current time, or None if no place is free."""
+        """Take a place; return the time at which it was taken, or None if no place is free."""
         taken = self._taken(transaction, key)
         if len(taken) >= self.limit:
             return None
@@ -51,7 +51,7 @@ class Quota:
         return len(self._taken(transaction, key)) >= self.limit
 
     def give_back(self, transaction: BoardTransaction, key: str, at: float) -> None:
-        """Release the place taken at the time ``at``, unless it has expired."""
+        """Release the place that was taken at the time ``at``, unless that place has expired."""
         taken = list(self._taken(transaction, key))
         if at not in taken:
             return

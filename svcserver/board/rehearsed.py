@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class NotRepeatable(AssertionError):
-    """The failure of work that had another outcome when it ran again on the same entries."""
+    """The failure of work that had a different outcome when it ran again on the same entries."""
 
 
 class NotEncodable(AssertionError):

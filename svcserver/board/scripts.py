@@ -32,7 +32,7 @@ UNLISTED = b""
 
 @frozen
 class Script:
-    """A Lua script and its SHA-1, by which the engine knows it."""
+    """A Lua script with its SHA-1 hash, under which the engine stores the script."""
 
     text: str
     sha: str = field(init=False)

@@ -1,9 +1,9 @@
 """The board on an engine that several processes share: Valkey or Redis.
 
 The game rules stay in Python. A transaction loads entries, runs the work, and writes if no entry
-that it read has changed. Otherwise it runs again. Several loads are no snapshot. So after more than
-one load, the entries are compared before a result or an exception is returned. The engine's clock
-gives the time.
+that it read has changed. Otherwise it runs again. Entries from several loads may be of different
+moments. So after more than one load, the entries are compared before a result or an exception is
+returned. The engine's clock gives the time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ UNCHANGED = KEEP, b"", UNLISTED
 
 
 class Overtaken(Unavailable):
-    """The error when other transactions changed the entries that this one read, too many times."""
+    """The error when other transactions changed the entries that this one read, again and again."""
 
     def __init__(self) -> None:
         super().__init__("too many change the same at once", retry_after_s=1)
@@ -208,7 +208,10 @@ class ValkeyBoard:
         return stamp + data, _life(kind), listed
 
     async def _list(self, kind: Kind[Any]) -> list[tuple[str, bytes]]:
-        """Return all entries of a listed kind; pages are loaded one by one, without a snapshot."""
+        """Return all entries of a listed kind.
+
+        The pages are loaded one by one, so they may be of different moments.
+        """
         since = b"(%d" % (self._engine_s() * 1000)
         members = await self.engine.run(LISTED, [_list_of(kind)], [b"ZRANGEBYSCORE", since])
         keys = [key for member in members if (key := _text(member)) is not None]
@@ -225,7 +228,7 @@ class ValkeyBoard:
         return int(await self.engine.run(LISTED, [_list_of(kind)], [b"ZCOUNT", since]))
 
     def _engine_s(self) -> float:
-        """Return the engine's current time, estimated from the last load."""
+        """Return the engine's current time in seconds, estimated from the time it last reported."""
         return self.engine.seconds() + (self._drift or 0.0)
 
     def _name(self, kind: Kind[Any], key: str) -> bytes:
@@ -234,7 +237,10 @@ class ValkeyBoard:
         return name_of(kind, key)
 
     def _learn(self, near: tuple[Key, ...], transaction: EngineTransaction) -> None:
-        """Remember the keys read besides ``near``, so that the next run loads all together."""
+        """Remember the keys that the work read in addition to ``near``.
+
+        The next run then loads them together with ``near``.
+        """
         beside = tuple(key for key in transaction.read if key not in near)
         known = self._habits.get(near[0])
         if len(beside) <= HABIT_KEYS and (beside or known) and known != beside:
@@ -263,7 +269,7 @@ def _life(kind: Kind[Any]) -> bytes:
 
 
 def _text(member: bytes) -> str | None:
-    """Return a list member as a key, or None if no board wrote it."""
+    """Return a list member as a key, or None if it is not UTF-8 and so not written by a board."""
     try:
         return member.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -15,7 +15,7 @@ log = Logger()
 
 
 def log_failure(result: Deferred[Any]) -> None:
-    """Log the failure of a result that nobody awaits, unless it is ``Unavailable``."""
+    """Log the failure of a result that no code waits for, unless it is ``Unavailable``."""
     if not _has_result(result):
         result.addErrback(_unless_away)
 
@@ -26,7 +26,7 @@ def _has_result(deferred: Deferred[Any]) -> bool:
 
 def _unless_away(failure: Failure) -> None:
     if not failure.check(Unavailable):
-        log.failure("an act on live state failed", failure)
+        log.failure("a live-state transaction failed", failure)
 
 
 def with_fallback(result: Deferred[T], fallback: T) -> Deferred[T]:
@@ -46,7 +46,7 @@ def at_once(deferred: Deferred[T]) -> T:
     results: list[T | Failure] = []
     deferred.addCallbacks(results.append, results.append)
     if not results:
-        raise RuntimeError("this board does not answer at once")
+        raise RuntimeError("this board does not answer immediately")
     result = results[0]
     if isinstance(result, Failure):
         result.raiseException()

@@ -118,7 +118,10 @@ NO_BODY = Counted(0)  # one shared object, because it has no state
 
 
 def body_of(length: int | None) -> Body:
-    """Return a body reader for ``length``; None means chunked, -1 means until the end."""
+    """Return a body reader for ``length``.
+
+    None means a chunked body, and -1 a body that ends with the connection.
+    """
     if length is None:
         return Chunked()
     return Endless() if length < 0 else Counted(length)

@@ -2,8 +2,8 @@
 
 Requests are handled one after another. After ``IN_A_ROW`` requests, other connections get their
 turn. Bytes of later requests are buffered, up to ``MAX_BACKLOG``. A client that does not read gets
-no further answer; a half-closed one still gets the answers to its earlier requests. Every wait has
-a deadline; the deadlines of all connections are checked once a second.
+no further answer; a half-closed client still gets the answers to its earlier requests. Every wait
+has a deadline; the deadlines of all connections are checked once a second.
 
 For each request ``Connection`` calls ``start_request``, and ``take_body`` while its ``stage`` is
 ``RECEIVING``. The subclass changes the stage with ``receive``, ``await_answer`` and, once the
@@ -54,7 +54,7 @@ IDLE, RECEIVING, ANSWERING = Stage
 
 @frozen
 class Deadlines:
-    """The longest time of each kind of wait of a connection, in seconds."""
+    """The limits, in seconds, on each kind of wait of a connection."""
 
     headers_s: float = 10.0  # from the first byte of a head to its last
     keep_alive_s: float = 65.0  # without a byte of a further request
@@ -101,7 +101,7 @@ class Connection(protocol.Protocol, ABC):
 
     @abstractmethod
     def on_fault(self, fault: Fault) -> None:
-        """End the connection after a malformed message; answer first if no answer has begun."""
+        """End the connection after a malformed message; send an error if no answer has begun."""
 
     def on_late_head(self) -> None:
         """End the connection, because a request head took longer than ``headers_s``."""
@@ -136,7 +136,7 @@ class Connection(protocol.Protocol, ABC):
         self.stage, self._deadline = ANSWERING, inf
 
     def next_request(self) -> None:
-        """Read the next request; close if no byte of it arrives within ``keep_alive_s``."""
+        """Read the next request; close if none of its bytes arrives within ``keep_alive_s``."""
         self.stage, self.resting = IDLE, True
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + self.limits.keep_alive_s, self.end
@@ -229,7 +229,7 @@ class Connection(protocol.Protocol, ABC):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """Start no further answer, because the client reads too slowly."""
+        """Start no further answer for now, because the client reads too slowly."""
         self.unread = True
 
     def resumeProducing(self) -> None:
@@ -248,7 +248,7 @@ class Connection(protocol.Protocol, ABC):
         self._deadline, self._due = since + seconds, due
 
     def until(self, deadline: float, due: Callable[[], None]) -> None:
-        """Call ``due`` at a time on the reactor's clock, or never (``inf``).
+        """Call ``due`` at the time ``deadline`` of the reactor's clock; never if that is ``inf``.
 
         The caller sets ``since``.
         """
@@ -261,7 +261,11 @@ class Connection(protocol.Protocol, ABC):
             self._due()
 
     def end(self, *, linger: bool = False) -> None:
-        """Close after all is written; ``linger``: keep reading, as a reset may lose the answer."""
+        """Close the connection after everything is written.
+
+        With ``linger``, the client's bytes are read and discarded, because a reset could lose the
+        answer.
+        """
         if self.closing:
             return
         self.closing, self.waiting = True, b""
@@ -281,7 +285,7 @@ class Connection(protocol.Protocol, ABC):
         self.transport.abortConnection()
 
     def readConnectionLost(self) -> None:
-        """Answer the pending requests: the client has half-closed and sends no more."""
+        """Answer the pending requests: the client has closed its half and sends no more."""
         self.half_closed = True
         if self.closing:
             self.transport.loseConnection()
@@ -322,7 +326,7 @@ class Connections(protocol.Factory, Generic[C]):
         self.stopping = False
 
     def stopFactory(self) -> None:
-        """Note that the listener is closed; deadlines of open connections are still checked."""
+        """Record that the listener is closed; deadlines of open connections are still checked."""
         self.stopping = True
         if not self.channels:
             self.on_empty()
@@ -338,7 +342,7 @@ class Connections(protocol.Factory, Generic[C]):
             self.on_empty()
 
     def on_empty(self) -> None:
-        """Stop checking: the listener and the last connection are closed."""
+        """Stop the checks, because the listener and the last connection are closed."""
         self._rounds.stopService()
 
     def _sweep(self) -> None:

@@ -1,7 +1,7 @@
-"""The checks that detect a request on this machine which another site's web page has caused.
+"""Checks for requests that another site's web page makes to a service on this machine.
 
 A page that is open in a browser on this machine can reach loopback, and a service that trusts
-loopback would trust the page. Three header fields detect the page: Host (a page whose name was
+loopback would trust the page. Three header fields reveal the page: Host (a page whose name was
 pointed at 127.0.0.1 still sends that name), Origin, and Sec-Fetch-Site.
 """
 
@@ -62,9 +62,9 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
-    Every IP address is accepted, because a page's name can point anywhere, but an address is not a
-    name. The only accepted names are those that nobody else can have: localhost, this machine's
-    host name, and the aliases of that name in /etc/hosts.
+    A page's name can point to any address, but its browser then sends the name. So every IP address
+    is accepted. The only accepted names are those that nobody else can have: localhost, this
+    machine's host name, and the aliases of that name in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:

@@ -1,11 +1,11 @@
-"""The heads of HTTP/1.1 messages, parsed so that no two readings are possible.
+"""The heads of HTTP/1.1 messages, parsed so that every other server must read the same.
 
 We check the raw bytes first. Then llhttp parses the head, and both results must agree. Some rules
 are stricter than RFC 9112, because the bytes are forwarded to another server, which must never see
 a different message than we did. Spec: 2 §7 Gateway.
 
-Clients repeat their header fields and their request lines. The request line and the fields are
-cached separately; both parsers parse only the part that is new.
+Clients repeat their header fields and their request lines. So the request line and the fields are
+cached separately, and the parsers parse only the part that is new.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Fault(Exception):
 class FieldBlock:
     """The header fields of a request, and the facts derived from them.
 
-    Equal bytes have equal fields, and often share one object.
+    Two blocks with equal bytes have equal fields, and are often the same object.
     """
 
     headers: tuple[Header, ...]
@@ -144,7 +144,7 @@ class RequestHead:
 
     @property
     def is_plain(self) -> bool:
-        """True if the target is a path without control characters, which may be forwarded."""
+        """True if the target is a path without control characters, so that it may be forwarded."""
         return self.target.startswith(b"/") and not _CONTROL.search(self.target)
 
     def values(self, name: bytes) -> Sequence[bytes]:
@@ -153,7 +153,10 @@ class RequestHead:
 
 
 class ResponseHead(NamedTuple):
-    """The head of an answer; ``length`` is None for chunked, -1 for until the end."""
+    """The head of an answer.
+
+    ``length`` is None for a chunked body, -1 for a body that ends with the connection.
+    """
 
     status: int
     reason: bytes
@@ -170,7 +173,7 @@ class ResponseHead(NamedTuple):
 
 
 def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
-    """Return the end of the head in ``buffer``, -1 while it is incomplete; raises Fault.
+    """Return the end of the head in ``buffer``, or -1 while the head is incomplete; raises Fault.
 
     ``searched`` is the number of bytes that earlier calls searched without finding the end. They
     are not searched again; otherwise a head sent byte by byte would cost quadratic time.
@@ -192,8 +195,8 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
 def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
     """Parse a request head; ``raw`` is its bytes with the empty line. Raises Fault.
 
-    If the service forwards nothing (``passed_on``), HTTP/1.0 needs no Host (RFC 9112 section 3.2):
-    health checks of load balancers send none.
+    ``passed_on`` is False in a service that forwards nothing. Then HTTP/1.0 needs no Host (RFC 9112
+    section 3.2): health checks of load balancers send none.
     """
     end = raw.find(b"\r\n") + 2
     first, rest = raw[:end], raw[end:]
@@ -219,7 +222,7 @@ def _usual(first: bytes) -> RequestLine | None:
 
 
 def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
-    """Parse a head that is not a plain HTTP/1.1 request, or reject it; raises Fault."""
+    """Parse a head that is not a usual HTTP/1.1 request, or reject it; raises Fault."""
     line, _, rest = raw.partition(b"\r\n")
     start = _REQUEST_LINE.fullmatch(line)
     if start is None:

@@ -1,4 +1,4 @@
-"""The address of a client: that of the connection, or the one that our proxy forwarded."""
+"""The address of a client: from the connection, or from our proxy, which forwards it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svcserver.kernel.secrets import Secret
 
 
 def peer_of(addr: Any) -> str:
-    """Return the client's address; an IPv4 address keeps its form even on an IPv6 socket."""
+    """Return the client's address; an IPv4 address is in IPv4 form even on an IPv6 socket."""
     host = str(getattr(addr, "host", "") or "")
     return host[7:] if host.lower().startswith("::ffff:") and "." in host else host
 

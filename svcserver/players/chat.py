@@ -170,7 +170,7 @@ class ChatClient:
     # -- what the server sends -----------------------------------------------------
 
     async def hear(self, what: str, wanted: Callable[[Element], bool]) -> Element:
-        """Return the next stanza that ``wanted`` accepts; a timeout ends the session."""
+        """Wait for a stanza that ``wanted`` accepts, and return it; a timeout ends the session."""
         if not self.alive:
             raise self.error(f"closed while {self.name} waited for {what}")
         waiter = _Waiter(wanted, what)
@@ -250,7 +250,10 @@ class ChatClient:
 
 
 def _is_own(presence: Element) -> bool:
-    """Return whether a presence is the client's own, which is the last one sent on joining."""
+    """Return whether a presence is the client's own.
+
+    The server sends this presence last when the client joins a room.
+    """
     info = child(presence, "x", stanza.MUC_USER)
     status = () if info is None else info.elements()
     return any(part.getAttribute("code") == "110" for part in status)

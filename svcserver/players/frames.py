@@ -56,7 +56,7 @@ def split(data: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
 
 @define(eq=False)
 class ChatReader:
-    """The parser of a chat server's bytes: first the reply to the upgrade, then frames."""
+    """The parser of the bytes from a chat server: first the reply to the upgrade, then frames."""
 
     client: ChatClient
     transport: Transport

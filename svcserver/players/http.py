@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 
 
 class NoAnswer(Exception):
-    """The error for a missing reply; the request may or may not have taken effect."""
+    """The error for a missing reply; the request may have taken effect or not."""
 
 
 class Form(dict[str, str]):
@@ -67,7 +67,7 @@ class ReplyReader:
         return not self._data
 
     def feed(self, data: bytes) -> Reply | None:
-        """Return the reply once it is complete, otherwise None."""
+        """Return the reply once it is complete; until then, return None."""
         self._data += data
         end = self._data.find(b"\r\n\r\n")
         if end < 0:

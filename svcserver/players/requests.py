@@ -64,7 +64,7 @@ def stack(item: str, quantity: int) -> dict[str, Any]:
 
 
 def thing(catalog_id: str, instance: str, version: int, data: str | None) -> dict[str, Any]:
-    """Return an item with its own instance id, as the client sends it."""
+    """Return an item that has its own instance id, in the client's format."""
     return {
         "catalogId": catalog_id,
         "instanceId": instance,
@@ -74,7 +74,7 @@ def thing(catalog_id: str, instance: str, version: int, data: str | None) -> dic
 
 
 def loadout(account: str, character: str, rest: str, sent: Any = None) -> Call:
-    """Return the request that writes a part of the loadout."""
+    """Return the request that writes the part of the loadout at the path ``rest``."""
     return "POST", f"/loadout/{account}/{character}/{rest}", sent
 
 

@@ -46,7 +46,10 @@ class ChatSocket(WebSocketClientProtocol):
 
 
 async def connect(reactor: Any, client: ChatClient, port: int, host: str = "127.0.0.1") -> None:
-    """Connect the chat client and tell it when the WebSocket opens; raises ``client.error``."""
+    """Connect the chat client, which is notified when the WebSocket opens.
+
+    Raises ``client.error``.
+    """
     factory = WebSocketClientFactory(f"ws://{host}:{port}//", protocols=["xmpp"], reactor=reactor)
     factory.protocol = ChatSocket
     factory.setProtocolOptions(openHandshakeTimeout=ANSWER_S)  # the server may restart meanwhile

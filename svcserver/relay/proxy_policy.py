@@ -1,4 +1,4 @@
-"""The relay's policy for the proxy core: which requests it accepts, its upstream, the log line."""
+"""The relay's policy for the proxy core: the accepted requests, the upstream, and the log line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _bad_request(reason: str) -> Refuse:
 
 
 def of_fields(headers: Sequence[Header], upgrade: bytes) -> Refuse | None:
-    """Return the refusal that a request's header fields cause, or None."""
+    """Return the refusal for a request's header fields, or None if they are acceptable."""
     hosts, origins, fetched = _tell_tales(headers)
     if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
         return _forbidden("host")
@@ -52,7 +52,7 @@ def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool)
 
 
 def _tell_tales(headers: Sequence[Header]) -> tuple[list[bytes], list[bytes], bool]:
-    """Return all Host values, all Origin values, and whether a Sec-Fetch header exists."""
+    """Return the values that reveal a web page: Host, Origin, and whether Sec-Fetch was sent."""
     hosts: list[bytes] = []
     origins: list[bytes] = []
     fetched = False
@@ -87,7 +87,7 @@ class LineNotes:
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
-    """Return the cached facts about a head's fields and line; compute missing ones."""
+    """Return the facts about a head's fields and line; facts that are not cached are computed."""
     fields, line = head.block.noted, head.line.noted
     if type(fields) is not FieldNotes:  # in a simulation the gateway stores its facts here too
         fields = head.block.noted = FieldNotes(of_fields(head.headers, head.upgrade))

@@ -37,7 +37,7 @@ class PortBusy(Exception):
 
 @frozen
 class Target:
-    """The gateway and its certificate's SHA-256; a renewal adds a second SHA-256."""
+    """The gateway and its certificate's SHA-256; a renewal adds the next certificate's SHA-256."""
 
     host: str
     port: int
@@ -89,7 +89,7 @@ def _report_once(failure: Any, reported: set[str]) -> Any:
 
 @define(eq=False, slots=False)
 class RelayService(Service):
-    """The relay from ``host:port`` to ``target``; port 0 means any free port."""
+    """The relay that listens on ``host:port`` and connects to ``target``; port 0 means any port."""
 
     reactor: Any
     target: Target

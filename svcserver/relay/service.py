@@ -58,7 +58,7 @@ class Options(ServiceOptions):
 
 @define(eq=False, slots=False)
 class Guarded(Service):
-    """The service of a RelayService; if the port is taken, it exits with a one-line message."""
+    """The service of a RelayService; the program exits with one line if the port is taken."""
 
     relay: RelayService
 
@@ -78,7 +78,7 @@ class Guarded(Service):
 
 
 def say(lines: LogLines, text: str) -> None:
-    """Write a request's log line directly; a logger event would cost as much as the request."""
+    """Write a request's log line directly, because a logger event costs as much as the request."""
     if not lines.shows(LogLevel.info):
         return
     if lines.as_json:

@@ -58,9 +58,10 @@ class Settings:
 
 
 def target_of(settings: Settings, argument: str | None) -> Target:
-    """Return the target from the three override settings, else from the invite; raises BadSetting.
+    """Return the target from the three override settings, or else from the invite.
 
-    ``argument`` is the invite from the command line. Its invite code is a secret and is not stored.
+    Raises BadSetting. ``argument`` is the invite from the command line. Its invite code is a secret
+    and is not stored.
     """
     three = (settings.host, settings.gateway_port, settings.fingerprint)
     if any(three):

@@ -129,7 +129,7 @@ class SnapshotTests(SynchronousTestCase):
             self.path.unlink(missing_ok=True)
             make()
             board, lines = self.started()
-            self.assertIn("is not read", lines[0], make.__name__)
+            self.assertIn("live state starts empty", lines[0], make.__name__)
             self.assertEqual(board.held(TABLES), 0)
             self.assertFalse(self.path.is_symlink() or self.path.exists())
 
