@@ -61,7 +61,7 @@ def once(file: Path, what: list[str]) -> None:
 
 
 def told(files: list[Path]) -> tuple[str, bool]:
-    """Return the text of the results of all runs, and whether every test is well."""
+    """Return the results of all runs as text, and whether no test has failed or is slow."""
     failed: Counter[str] = Counter()
     least: dict[str, float] = {}  # the shortest duration of each test
     passed = 0

@@ -90,7 +90,7 @@ class WireTests(SynchronousTestCase):
         done.addErrback(lambda _: None)
 
     def test_a_pause_of_this_process_does_not_disconnect(self) -> None:
-        """After a pause, timers run before the bytes that have arrived meanwhile are read."""
+        """After a pause, overdue timers run before the waiting bytes are read."""
         done = self.ask("GET", "a")
         self.clock.advance(10 * DEADLINE_S)
         self.wire.dataReceived(b"$1\r\na\r\n")

@@ -30,7 +30,7 @@ class RefusingWire:
 
 class StaleTests(SynchronousTestCase):
     def cuts(self, why: str) -> tuple[int, int]:
-        """Return how often a command refused with this error aborts each connection."""
+        """Let a command fail with this error; return how often each connection is aborted."""
         engine: Any = Engine(Clock(), Address.parse("valkey://127.0.0.1:1"))
         asking, listening = (RefusingWire(why) for _ in range(2))
         engine._asking.wire, engine._listening.wire = asking, listening

@@ -264,7 +264,7 @@ class AwayTests(Base):
         self.expect("10", missed=1)
 
     def test_a_gap_in_the_list_is_reported(self) -> None:
-        """During a rolling upgrade, an older version publishes without adding to the list."""
+        """During a rolling upgrade, an older version publishes without extending the list."""
         self.join(8, 9, 11)
         self.expect("11", missed=1)
 

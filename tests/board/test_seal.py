@@ -1,4 +1,4 @@
-"""A sealed entry is ignored unless this host wrote it, with this key and stamp."""
+"""A sealed entry is ignored unless this host wrote it under this key and with this stamp."""
 
 from __future__ import annotations
 

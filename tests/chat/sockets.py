@@ -97,7 +97,7 @@ class Talker:
                 return replies
 
     def show(self, status: str, alone: str) -> None:
-        """Set the status; enter the empty room ``alone`` to wait until the status is processed."""
+        """Set the status, then enter the empty room ``alone`` to see that it is processed."""
         self.send(f"<presence><show>{status}</show></presence>")
         assert 'code="110"' in self.join(alone)
 

@@ -86,7 +86,7 @@ class SharedTests(Base):
         self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
 
     def crowd(self, count: int) -> Client:
-        """Return a client about to join a room with ``count`` players of another process."""
+        """Return a client that will join a room with ``count`` players of another process."""
         room = room_of("General", f"muc.{DOMAIN}", DOMAIN)
         assert room is not None
         for number in range(1_000, 1_000 + count):

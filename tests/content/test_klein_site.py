@@ -18,12 +18,12 @@ class OnKlein(DeskCase):
 
 
 class FilesOnKlein(OnKlein, test_files_route.FilesTests):
-    """Every test of game files."""
+    """All tests of game files, on the Klein app."""
 
 
 class RefusalsOnKlein(OnKlein, test_files_route.RefusalTests):
-    """Every test of refused files."""
+    """All tests of refused files, on the Klein app."""
 
 
 class PublicRoutesOnKlein(OnKlein, test_public_routes.ManifestTests):
-    """Every test of the manifest."""
+    """All tests of the manifest, on the Klein app."""

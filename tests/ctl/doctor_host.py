@@ -1,4 +1,4 @@
-"""A host that ``svcctl doctor`` examines, on a machine that has everything it needs."""
+"""A host that ``svcctl doctor`` examines, on a fake machine that lacks nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal's lines in the bundle: limited in time and size, and never a failure."""
+"""Lines of systemd's journal in the bundle: limited in time and size, left out on failure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class JournalTests(SynchronousTestCase):
         self.patch(subprocess, "run", self.run_)
 
     def run_(self, words: list[str], *, stdout: Any, timeout: float, **more: Any) -> Any:
-        """Simulate journalctl; raise ``fault`` if it is set."""
+        """Act as journalctl; raise ``fault`` if it is set."""
         self.commands.append(words)
         if self.fault is not None:
             raise self.fault

@@ -200,7 +200,7 @@ class StatusTests(HostCase):
 
     @proves("svcctl status")
     def test_the_health_for_people_says_nothing_of_bans(self) -> None:
-        """The health reply is older than bans and lists them as not supported."""
+        """The format of the health reply is older than bans and reports them as unsupported."""
         health = {"eventLoop": {"p50Ms": 20.2}, "bans": {"supported": False, "count": None}}
         look = mock.Mock(return_value=(STATUS, health))
         with mock.patch.object(status_command, "look", look):

@@ -76,7 +76,7 @@ class PrivatePartTests(SynchronousTestCase):
 
 
 class EitherTests(SynchronousTestCase):
-    """Tests of our protocol and, in ``FallbackTests``, of Twisted's."""
+    """Tests that run with our protocol and, as ``FallbackTests``, with Twisted's."""
 
     usable = True
 

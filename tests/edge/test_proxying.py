@@ -1,4 +1,4 @@
-"""The proxy core: headers, framing, pipelining, limits, upstreams."""
+"""The core of the proxy: headers, framing, pipelining, limits and upstreams."""
 
 from __future__ import annotations
 

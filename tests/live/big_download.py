@@ -1,4 +1,4 @@
-"""A real launcher that is killed while downloading large files, to count refetched bytes."""
+"""A real launcher that is killed while downloading large files, to count bytes fetched twice."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Host:
 
 @contextmanager
 def host(folder: Path) -> Iterator[Host]:
-    """Start a host with players online, in a hunt, in guilds and in chat, with saves."""
+    """Start a host whose players have saves and are online, in a hunt, in guilds and in chat."""
     new_host(folder)
     built = folder.parent / LAUNCHER_FILE
     built.write_bytes(b"PK launcher")

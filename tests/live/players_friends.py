@@ -1,4 +1,4 @@
-"""Players of a real host who work without a launcher: they log in, make friends and hunt."""
+"""Simulated players of a real host who need no launcher: they log in, make friends and hunt."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Friend:
         eventually(lambda: self.send("GET", "/candidate/status")["status"] == "IN_PROGRESS")
 
     def found(self, guild: str) -> None:
-        """Found a guild with this name."""
+        """Create a guild with this name."""
         self.send(*requests.check_guild(guild))
         self.earn(*requests.found_guild(self.id, guild))
 

@@ -34,7 +34,7 @@ def block_path(me: Player, second: Player) -> str:
 
 
 async def rows_between(both: Both, first: Player, second: Player) -> list[str]:
-    """Return the pair's state as each player sees it on each process; all four must agree."""
+    """Return the pair's state, which each player must see alike on each process."""
     view = [
         [entry["status"] for entry in await both.good("GET", f"{friends_path(me)}{ALL}", me, at=at)]
         for me in (first, second)
@@ -87,7 +87,7 @@ async def test_a_request_during_an_unblocking_is_kept_or_refused(both: Both) -> 
 
 
 async def guild_of(both: Both, leader: Player) -> str:
-    """Found a guild with one member."""
+    """Create a guild with one member."""
     name = leader["name"].replace("player_", "Guild")
     await both.good("POST", "/guild/validate", leader, {"name": name})
     assert (await both.found(leader, name))[0] == 200
@@ -107,7 +107,7 @@ async def joined(both: Both, leader: Player, second: Player) -> None:
 
 
 async def ranks(both: Both, player: Player) -> dict[str, str]:
-    """Return the guild's members, equal on both processes; empty without a guild."""
+    """Return each member's rank in the player's guild, if any; both processes must agree."""
     replies = [await both.call("GET", "/guild", player, at=at) for at in range(2)]
     result = [
         {entry["phx_account_id"]: str(entry["rank"]) for entry in (body or {}).get("members", ())}

@@ -1,4 +1,4 @@
-"""The dashboard's acts on players, by ``svcctl --json`` against a running metagame.
+"""The dashboard's actions on players, performed by ``svcctl --json`` on a running metagame.
 
 Real processes are needed because the commands send requests to a running metagame, as in a
 terminal.

@@ -1,4 +1,4 @@
-"""Concurrent transactions on one account that several accounts could affect.
+"""Concurrent transactions that each change one account's data, although this is not obvious.
 
 Two metagame processes share one PostgreSQL, as in ``test_acts_across_accounts.py``.
 """

@@ -280,7 +280,7 @@ def test_the_kernel_lets_only_the_reported_address_through(
 
 
 def join(inside: list[str], outside: list[str], pid: int) -> None:
-    """Connect the two namespaces: .1 is the host, .7 and .8 are players."""
+    """Connect the two namespaces; the host has the address .1, and players have .7 and .8."""
     steps = [
         [*inside, "ip", "link", "add", "host0", "type", "veth", "peer", "name", "far0"],
         [*inside, "ip", "link", "set", "far0", "netns", str(pid)],

@@ -47,7 +47,7 @@ def by_night() -> None:
 
 @contextmanager
 def night(folder: Path, scratch: Path) -> Iterator[None]:
-    """Run the host's stack at night until ready; ``scratch`` holds its temporary files."""
+    """Run a host's stack that makes its nightly backup; ``scratch`` is for temporary files."""
     words = ["--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder)]
     name = f"{__name__}:{by_night.__name__}"
     environ = {**os.environ, "TMPDIR": str(scratch)}

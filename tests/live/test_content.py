@@ -80,7 +80,7 @@ class Metagame:
 
 
 class Content:
-    """A running ``svc-content`` over a folder of its own."""
+    """A running ``svc-content`` that serves its own folder."""
 
     def __init__(self, root: Path, size: int = BIG) -> None:
         self.root, self.port, self.metagame = root, free_port(), Metagame()

@@ -106,7 +106,7 @@ def killed() -> Iterator[Away]:
 
 @contextmanager
 def cut_off() -> Iterator[Away]:
-    """Discard the engine's packets."""
+    """Discard all bytes to and from the engine."""
     engine = Instance.make()
     engine.start()
     proxy = Proxy(engine.port)
@@ -218,7 +218,7 @@ feature.with_fallback = lambda result, fallback: result
 
 
 def test_where_nothing_is_dispensable_a_heartbeat_fails_too(tmp_path: Path) -> None:
-    """Check that a heartbeat fails without the rule that lets it do without live state."""
+    """Check that a heartbeat fails if no action may skip live state."""
     changed = sabotaged(NOTHING_DISPENSABLE)
     with killed() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:
         ann = Player(service, register(service, "Ann_1")).begin()
@@ -228,7 +228,7 @@ def test_where_nothing_is_dispensable_a_heartbeat_fails_too(tmp_path: Path) -> N
 
 
 def test_an_engine_that_does_not_come_back_is_noticed(tmp_path: Path) -> None:
-    """Check that the measurement after the engine's return fails if it never returns."""
+    """Check that the tests above fail if the engine never comes back."""
     with cut_off() as away, metagame(tmp_path, LIVE_URL=away.url) as service:
         ann = Player(service, register(service, "Ann_1")).begin()
         eventually(lambda: ann.live()["party"][0] == 200)

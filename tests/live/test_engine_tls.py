@@ -65,7 +65,7 @@ def engine(authority: Authority, address: str = "127.0.0.1") -> Iterator[str]:
 
 
 def registered(folder: Path, url: str) -> int:
-    """Register, which reads the mode from the engine, and return the status."""
+    """Register a player, for which the metagame reads the engine; return the status."""
     folder.mkdir()
     with metagame(folder, LIVE_URL=url) as service:
         status, body = service.ask("POST", "/svc/api/Register", {"Username": "Ann_1"})

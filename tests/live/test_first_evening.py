@@ -1,7 +1,7 @@
 """The tour of ``docs/owners/first-evening.md``, from ``svcctl up`` to a first hunt.
 
 Real processes in a separate network namespace are needed because the tour uses the usual ports, as
-an owner's host does. ``tests/packages/test_first_evening.py`` starts on a machine without
+an owner's host does. ``tests/packages/test_first_evening.py`` begins on a machine without
 svcserver, and needs root.
 """
 

@@ -30,7 +30,7 @@ env | grep -E "POSTGRES|DATABASE|LIVE" || true
 
 
 class Start:
-    """The start script, changed to use a folder instead of /data and this machine's programs."""
+    """The start script, changed to use this machine's programs, and a folder in place of /data."""
 
     def __init__(self, here: Path) -> None:
         self.data = here / "data"
@@ -59,7 +59,7 @@ class Start:
         return ran.stdout
 
     def has_a_host(self, port: str) -> None:
-        """Create the files of a host after its first start, with a chosen port."""
+        """Create the files that a host has after its first start, with this port."""
         (self.data / "metagame.env").touch()
         (self.data / "gateway.env").write_text(f"GATEWAY_PORT={port}\n")
 
@@ -77,7 +77,7 @@ def test_the_first_start_makes_the_host_and_says_its_port(start: Start) -> None:
 
 
 def test_the_database_password_goes_only_into_its_url(start: Start) -> None:
-    """compose.yaml passes the two separately, because podman-compose shows the file's content."""
+    """compose.yaml passes URL and password separately: podman-compose shows its content."""
     words = {"SVC_DATABASE_URL": "postgresql://svc@database/svc", "POSTGRES_PASSWORD": "a b@c"}
     made, _, stack = start.says(**words).partition("twistd")
     assert "database=postgresql://svc:a%20b%40c@database/svc\n" in made

@@ -110,7 +110,7 @@ def test_what_goes_wrong_on_the_way_in_is_told(
 
 # slow: a browser, a launcher, and an answer that is held back
 def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_path: Path) -> None:
-    """An answer from before the player's action arrives only after the answer to the action."""
+    """A delayed answer, from before the player's action, arrives after the action's answer."""
     stored: list[tuple[Route, bytes]] = []
 
     def keep(route: Route) -> None:
@@ -223,7 +223,7 @@ def another_site() -> Iterator[str]:
 
 
 def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_path: Path) -> None:
-    """A hostile domain name resolves to this PC (DNS rebinding); its page even knows the token."""
+    """A hostile domain name resolves to this PC (DNS rebinding); its page knows the token."""
     pointed = "--host-resolver-rules=MAP evil.example 127.0.0.1"
     with beside(browser, pointed) as second, launcher(tmp_path, "--print-link") as started:
         link = link_of(started)

@@ -1,8 +1,7 @@
 """A launcher killed during a download resumes where it stopped, with flat memory.
 
-Ten gigabytes: ``tests/prove/test_big_download.py``.
-
-Real processes are needed because the tests kill the launcher.
+``tests/prove/test_big_download.py`` does the same with ten gigabytes. Real processes are needed
+because the tests kill the launcher.
 """
 
 from __future__ import annotations

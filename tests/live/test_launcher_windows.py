@@ -1,4 +1,4 @@
-"""The launcher for Windows: what the zip holds, and its start under Wine.
+"""The launcher for Windows: the contents of its zip file, and its start under Wine.
 
 Real processes are needed because Windows programs run under Wine.
 """
@@ -30,7 +30,7 @@ def test_the_zip_is_one_small_folder() -> None:
 
 
 def page_of(pc: WindowsPC) -> str:
-    """Return the page of a launcher that is started and then ended."""
+    """Start a launcher, end it, and return the page that it served."""
     with pc.start(pc.command[1], "--print-link", "--no-links", "--key-file") as process:
         assert process.stdout is not None
         try:

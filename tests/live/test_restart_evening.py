@@ -42,7 +42,7 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
 
 # slow: an evening of 30 seconds on a host of seven processes
 def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
-    """No acknowledged data is lost. The killed worker's chat players reconnect at the other."""
+    """No acknowledged data is lost. The killed worker's players reconnect at the other worker."""
     scale = Scale(2, fresh_database(), fresh_url())
     folder = host(tmp_path / "host", scale=scale, GATEWAY_PARK_MS="0")  # the other serves at once
     running, killing = Host(folder), count()

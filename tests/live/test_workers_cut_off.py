@@ -50,9 +50,9 @@ def talkers(stack: ExitStack, service: Service, *ports: int) -> list[Talker]:
 
 
 def heard(folder: Path, change: str = "") -> list[str]:
-    """Return the lines that a player received whose worker was cut off while they were sent.
+    """Cut off a player's worker while lines are sent; return the lines that the player receives.
 
-    Half of them are sent before the worker notices, the other half afterwards.
+    Half of the lines are sent before the worker notices, the other half afterwards.
     """
     with ExitStack() as stack:
         live_url = fresh_url()
@@ -113,7 +113,7 @@ def test_a_worker_that_reads_no_missed_lines_loses_them(tmp_path: Path) -> None:
 
 
 def heard_anew(folder: Path, change: str = "") -> list[str]:
-    """Return the lines that a player received whose worker reconnected to a new, empty engine.
+    """Restart the engine empty while a player's worker is cut off; return the lines received.
 
     The lines are sent after the engine's restart and before the worker reconnects.
     """

@@ -20,7 +20,7 @@ SILENT_S = 3.0
 
 
 def befriended(stack: ExitStack, folder: Path, **environ: str) -> tuple[Talker, Talker]:
-    """Connect two players, each to another metagame, and make them friends.
+    """Connect two players to different metagames and make them friends.
 
     Both have sent their presence before.
     """

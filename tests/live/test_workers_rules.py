@@ -170,13 +170,13 @@ DeployClient.launch = lambda self, wish, match_id: plain(self, wish)
 
 
 def hunts(server: Service) -> int:
-    """Return the number of one player's running hunts, from the deploy server's list."""
+    """Return how many hunts the deploy server lists."""
     listed = orjson.loads(server.ask("GET", "/gameservers")[1])["servers"]
     return sum(entry["kind"] == "tutorial" for entry in listed)
 
 
 def held(folder: Path, gate: Path) -> dict[str, str]:
-    """Return settings with which every launch waits until the file ``gate`` exists."""
+    """Return settings that make every launch wait until the file ``gate`` exists."""
     (folder / "proofs").mkdir()
     waiting = f"while [ ! -e {gate} ]; do sleep 0.1; done"
     binary = program(folder, "waits", waiting, f'exec {SIMULATOR} "$@"')

@@ -72,7 +72,7 @@ class Both:
         return reply
 
     async def found(self, leader: Player, name: str, at: int = 0) -> Said:
-        """Found a guild as a game server does."""
+        """Create a guild, as a game server does."""
         body = {"leader_account_id": leader["id"], "name": name, "nameplate": ""}
         headers = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
         return await self._ask(at, "POST", "/guild", body, headers)

@@ -96,7 +96,7 @@ class WaitingTests(PlayerCase):
         Deferred.fromCoroutine(matched(self.player, "hunt"))
 
     def wait(self, seconds: float) -> None:
-        """Let this time pass, checking for long waits."""
+        """Let this time pass, and check at each poll whether a player waits too long."""
         until = self.world.now + seconds
         while self.world.now < until:
             self.world.run_until(self.world.now + POLL_S)

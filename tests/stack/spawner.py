@@ -51,7 +51,7 @@ class Spawned:
         self.protocol.outReceived(text.encode() + b"\n")
 
     def signalProcess(self, signal: str) -> None:
-        """Record the signal; TERM ends an obedient process, KILL any."""
+        """Record the signal; SIGTERM ends an obedient process, and SIGKILL any process."""
         if self.gone:
             raise ProcessExitedAlready
         self.signals.append(signal)

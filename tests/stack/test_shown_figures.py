@@ -1,8 +1,9 @@
-"""The metrics that an owner under attack needs are shown by every service.
+"""Every service shows the metrics that an owner under attack needs.
 
-The metagame's are in ``tests/metagame/owner/health/test_figures.py``, the gateway's in
-``tests/gateway/test_limits.py``, the chat's in ``tests/chat/test_login.py``; all of them together,
-on real services, in ``tests/live/attacks/test_figures.py``.
+Three services have their own tests: the metagame in
+``tests/metagame/owner/health/test_figures.py``, the gateway in ``tests/gateway/test_limits.py``,
+and the chat in ``tests/chat/test_login.py``. ``tests/live/attacks/test_figures.py`` tests all
+metrics together on real services.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Attacked:
         self.top.privilegedStartService()
 
     def send(self, raw: bytes, peer: str = "127.0.0.1") -> bytes:
-        """Return the reply on a new connection."""
+        """Send bytes on a new connection and return the reply."""
         [factory] = [server[1] for server in self.reactor.tcpServers if server[0] != SHOWN]
         factory.doStart()
         self.case.addCleanup(factory.doStop)

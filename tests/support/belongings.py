@@ -12,7 +12,7 @@ from tests.support.game import GAME_SERVER_KEY, Game, Player
 
 @define
 class Owner:
-    """A player and one of the player's characters, reached through the HTTP front door."""
+    """A player and one of the player's characters, which a test controls by HTTP requests."""
 
     game: Game
     player: Player

@@ -1,4 +1,4 @@
-"""A host of large game files that generates the bytes while sending and counts them."""
+"""A host with large game files, whose bytes are generated and counted while they are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A browser for feature tests: real HTTP bytes through the front door, no socket."""
+"""An HTTP client for feature tests, which passes real bytes to a server without a socket."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Browser:
         headers: Mapping[Any, Any] | None = None,
         **sent: Any,
     ) -> Page:
-        """Send a request and return the response, which must not need the clock to advance."""
+        """Send a request and return the response, which must arrive without a wait."""
         return self.test.successResultOf(
             self.ask(
                 method,
@@ -92,7 +92,7 @@ class Browser:
         headers: Mapping[Any, Any] | None = None,
         **sent: Any,
     ) -> Deferred[Page]:
-        """Send a request whose response may need the clock to advance."""
+        """Send a request whose response may arrive only after the test advances the clock."""
         head: dict[Any, Any] = {
             "Host": "127.0.0.1",
             "Connection": "close",
@@ -120,7 +120,7 @@ class Browser:
         return asking.answered
 
     def flush(self) -> None:
-        """Deliver written bytes; needed for a response that the advancing clock triggered."""
+        """Deliver written bytes, such as a response that an advance of the clock has triggered."""
         for _ in range(3):
             for pump in self._open:
                 pump.flush()

@@ -1,9 +1,9 @@
 """Compare every request and reply of a feature test with the OpenAPI document.
 
-Each ``Game`` observes its own front door, so every feature test takes part and no list of routes
-is needed. A test sets ``game.described.odd = True`` if it deliberately sends what the document
-omits, or makes the server fail. A test sets ``game.described.shown = True`` if its requests should
-become the document's examples.
+Each ``Game`` observes all requests that it receives, so every feature test takes part and no list
+of routes is needed. A test sets ``game.described.odd = True`` if it deliberately sends what the
+document omits, or makes the server fail. A test sets ``game.described.shown = True`` if its
+requests should become the document's examples.
 """
 
 from __future__ import annotations

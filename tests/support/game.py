@@ -87,7 +87,7 @@ def settings(**environ: str) -> Settings:
 class Game:
     """A metagame with every feature, an in-memory database and a manual clock.
 
-    ``observers`` see each exchange at the front door. ``http`` replaces the deploy server, and
+    ``observers`` see each request and its reply. ``http`` replaces the deploy server, and
     ``ledger`` replaces the in-memory database.
     """
 

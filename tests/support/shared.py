@@ -47,7 +47,10 @@ def begun_by() -> int:
 
 
 def once(name: str, make: Callable[[], str]) -> str:
-    """Return the result of ``make`` in the first worker; after an error the next worker retries."""
+    """Run ``make`` in the first worker that calls this; return its result in every worker.
+
+    After an error, the next worker runs ``make`` again.
+    """
     if name != WATCHED:
         once(WATCHED, _watch)
     stored = folder() / name

@@ -1,7 +1,8 @@
-"""A Windows PC for tests: Wine with a fresh prefix, and the launcher that is built for Windows.
+"""A Windows PC for tests: Wine with a new prefix, and the launcher that is built for Windows.
 
-Wine hands a program its standard streams only as pipes or terminals, not as files. Wine 8 has no
-``bcryptprimitives.dll``, which every Windows since 8.1 has, so the template gets a small one.
+Wine passes standard streams to a program only if they are pipes or terminals, not files. Wine 8
+lacks ``bcryptprimitives.dll``, which every Windows since 8.1 has, so a small replacement is put
+into the template.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size)
 
 
 def need_wine() -> None:
-    """Skip the test, by the name ``wine``, on a machine without Wine or the compiler."""
+    """Skip the test, with the requirement ``wine``, if Wine or the compiler is not installed."""
     missing = [program for program in ("wine", COMPILER, "apt-get") if not shutil.which(program)]
     if missing or sys.version_info[:2] != (3, 11):
         why = f"{', '.join(missing) or 'Python 3.11'} is missing"
@@ -63,7 +64,7 @@ def build(dist: Path) -> Path:
 
 
 def _template() -> Path:
-    """Return a prepared prefix, of which each PC uses the system's folder."""
+    """Return a prepared prefix, whose system folder all PCs share."""
     folder = Path(sys.prefix) / "wine"
     if not folder.exists():
         partial = folder.with_name("wine.partial")
@@ -92,14 +93,14 @@ def _environ(prefix: Path) -> dict[str, str]:
 
 
 def _server(environ: dict[str, str], option: str) -> None:
-    """Wait for the prefix's programs (``-w``), or end them (``-k``)."""
+    """Wait until the prefix's programs end (``-w``), or end them (``-k``)."""
     server = shutil.which("wineserver") or "/usr/lib/wine/wineserver64"
     subprocess.run([server, option], env=environ, check=False, timeout=START_S)
 
 
 @frozen
 class WindowsPC:
-    """A fresh prefix with the unzipped launcher in the user's downloads."""
+    """A new prefix with the unzipped launcher in the user's download folder."""
 
     prefix: Path
     environ: dict[str, str] = field(factory=dict)
@@ -124,7 +125,7 @@ class WindowsPC:
 
     @property
     def command(self) -> tuple[str, str]:
-        """Return the words that start the launcher with a console."""
+        """Return the command line that starts the launcher with a console."""
         return "wine", str(self.unzipped / "svc-launcher-cli.exe")
 
     def start(self, *words: object, **more: str) -> subprocess.Popen[str]:
@@ -160,7 +161,7 @@ class WindowsPC:
 
 @contextmanager
 def windows_pc(folder: Path) -> Iterator[WindowsPC]:
-    """Set up a PC in ``folder``; at the end all its programs are ended."""
+    """Set up a PC in ``folder``, and end all its programs at the end of the block."""
     need_wine()
     template = Path(shared.once("wine", lambda: str(_template())))
     prefix = folder / "prefix"

@@ -1,4 +1,4 @@
-"""A treq client that reaches a front door through the real HTTP channel, without a socket."""
+"""A treq client that passes real HTTP bytes to a handler, without a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile archives: each gives a one-line error message and writes nothing else."""
+"""Hostile archives: each is rejected with a one-line error message, and no file is written."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def listing(name: str) -> tuple[tarfile.TarInfo, bytes]:
 
 class HostileTests(ArchiveCase):
     def refused(self, data: bytes, why: str = "") -> None:
-        """Check that the archive is rejected in one short line; no outside file is written."""
+        """Check that the archive is rejected in one short line and writes no file elsewhere."""
         self.file.write_bytes(data)
         into = self.fresh()
         refused = str(self.assertRaises(DamagedBackup, archive.unpack, self.file, into))
@@ -237,7 +237,10 @@ def changed(plain: bytes, changes: list[Change]) -> bytes:
 
 class MutatedTests(ArchiveCase):
     def same_or_refused(self, data: bytes) -> None:
-        """Check for either equal content or a one-line error, and no files outside the folder."""
+        """Check that the archive has the same content or is rejected in one line.
+
+        In both cases it must write no file outside its folder.
+        """
         self.file.write_bytes(data)
         into = self.fresh()
         try:

@@ -1,4 +1,4 @@
-"""The drill verifies the stored file itself, whoever it is encrypted for."""
+"""The drill verifies the stored backup file, even if only its owner can decrypt it later."""
 
 from __future__ import annotations
 

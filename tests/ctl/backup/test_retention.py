@@ -1,4 +1,4 @@
-"""The backups that are kept. Spec: issue "The owner's hand", backups that are proven."""
+"""The backups that are kept, and those that are deleted, by their age."""
 
 from __future__ import annotations
 

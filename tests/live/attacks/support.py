@@ -31,7 +31,7 @@ def over_tls(raw: socket.socket) -> ssl.SSLSocket:
 
 
 def newcomer_s(host: Host, address: str = NEWCOMER) -> float:
-    """Return the seconds until a new player is answered: connection, TLS and request."""
+    """Return the seconds that a new player's connection, TLS handshake and request take."""
     began = time.monotonic()
     with arrive(host.gateway_port, address) as raw, over_tls(raw) as player:
         player.sendall(GET)
@@ -82,7 +82,7 @@ def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def until_over(*attacks: Callable[[threading.Event], object]) -> Iterator[None]:
-    """Run each attack in its own thread until the block has ended, however fast the machine is.
+    """Run each attack in its own thread until the block ends, however fast the machine is.
 
     The end of the block sets the event that each attack receives. Each attack also has its own
     limit.

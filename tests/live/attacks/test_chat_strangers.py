@@ -24,7 +24,7 @@ MOST = 40  # sockets that the chat takes at once
 
 @define
 class Chat:
-    """A metagame with chat that accepts connections from any address, as through the gateway."""
+    """A metagame with chat, to which the test connects in the gateway's name from any address."""
 
     service: Service
     port: int

@@ -1,7 +1,6 @@
-"""Empty lines before a request: one is ignored, and several never hide a request.
+"""Empty lines before a request: one is ignored, and several cannot hide a request.
 
-Real processes are needed because each service of a host listens on sockets that the client
-uses.
+Real processes are needed because the tests send bytes to the sockets of each service.
 """
 
 from __future__ import annotations

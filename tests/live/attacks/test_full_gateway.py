@@ -30,7 +30,7 @@ EVICTED = "svc_gateway_evicted_connections_total{"
 
 
 def crowd(host: Host, held: ExitStack) -> Iterator[ssl.SSLSocket]:
-    """Open the maximum number of connections; yield each after its one request, before it idles."""
+    """Open the gateway's maximum number of connections; yield each after its only request."""
     for number in range(ADDRESSES * EACH):
         raw = arrive(host.gateway_port, f"127.0.1.{number % ADDRESSES + 1}")
         connection = held.enter_context(over_tls(raw))

@@ -31,7 +31,7 @@ def signed(account_id: str, starts_at: float) -> dict[str, str]:
 
 
 def statuses(service: Beside, player: dict[str, str]) -> list[int]:
-    """Return the statuses of play, matchmaking and a game server that forwards the token."""
+    """Return the statuses of requests with the token, one of which a game server forwards."""
     server = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
     request = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
     return [

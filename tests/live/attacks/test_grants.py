@@ -1,7 +1,6 @@
 """Many concurrent writes by one player: each counts once, and no other player waits.
 
-Real processes are needed because the waiting time of other players is measured without the
-attackers' CPU time.
+Real processes are needed because the attackers must not use the CPU time of the metagame's process.
 """
 
 from __future__ import annotations

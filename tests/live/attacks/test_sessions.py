@@ -106,7 +106,10 @@ HUNT = {"gameMode": "ISLAND", "gameArgs": "", "playerHuntId": "CR19_PlayerHunt_P
 
 @contextmanager
 def deploy_server() -> Iterator[tuple[int, list[list[str]]]]:
-    """Run a deploy server without free ports; yield its port and each launch's players."""
+    """Run a fake deploy server that has no free game ports.
+
+    Yield its own port and a list with the players of each launch request.
+    """
     expected: list[list[str]] = []
 
     class Full(BaseHTTPRequestHandler):

@@ -89,7 +89,7 @@ def give_away(folder: Path) -> None:
 
 
 def of_root(folder: Path) -> list[str]:
-    """Return the files in the folder that its user does not own."""
+    """Return the files in the folder that do not belong to the other user."""
     result = (folder, *folder.rglob("*"))
     return sorted(str(path) for path in result if path.lstat().st_uid != UID)
 
@@ -104,5 +104,5 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def bin_folder(place: Path) -> Path:
-    """See ``programs``."""
+    """Return the folder with copies of our programs, made by ``programs``."""
     return programs(place)

@@ -1,4 +1,4 @@
-"""An allowlist helper that fails for a while: reports arrive without another heartbeat.
+"""An allowlist helper that fails for a while: the gateway repeats reports without a new heartbeat.
 
 Real processes are needed because the gateway reports over real connections, which the tests
 interrupt.

@@ -162,7 +162,10 @@ class PlainMatchmaker:
         return entry
 
     def _is_in(self, player: AccountId, match: Match) -> bool:
-        """Return whether the player's current entry is in this match; ``players`` may be old."""
+        """Return whether the player's current entry is in this match.
+
+        ``match.players`` may be outdated.
+        """
         entry = self._entries.get(player)
         return entry is not None and entry.match is match
 

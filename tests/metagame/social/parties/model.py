@@ -91,7 +91,7 @@ class PlainParties:
         return party if account_id in party.members else None
 
     def _settle(self, party_id: str, now: float) -> Party:
-        """Remove members silent for over two minutes, starting with the longest silent."""
+        """Remove members who were silent for over two minutes, the longest silent first."""
         party = self._parties[party_id]
         silent = [member for member in party.members if now - self._heard[member] > SILENT_S]
         for member in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
@@ -144,7 +144,10 @@ class PlainParties:
         return None
 
     def accept(self, invite: PartyInvitation, now: float) -> Party:
-        """Leave the old party and join the new one last; raise Missing without an invite."""
+        """Leave the old party and become the last member of the new one.
+
+        Raise Missing if the invite does not exist.
+        """
         self.hear(invite.recipient, now)
         party = self.get(invite.party_id, now)
         if self.invite_named(invite.recipient, invite.party_id, now) != invite or party is None:
