@@ -15,7 +15,7 @@ A later attempt reads that result, and ``work`` does not run again. The reply an
 made from the result, so a later attempt sends the same signals and the same reply. A later attempt
 whose id is unknown runs like a first attempt.
 
-Signals of a board transaction are already part of that transaction.
+A board transaction publishes its signals itself, so they need no stored result.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Attempt:
         return self.number > 1
 
     def once(self, work: Work[T], shape: Any = None) -> Work[T]:
-        """Return ``work``, changed to run only once; its result, of this shape, is also stored."""
+        """Return ``work``, changed to run only once; it stores its result, which has this shape."""
         if not self.request_id:
             return work
 
@@ -179,7 +179,7 @@ class Attempt:
         kind: Kind[StoredResult[Any]],
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
-        """Run ``work`` in a board transaction, at most once; its result is stored as ``kind``."""
+        """Run ``work`` at most once in a board transaction; ``kind`` stores its result."""
         return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[StoredResult[Any]]) -> list[Key]:

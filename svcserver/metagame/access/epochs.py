@@ -52,7 +52,7 @@ class Epochs:
         return LRUCache(self.max_signed)
 
     def not_before(self, account_id: AccountId) -> int:
-        """Return the account's epoch: tokens issued earlier (epoch seconds) are refused."""
+        """Return the account's epoch (epoch seconds); tokens issued earlier are refused."""
         return self._beyond.get(account_id) or self._stored.get(account_id, 0)
 
     def signed(self, account_id: AccountId, issued_at: int) -> None:
@@ -69,8 +69,8 @@ class Epochs:
     def learn(self, account_id: AccountId, not_before: int) -> bool:
         """Store an epoch that a transaction wrote or read; False if a later one is known.
 
-        False means that the transaction read old data. An epoch that this process is correcting
-        at the moment ends no session, because tokens signed since then are valid.
+        False means that the transaction read old data. If the epoch is a correction that this
+        process is storing at the moment, no session ends: tokens signed since then are valid.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -87,7 +87,7 @@ class Epochs:
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
         """Store all epochs of the database; ``learned`` is the counter from before the read.
 
-        If an epoch was learned during the read, no local epoch is dropped: it may be newer.
+        If an epoch was learned during the read, no local epoch is dropped, because it may be newer.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():

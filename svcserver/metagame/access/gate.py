@@ -151,7 +151,7 @@ class Gate:
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
-        """Return False if ``real only`` hides the route from an account with fixed progression."""
+        """Return False if ``real_only`` hides the route from an account with stub progression."""
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
 
     def address(self, request: HttpRequest) -> str:
@@ -211,7 +211,7 @@ class Gate:
         return caller
 
     def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
-        """Return the attempt that the gateway sent, or None; refuse a second on a NEVER route."""
+        """Return the attempt that the gateway sent, or None; a NEVER route refuses a second one."""
         secret, request_id = self.settings.gateway_secret, request.header(REQUEST_ID) or ""
         if secret is None or not secret.matches(request.header(GATEWAY) or ""):
             return None
@@ -334,7 +334,10 @@ class Gate:
         raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
-        """Return the key's holder; staff rights need a key that alone opens staff routes."""
+        """Return the holder of the account key as the caller.
+
+        The caller has staff rights only if the key opens staff routes without a second factor.
+        """
         account = await self._holder(request)
         if account.role > Role.PLAYER and not await self._key_alone_suffices(request):
             return Caller(account.id, name=account.username, role=account.role)

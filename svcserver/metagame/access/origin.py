@@ -29,7 +29,7 @@ class Origin:
         return request.peer in self.settings.gameserver_allow_from or self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
-        """True if the peer address belongs to this machine, as that of a local proxy does."""
+        """True if the request comes from an address of this machine, even from a local proxy."""
         return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:
@@ -39,7 +39,7 @@ class Origin:
     def network(self, request: HttpRequest) -> str:
         """Return the player's network (``kernel.networks``); "" for a request of this machine.
 
-        The network is that of the address which the gateway reports, or else of the peer.
+        It is the network of the address that the gateway reports, or else of the peer's address.
         """
         address, peer = self.player_address(request), request.peer
         if not address and not request.proxied:
@@ -50,8 +50,8 @@ class Origin:
 def is_own_address(address: str) -> bool:
     """Return whether the address belongs to this machine, so that its requests are local.
 
-    Asks the kernel which source address it would use; nothing is sent. A test by binding would
-    succeed for any address if the host sets net.ipv4.ip_nonlocal_bind.
+    Asks the kernel which source address it would use; nothing is sent. Binding a socket to the
+    address proves nothing, because it may succeed for any address (net.ipv4.ip_nonlocal_bind).
     """
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -192,6 +192,6 @@ ACTIONS: Mapping[str, Action] = {
 
 
 def target_of(action: str) -> TargetKind:
-    """Return the target kind of an audit row; ACCOUNT for an action that only older hosts had."""
+    """Return the target kind of an audit row; ACCOUNT for an action of an older version."""
     known = ACTIONS.get(action)
     return TargetKind.ACCOUNT if known is None else known.target

@@ -152,7 +152,7 @@ class Audit:
     async def leave(
         self, entry: AuditEntry, refused: str | None, trace: Trace | None = None
     ) -> None:
-        """Add an audit row on its own, for an attempt refused early or without a transaction."""
+        """Add an audit row in a transaction of its own, because the attempt had none."""
 
         def work(tx: Connection) -> None:
             add_row(tx, entry, self.wall_clock(), refused, trace)

@@ -1,8 +1,8 @@
 """Look-ups of accounts and keys for the gate and for other features.
 
 Changes that another process (``svcctl``) makes to the database take effect within a second. Only
-two things are cached: checks of game-server keys, for one second, and names, which only a metagame
-changes (``names.py``).
+two things are cached: checks of game-server keys, for one second, and names, which only metagames
+change (``names.py``).
 """
 
 from __future__ import annotations

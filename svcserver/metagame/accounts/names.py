@@ -1,4 +1,4 @@
-"""A cache of usernames, which every party poll shows for the members.
+"""A cache of usernames, because every party poll shows the names of the members.
 
 Usernames rarely change. A process that changes a name notifies all other processes (``Renamed``). A
 name that was read during a rename is not cached. If a notification is missing, or a process misses

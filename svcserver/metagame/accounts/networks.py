@@ -67,7 +67,7 @@ _NEAR = (
 
 
 class HeldNetworks:
-    """The networks to which bans, or mutes, extend, stored per sanctioned account.
+    """The networks to which the bans (or the mutes) of accounts extend.
 
     A network counts only while its sanction runs. Rows that an older version left behind are
     ignored. Every method takes the open transaction; times are in epoch seconds.

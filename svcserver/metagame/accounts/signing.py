@@ -45,7 +45,7 @@ def note_signing(tx: Connection, kid: str, at: float) -> None:
 
 
 def signs_since(tx: Connection, kid: str) -> int | None:
-    """Return since when the metagame signs with this key (epoch seconds).
+    """Return the time (epoch seconds) since which the metagame signs with this key.
 
     The result is None if this is not the key of the last start.
     """

@@ -189,7 +189,7 @@ class SqlAccounts:
         return accounts
 
     def named(self, username: str) -> Account | None:
-        """Return the account with this name, which is trimmed and compared without ASCII case.
+        """Return the account with this name, which is trimmed and compared ignoring ASCII case.
 
         Old accounts whose names differ only in case are not found.
         """

@@ -193,7 +193,10 @@ class Desk:
             )
 
     def writers(self, reactor: Any) -> Iterator[IService]:
-        """Yield the services that write to the database until they stop, so it must stop later."""
+        """Yield the services that write to the database until they stop.
+
+        The database must stop after them.
+        """
         yield announcement_watch(self.announcements, reactor)
         yield tries_watch(self.parts.tries, reactor)
         if self.parts.settings.backend_health:

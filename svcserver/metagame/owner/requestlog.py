@@ -69,7 +69,7 @@ class RequestLog:
             self.lines.keep(self._line(done, path))
 
     def _keeps(self, done: FinishedRequest) -> bool:
-        """Return whether to log a refusal; only some of a flood, but all from this machine."""
+        """Return whether to log a refusal; a flood is logged in part, except from this machine."""
         request = done.request
         if not done.address and is_loopback(request.peer) and not request.proxied:
             return True

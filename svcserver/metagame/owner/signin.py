@@ -143,7 +143,7 @@ class SignInActs:
     async def set_factor(
         self, name: str, account_id: AccountId, factor: str | None, code: str
     ) -> None:
-        """Set the second factor after checking a code of it; remove it if ``factor`` is None."""
+        """Set the second factor if the code belongs to it, or remove it if ``factor`` is None."""
         await self._count(account_id)
 
         def act(tx: Connection, trace: Trace) -> None:

@@ -213,7 +213,7 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/motd/trigger", access=Access.NONE, reply=NoContent, when=MISC_ROUTES)
     async def message_trigger(self, call: Call) -> Answer:
-        """Return no time at which to show a message of the day, because there is none."""
+        """Return an empty reply, because there is no message of the day to show."""
         return NO_CONTENT
 
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=Treatments)

@@ -38,14 +38,14 @@ PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
 
 class Busy(Exception):
-    """The error if the deploy server has no capacity at the moment; a later request may succeed."""
+    """The error that the deploy server has no capacity at the moment; retry later."""
 
 
 class DeployFailed(Exception):
     """The error for a missing or unusable reply.
 
-    ``was_asked`` is true if the request may have arrived. ``status`` is the status of a reply that
-    is not JSON, 0 without a reply.
+    ``was_asked`` is true if the request may have arrived. ``status`` is the HTTP status if the
+    reply was not JSON, and 0 if there was no reply.
     """
 
     def __init__(self, why: str, status: int = 0) -> None:
@@ -72,7 +72,7 @@ class DeployClient:
     secret: Secret = field(default=Secret(""), repr=False)
 
     async def launch(self, request: LaunchRequest, match_id: str = "") -> Server:
-        """Return a game server for the match; all requests for one match get the same game server.
+        """Return a game server for the match, the same one for each request of this match.
 
         Raises only Busy or DeployFailed.
         """

@@ -201,7 +201,7 @@ def info(account_id: str | None, username: str) -> AccountInfo:
 
 
 def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
-    """Return the body of ``/accountinfo/public``; all except the id and the name is constant."""
+    """Return the body of ``/accountinfo/public``; everything except id and name is constant."""
     return {
         "accountId": account_id,
         "username": "" if named is None else named.username,
@@ -229,7 +229,7 @@ def source_type(sent: MappingWish | tuple[str, ...]) -> str:
 
 
 def show_mappings(ids: list[str], known: Collection[str], source: str) -> MappingReply:
-    """Return the reply that maps each known account id to itself, with the other account type."""
+    """Return the reply that maps each known account id to itself, with the opposite type."""
     account_type = FOREIGN if source.lower() == NATIVE else NATIVE
     mappings: dict[str, MappedAccount] = {
         account_id: {"accountId": account_id, "accountType": account_type}

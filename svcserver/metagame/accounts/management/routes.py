@@ -164,7 +164,7 @@ class AccountManagementRoutes:
         again=Again.NEVER,
     )
     async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
-        """Make a 24-hour player token for any account id, even of no account."""
+        """Make a 24-hour player token for any account id, even one that does not exist."""
         entry = by_staff(call, "player token", call.body.account_id)
         return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})
 

@@ -28,7 +28,7 @@ from svcserver.web.routes import Answer, Feature, bare
 @spelled(camel_case)
 @frozen
 class BreadcrumbSave:
-    """All breadcrumbs of a character, stored as sent; ``updateVersion`` must exceed the last."""
+    """All breadcrumbs of a character, stored as sent; each save needs a higher version."""
 
     breadcrumbs: list[AsSent]
     update_version: Count

@@ -225,7 +225,7 @@ def listing(
 ) -> list[Entitlement]:
     """Return the entitlements in force at ``now`` (epoch seconds).
 
-    The account's first use stores the default entitlements.
+    At the account's first use, the default entitlements are stored.
     """
     at = round(now * 1000)
     return rules.active(SqlEntitlements(tx).with_defaults(account_id, defaults, at), at)

@@ -52,7 +52,7 @@ def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
 
 
 def of_entitlement(name: str, held: Sequence[Entitlement]) -> dict[str, Json]:
-    """Return the record of the named entitlement by its name; null if ``held`` lacks it."""
+    """Return a dict from the entitlement's name to its record, or to null if not in ``held``."""
     records = (
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
         for entitlement in held

@@ -176,7 +176,7 @@ def confirm(
 
 
 def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
-    """Return all configured tracks (0 if not stored), then stored tracks without configuration."""
+    """Return all configured tracks (at 0 if not stored), then the other stored tracks by id."""
     known = [stored.get(name) or Track(name) for name in paths]
     return known + [stored[name] for name in sorted(stored) if name not in paths]
 

@@ -154,10 +154,10 @@ class SqlProgress:
     ) -> bytes | None:
         """Return the stored reply if this grant repeats the last track write, within the window.
 
-        Another process may have stored the same grant at a time slightly after ``at``; this is a
-        repeat, too. If the stored time is later than that by more than the window, the clock has
-        been set back. Such a grant is not a repeat: otherwise all equal grants would have no effect
-        until the clock reaches that time again.
+        The stored time may be slightly later than ``at``, if another process has stored the same
+        grant. If it is later by more than the window, the clock was set back. Then the grant is not
+        a repeat: otherwise equal grants would have no effect until the clock reaches that time
+        again.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:

@@ -275,7 +275,7 @@ class EntitlementsHeld(TypedDict):
 
 
 class EntitlementRevoked(EntitlementsHeld):
-    """The entitlements after a revocation; ``Revoked`` is true if that one was in force."""
+    """The remaining entitlements; ``Revoked`` is true if the revoked one was in force."""
 
     Revoked: bool
 

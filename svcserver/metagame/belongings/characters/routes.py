@@ -25,7 +25,10 @@ from svcserver.web.routes import Answer, Feature, bare
 
 @frozen
 class CharacterRoutes:
-    """Read, create and save characters. The caller is checked before the body is parsed."""
+    """The routes that read, create and save characters.
+
+    The caller is checked before the body is parsed.
+    """
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     acts: CharacterActs

@@ -21,7 +21,7 @@ SAVED_BY_GAME_SERVER = "save:gameserver"
 
 @frozen
 class Head:
-    """A character without its document, which a save does not need."""
+    """A character without its document; a save needs only this part."""
 
     id: CharacterId
     account_id: AccountId

@@ -62,7 +62,7 @@ class ReconcileReply(TypedDict):
 
 @frozen
 class CurrencyActs:
-    """Returns balances: fixed values, replaced by the account's own values where it has some."""
+    """Returns balances: a fixed value per currency, unless the account has a value of its own."""
 
     currencies: Currencies
     read_balance: Callable[[Connection, AccountId], Balance]

@@ -1,4 +1,4 @@
-"""Balances: fixed values, replaced by the account's own values where it has some.
+"""Balances: a fixed value for each currency, unless the account has a value of its own.
 
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """

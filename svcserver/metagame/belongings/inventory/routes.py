@@ -74,8 +74,8 @@ class InventoryRoutes:
     def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:
         """Return the account for which the caller acts.
 
-        This is called before the body is parsed, because a game server without a player gets 403
-        first.
+        This is called before the body is parsed, so that a game server without a player gets 403
+        even if the body is malformed.
         """
         return self.acting.writes(call, account_named(call.body.sent))
 

@@ -52,7 +52,7 @@ class Policy:
     def grown(self, held: Size, growth: Size) -> Size:
         """Return the size after a change; raises Conflict if the inventory grows beyond the limits.
 
-        An inventory above the limits, which may have been lowered, may still shrink.
+        If the inventory is above the limits already (they may have been lowered), it may shrink.
         """
         after = held + growth
         if (growth.items > 0 and after.items > self.most.items) or (

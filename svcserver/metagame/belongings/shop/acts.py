@@ -81,7 +81,7 @@ class ShopActs:
         return await self.remaining(me, offers) if offers else []
 
     async def offer(self, me: AccountId, sku: str) -> tuple[Offer, int]:
-        """Return one offer, whatever its tag; raises Missing."""
+        """Return one offer, which may have any tag; raises Missing."""
         offer = self.catalogue.offers.get(sku)
         if offer is None:
             raise Missing("no such offer")

@@ -58,7 +58,7 @@ class Announcement:
         return now * 1000 < self.ends_at
 
     def left_s(self, now: float) -> int | None:
-        """Return the seconds until the restart, rounded up; None if no restart is to come."""
+        """Return the seconds until the restart, rounded up; None if no restart is planned."""
         if self.restart_at is None or self.restart_at <= now * 1000:
             return None
         return math.ceil(self.restart_at / 1000 - now)

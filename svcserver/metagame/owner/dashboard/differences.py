@@ -86,7 +86,7 @@ def _opened(literal: bytes) -> Any:
 
 
 def _inside(value: Any) -> Any:
-    """Return the JSON inside a string; other values, and too deeply nested ones, unchanged."""
+    """Return the parsed JSON inside a string; any other or too deeply nested value unchanged."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             parsed = json.parse(value)

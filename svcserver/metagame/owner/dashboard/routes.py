@@ -237,7 +237,7 @@ class LiveRoutes:
         quiet=True,
     )
     async def events(self, call: Call) -> Answer:
-        """Stream the data of a page as server-sent events; for a list, a mark that changes with it.
+        """Stream a page's data as server-sent events; for a list, only a mark that changes with it.
 
         The request needs ``Accept: text/event-stream``. The page ``account`` shows the account
         whose name or id is ``?Account=``.

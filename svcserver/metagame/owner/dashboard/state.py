@@ -1,4 +1,4 @@
-"""Dashboard data of no single feature; ``composition.py`` and ``service.py`` fill it."""
+"""Dashboard data that belong to no feature; ``composition.py`` and ``service.py`` fill them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LONGEST = 2_000  # characters of a line
 class LogTail:
     """The last log lines, numbered from 1 since the start; each line is also written to ``out``.
 
-    Secrets are never logged. But because these lines leave the machine, text that resembles a
-    secret is also replaced here.
+    Secrets are never logged. But these lines leave the machine, so text that looks like a secret
+    is also replaced here.
     """
 
     out: Out | None = None

@@ -73,7 +73,7 @@ class FiguresOverTime(TypedDict):
 
 
 def show(scope: Range, stored: Sequence[StoredSpan], now: float) -> FiguresOverTime:
-    """Return the spans as lists; rates of the current span are for the time that has passed."""
+    """Return the spans as lists; rates of the current span are per second elapsed so far."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
     return {

@@ -152,7 +152,7 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
 class PlayersOnline:
     """The number of players online.
 
-    If the board is in another process, the number is that of the previous call.
+    A board in another process answers too late, so each call returns the number of the last one.
     """
 
     online: Online

@@ -112,7 +112,7 @@ class LoopDelays:
     _ms: deque[float] = field(factory=lambda: deque(maxlen=MAX_SAMPLES), init=False)
 
     def note(self, seconds: float) -> None:
-        """Record an interval; a negative one, after the clock was set back, counts as 0."""
+        """Record an interval; a negative interval (the clock was set back) is recorded as 0."""
         self._ms.append(max(0.0, seconds) * 1000)
 
     def report(self) -> LoopFigures | None:

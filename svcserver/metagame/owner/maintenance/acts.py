@@ -153,7 +153,7 @@ class Maintenance:
         return Deferred.fromCoroutine(self._look())
 
     async def _as_kept(self) -> Drain | None:
-        """Return the mode stored in the database; correct the board, which a crash empties."""
+        """Return the mode stored in the database, and restore it on the board after a crash."""
         shown = await self._current()
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
 
@@ -197,7 +197,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End the mode after the stop or restart, or if the stack does not do it in time."""
+        """End the mode when the stack has stopped or restarted the server, or does not react."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:

@@ -150,7 +150,7 @@ class OnlinePlayers:
         return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
     def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
-        """Return ``sent`` if it is a hunt and the heartbeat comes from a hunt, else None."""
+        """Return ``sent`` if it is a hunt and the heartbeat shows a hunt, else None."""
         if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
             return None
         if sent is None or is_world(LaunchRequest(ISLAND, "", sent.hunt_id)):
@@ -165,7 +165,7 @@ MOST = 1_000  # game servers reported at once
 
 @define(eq=False)
 class SeenPlayers:
-    """Reports to the deploy server on which game servers players have been seen."""
+    """Tells the deploy server which game servers have players."""
 
     online: Online
     placed: DeployedInstances
@@ -174,7 +174,7 @@ class SeenPlayers:
     _looked: float = field(default=0.0, init=False)
 
     def report(self) -> Deferred[None]:
-        """Report the game servers on which players were seen since the last report."""
+        """Report the game servers on which players were seen since the last report, if any."""
         return Deferred.fromCoroutine(self._report())
 
     async def _report(self) -> None:

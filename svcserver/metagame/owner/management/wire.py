@@ -37,7 +37,7 @@ class InstanceReply(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """The status of a host; for unregistered callers ``limited``: no players, no instances."""
+    """The status of a host; ``limited`` (no players and instances) for unregistered callers."""
 
     name: str
     online: bool

@@ -38,8 +38,8 @@ HeldSanction = tuple[Account, SanctionKind, Sanction]
 def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
     """Yield the current bans and mutes, newest first, in pages of MAX_LISTED.
 
-    Each page starts after the last entry of the page before, so bans that begin or end in between
-    do not shift it.
+    Bans that begin or end between two pages do not shift the later page, because it starts after
+    the last entry of the earlier one.
     """
     last = None
     while page := SqlSanctions(tx).running(now, MAX_LISTED, last):

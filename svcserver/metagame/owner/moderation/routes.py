@@ -1,4 +1,4 @@
-"""The dashboard's moderation routes; callers must reach the metagame directly, not by proxy."""
+"""The dashboard's moderation routes, for direct callers only (not through a proxy)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from svcserver.web.routes import NO_STORE, Answer
 class ModerationRoutes:
     """The routes for bans, mutes, kicks, roles, and the audit log.
 
-    Each route accepts a helper's key, although helpers may do less. The rules refuse the rest, so
-    that the audit log records these refusals.
+    Each route accepts a helper's key. The rules refuse what a helper may not do, so that the audit
+    log records the refusal.
     """
 
     routes: ClassVar[Routes] = Routes(

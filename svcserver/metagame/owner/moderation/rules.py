@@ -61,7 +61,7 @@ class SanctionOrder:
 
 @frozen
 class SanctionChange:
-    """A sanction before and after an action; each is None if there was or is no sanction."""
+    """A sanction before and after an action; None if no sanction is in force."""
 
     account: Account
     before: Sanction | None
@@ -78,7 +78,7 @@ class StaffActResult:
 
 
 def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> SanctionOrder:
-    """Return the order from its texts; ``lasts`` is like ``7d``, or empty. Raises Malformed."""
+    """Return the order, parsed from texts; ``lasts`` is like ``7d``, or empty. Raises Malformed."""
     if len(reason) > MAX_REASON or len(note) > MAX_NOTE:
         raise Malformed(
             f"a reason has at most {MAX_REASON} characters, a note {MAX_NOTE}", code="bad_request"

@@ -51,7 +51,7 @@ def carried(tx: Connection, character_id: CharacterId) -> dict[str, Any]:
 
 @frozen
 class Import:
-    """The import of the belongings of one character in a passport into a character here."""
+    """Imports the belongings of a passport's character into a character of this host."""
 
     tx: Connection
     account_id: AccountId
@@ -60,7 +60,7 @@ class Import:
     at: float
 
     def take(self, character_id: CharacterId, name: str, carried_by: Carried) -> None:
-        """Import items, currency and loadout; messages call the character ``name``."""
+        """Import items, currency and loadout; ``name`` is the character's name in messages."""
         items, loadout = carried_by.items, carried_by.loadout
         if isinstance(items, Unreadable):
             self._leave(f"the items of {name}: {items.why}")

@@ -100,7 +100,7 @@ class CarriedLoadout:
 
 @frozen
 class Carried:
-    """A character in a passport; ``data`` is its unparsed document. Missing parts are None."""
+    """A character in a passport; ``data`` is its unparsed document. A missing part is None."""
 
     name: str
     data: str = field(repr=False)

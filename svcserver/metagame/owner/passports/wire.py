@@ -207,7 +207,7 @@ def _objects(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _stack(source: dict[str, Any]) -> Stacked:
-    """Return a stack as ``inventory_of`` reads it; raises Malformed."""
+    """Return a stack in the format of ``inventory_of``; raises Malformed."""
     quantity = source.get("quantity")
     if type(quantity) is not int or not 0 <= quantity <= MAX_WHOLE:
         raise Malformed("a stack has no quantity")
@@ -216,7 +216,7 @@ def _stack(source: dict[str, Any]) -> Stacked:
 
 
 def _instance(source: dict[str, Any]) -> Instance:
-    """Return an instanced item as ``inventory_of`` reads it; raises Malformed."""
+    """Return an instanced item in the format of ``inventory_of``; raises Malformed."""
     data, version = source.get("itemData"), source.get("updateVersion")
     if not isinstance(data, str | None) or (version is not None and type(version) is not int):
         raise Malformed("an item has invalid data or an invalid version")

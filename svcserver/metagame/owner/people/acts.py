@@ -112,7 +112,10 @@ class PersonWork:
         return act
 
     def merge_notes(self, to: str) -> Act[tuple[Account, Account, int]]:
-        """Return the action that moves all notes to ``to``; it returns accounts and amount."""
+        """Return the action that moves all notes to the account ``to``.
+
+        The action returns both accounts, and how many notes were moved.
+        """
 
         def act(tx: Connection, trace: Trace) -> tuple[Account, Account, int]:
             source, target = self._owned(tx, trace), person(SqlAccounts(tx), to)

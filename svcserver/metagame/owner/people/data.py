@@ -86,7 +86,10 @@ def _newest_first(table: Table) -> list[ColumnElement[Any]]:
 
 
 def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Return by table how many rows fit and how many do not; small tables are served first."""
+    """Return for each table how many rows fit, and how many do not.
+
+    The smallest tables are counted first, so large tables share the room that remains.
+    """
     taken, left, room = {}, {}, most
     by_size = sorted(sizes.items(), key=lambda entry: sum(entry[1]))
     for before, (name, each) in enumerate(by_size):
@@ -109,7 +112,7 @@ def erase(tx: Connection, account_id: AccountId) -> int:
 
 
 def account_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns with the id of the account that a row belongs to; none if it has none."""
+    """Return the columns that hold account ids; none for a table without accounts."""
     if table.name in OF_NOBODY:
         return ()
     return tuple(

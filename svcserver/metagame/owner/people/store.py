@@ -148,7 +148,7 @@ class SqlPeople:
 
 
 def remove(tx: Connection, ended: EndedSessions) -> int:
-    """Delete all rows of an account, and invalidate its tokens; return how many rows there were.
+    """Delete all rows of an account, and invalidate its tokens; return the number of rows.
 
     The account's sessions must have ended before.
     """

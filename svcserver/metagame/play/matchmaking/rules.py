@@ -52,7 +52,7 @@ class Matchmaker:
         return self._join_alone(player, request)
 
     def _may_begin(self, request: LaunchRequest) -> None:
-        """Raise Malformed if the request is for a new hunt and maintenance mode pauses these."""
+        """Raise Malformed if the request is for a new hunt during maintenance mode."""
         if takes_a_port(request) and self.stored.draining:
             raise Malformed("no new hunts: the server is about to restart")
 
@@ -112,7 +112,7 @@ class Matchmaker:
     def _again(self, player: AccountId, match: Match) -> MatchEntry:
         """Return an entry in the same match.
 
-        A player who was sent to its game server before waits a while before being sent again.
+        If the player was sent to its game server before, the player waits a while this time.
         """
         if not self._is_in(player, match):
             self._leave(player)
@@ -296,7 +296,7 @@ class Matchmaker:
         return True
 
     def last_sent(self, player: AccountId) -> Sent | None:
-        """Return the player's last game server: for an hour, and as long as an entry exists."""
+        """Return the player's last game server, for an hour or while the player has an entry."""
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
             return sent

@@ -76,7 +76,7 @@ class KeptMatch:
 def _converted(
     match: Match | KeptMatch, types: Mapping[type, Callable[[Any], Any]]
 ) -> dict[str, Any]:
-    """Return a match's fields, with its collections converted to these types."""
+    """Return a match's fields; ``types`` says how to convert each type of collection."""
     values = ((name, getattr(match, name)) for name in MATCH_FIELDS)
     return {
         name: types[type(value)](value) if type(value) in types else value for name, value in values

@@ -83,7 +83,7 @@ class FriendRoutes:
 
     @routes.row("PUT", BLOCKLIST + "/<friend_id>")
     async def put_block(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Block an account, exactly like the POST route."""
+        """Block an account, just as the POST route does."""
         return await self.block(call, user_id, friend_id)
 
     @routes.row("DELETE", BLOCKLIST + "/<friend_id>")

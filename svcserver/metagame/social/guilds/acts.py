@@ -76,7 +76,7 @@ class NewGuild:
 
 
 def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guild:
-    """Create a guild; the checks before are in the order of the specification."""
+    """Create a guild, after all checks in the order of the specification."""
     leader = new.leader
     if not is_account_shaped(leader) or not guilds.exists(leader):
         raise Malformed("There is no such leader account.")
@@ -252,7 +252,7 @@ class GuildActs:
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
-        """Check whether the account could found this guild, and remember it for ``found``."""
+        """Check whether the account could found this guild; ``found`` needs this check first."""
         pair = await self.data.read(
             me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )

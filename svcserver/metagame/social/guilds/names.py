@@ -35,8 +35,7 @@ _SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 def readings(text: str) -> frozenset[str]:
     """Return the words that ``text`` may mean, in lower case.
 
-    Digits and signs that stand for letters are replaced by them; ``1`` may stand for ``i`` or
-    ``l``.
+    Digits and signs are replaced by the letters that they stand for; ``1`` may be ``i`` or ``l``.
     """
     return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
 
@@ -47,7 +46,7 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
 
 @frozen
 class Words:
-    """The words that guilds may not use, as ``readings`` returns them (not ``offensive_whole``)."""
+    """The words that guilds may not use; all but ``offensive_whole`` went through ``readings``."""
 
     deny: frozenset[str]
     offensive_whole: frozenset[str]

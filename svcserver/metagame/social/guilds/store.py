@@ -1,6 +1,6 @@
-"""The tables of guilds, members and invites, and the board entries of future founders.
+"""The tables of guilds, members and invites, and board entries for players who found a guild.
 
-The database, too, allows each name only once, ignoring case. Spec: 1 §4 Guilds, Create.
+The database also ensures that names are unique, ignoring case. Spec: 1 §4 Guilds, Create.
 """
 
 from __future__ import annotations

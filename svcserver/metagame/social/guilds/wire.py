@@ -55,7 +55,7 @@ class GuildShown(TypedDict):
 
 
 class GuildReply(GuildShown):
-    """A guild, which clients need twice: in the envelope, and with its members beside it."""
+    """A guild, which clients need twice: in ``payload`` and at the top level."""
 
     code: str
     message: str
@@ -84,7 +84,7 @@ class GuildInvitesShown(TypedDict):
 
 
 class GuildInvites(GuildInvitesShown):
-    """The open invites, which clients need twice: in the envelope and beside it."""
+    """The open invites, which clients need twice: in ``payload`` and at the top level."""
 
     code: str
     message: str
@@ -117,7 +117,7 @@ class DisbandReply(TypedDict):
 
 
 def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
-    """Return the reply with a guild, which is both in the envelope and beside it."""
+    """Return the reply with a guild, both in ``payload`` and at the top level."""
     shown: GuildShown = {
         "id": guild.id,
         "name": guild.name,
@@ -132,7 +132,7 @@ def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
 
 
 def show_invites(invites: Iterable[tuple[GuildInvitation, Guild]]) -> GuildInvites:
-    """Return the reply with invites, which are both in the envelope and beside it."""
+    """Return the reply with invites, both in ``payload`` and at the top level."""
     shown: GuildInvitesShown = {
         "invites": [show_invite(invite, guild) for invite, guild in invites]
     }

@@ -136,7 +136,7 @@ class PartyActs:
         await self._act(me, lambda parties: parties.promote(me, member), attempt)
 
     async def _act(self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY) -> T:
-        """Run ``work``; after a refusal, the caller counts as active all the same."""
+        """Run ``work``; if it is refused, the caller still counts as active."""
         try:
             return await self.parties.act(work, near(me), attempt)
         except Refusal:

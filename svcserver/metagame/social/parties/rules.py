@@ -61,7 +61,7 @@ class PartyCandidate:
 
 @frozen
 class PartyState:
-    """A party; if it has two or more players, also the hunt for which it waits or where it is."""
+    """A party; with two or more players, also the hunt that it waits for or was sent to."""
 
     party: Party
     candidate: PartyCandidate | None
@@ -265,7 +265,7 @@ class Parties:
             self._remove(account_id, party)
 
     def kick(self, leader: AccountId, member: AccountId) -> None:
-        """Remove a party member; leave if both are the same. Raises Missing or Forbidden."""
+        """Remove a party member, or leave if both ids are equal; raises Missing or Forbidden."""
         if leader == member:
             self.leave(leader)
             return

@@ -103,7 +103,7 @@ def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: i
 def end_link(
     links: SqlSlayerLinks, me: AccountId, partner: AccountId | None, slot: int | None, at: int
 ) -> None:
-    """End, for both players, the links that the other player, the slot or both identify."""
+    """End the links that match the other player, the slot, or both; for both players."""
     for link in links.running(me, at):
         if rules.is_meant(link, partner, slot):
             links.end_link(link.link_id)

@@ -92,7 +92,7 @@ class SlayerLinkRoutes:
 
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
-        """End the open invites with that player; if it is the caller, end all of them."""
+        """End the open invites with that player; a caller who names themselves ends all invites."""
         partner = rules.account_named(account_id)
         await self.acts.drop_invites(call.player, partner, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
@@ -118,7 +118,7 @@ class SlayerLinkRoutes:
         again=Again.NATURAL,
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
-        """Check which of up to 50 players the caller could invite; in the order of the request."""
+        """Check which of up to 50 players the caller could invite, in the order of the request."""
         availability = await self.acts.available(call.player, call.body.account_ids)
         return enveloped(wire.show_availability(availability))
 

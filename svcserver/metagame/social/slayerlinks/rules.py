@@ -163,7 +163,7 @@ def action_of(reply: InviteAnswer) -> InviteAction:
 def answered_invite(
     reply: InviteAnswer, me: AccountId, invites: Sequence[LinkInvite]
 ) -> LinkInvite:
-    """Return the invite that the answer names, the newer one of two; raises Missing."""
+    """Return the invite that the answer names (the newest if several); raises Missing."""
     by_id = {invite.link_id: invite for invite in invites}
     for link_id in reply.ids:
         if link_id in by_id:

@@ -188,7 +188,10 @@ class SqlSlayerLinks:
 
 
 def cancel_between(tx: Connection, first: AccountId, second: AccountId) -> None:
-    """Cancel the pending invites between two accounts; links stay. For an unfriend or block."""
+    """Cancel the pending invites between two accounts, after an unfriend or a block.
+
+    Links are not ended.
+    """
     tx.execute(_CANCEL_BETWEEN, {"one": first, "other": second})
 
 

@@ -105,7 +105,7 @@ class AvailabilityWish:
 
 
 class SlayerInvite(TypedDict):
-    """A pending invite; ``slot`` is a slot of the sender, whoever reads it."""
+    """A pending invite; ``slot`` is always a slot of the sender."""
 
     account_id: str
     slot: int
