@@ -1,1 +1,1 @@
-"""Benchmarks: each reports ratios to baselines that are built and measured in the same run."""
+"""Benchmarks: each reports ratios to baselines that were built and measured in the same run."""

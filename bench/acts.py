@@ -42,7 +42,7 @@ LOOK = 64  # requests between two readings of the clock
 
 @frozen
 class Stretch:
-    """The requests of one worker, and the wall-clock and CPU seconds that they took."""
+    """The requests that one worker made in one run, and the wall-clock and CPU time they took."""
 
     acts: int
     seconds: float
@@ -60,7 +60,7 @@ class Stretch:
 
 
 class Crowd:
-    """The accounts of one of ``count`` workers."""
+    """The accounts that one of ``count`` workers simulates."""
 
     def __init__(self, board: Board, number: int = 0, count: int = 1) -> None:
         mine = range(number, ACCOUNTS, count)
@@ -79,7 +79,7 @@ class Crowd:
         await _side_by_side(some)
 
     async def act(self, seconds: float) -> Stretch:
-        """Send requests for random accounts for ``seconds``, ``AT_ONCE`` of them in flight."""
+        """Send requests for random accounts for ``seconds``, ``AT_ONCE`` of them concurrently."""
         done, cpu, began = 0, time.process_time(), time.perf_counter()
 
         async def some(_: int) -> None:
@@ -137,7 +137,7 @@ class Worker:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit("a worker ended before it was told to")
+            raise SystemExit("a worker ended too early")
         return line
 
     def begin(self, seconds: float) -> None:
@@ -149,7 +149,7 @@ class Worker:
 
 @contextmanager
 def workers(url: str, count: int) -> Iterator[list[Worker]]:
-    """Start ``count`` workers, and wait until all their accounts are on the engine."""
+    """Start ``count`` workers, and wait until the engine has all their accounts."""
     made: list[Worker] = []
     try:
         for number in range(count):

@@ -54,7 +54,7 @@ def answer(stored: list[Any]) -> None:
 
 
 def main() -> None:
-    """Serve on the port in the first argument; the second names the folder of database and log."""
+    """Serve on the port in the first argument; the second is the folder for database and log."""
     reactor: Any = installed
     folder, store = Path(sys.argv[2]), Store()
 

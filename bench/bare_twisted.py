@@ -24,7 +24,7 @@ class Small(Resource):
 
 
 class BufferedSite(Site):
-    """A site that buffers its request log; Twisted's own site flushes and rotates it."""
+    """A site that buffers its request log; Twisted's own site flushes and rotates the log."""
 
     def _openLogFile(self, path: Any) -> Any:
         return open(path, "a", encoding="ascii")

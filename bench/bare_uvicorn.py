@@ -19,7 +19,7 @@ async def status(request: Request) -> JSONResponse:
 
 
 def main() -> None:
-    """Serve on the port in the first argument with uvicorn's fastest options, llhttp and uvloop."""
+    """Serve on the port in the first argument, with uvicorn's fastest options."""
     app = Starlette(routes=[Route("/svc-status", status)])
     fastest = {"http": "httptools", "loop": "uvloop"}
     # a starved generator must not find its connections closed

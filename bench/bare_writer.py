@@ -1,4 +1,4 @@
-"""The baselines of work other than HTTP, each alone on one core.
+"""The baselines of work other than HTTP; each runs alone on one core.
 
     python -m bench.bare_writer save|inventory|login FOLDER SECONDS
 
@@ -54,7 +54,7 @@ def signing(name: str, folder: Path, seconds: float) -> float:
 
 
 def writing(name: str, folder: Path, seconds: float) -> float:
-    """Parse bodies in one thread and store them in another, while players await their commits."""
+    """Parse bodies in one thread and store them in another, while players wait for the commits."""
     rng = random.Random(1)
     bodies = [(save_body if name == "save" else loot_body)(rng) for _ in range(VARIANTS)]
     requests: SimpleQueue[Job | None] = SimpleQueue()

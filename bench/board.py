@@ -42,7 +42,10 @@ async def parties_of_four(parties: LiveParties) -> list[str]:
 
 
 async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
-    """Return CPU microseconds per poll, ``WIDTH`` of ``POLLS`` in flight, and the duration."""
+    """Return the CPU time and the duration of a poll as text.
+
+    ``POLLS`` polls are made, ``WIDTH`` of them at a time.
+    """
     waits: list[float] = []
 
     async def every_sixteenth(start: int) -> None:
@@ -62,7 +65,7 @@ async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
 
 
 async def measure(instance: Instance) -> None:
-    """Print a line per figure."""
+    """Print a line for each figure."""
     assert instance.process is not None
     pid = instance.process.pid
     engine = Engine(reactor, Address.parse(instance.url))

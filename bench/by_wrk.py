@@ -1,4 +1,4 @@
-"""Heartbeats and bare twisted.web under wrk, a load generator in C.
+"""Heartbeats, and twisted.web as a baseline, under wrk, which is a load generator in C.
 
 Both servers reply faster than a load generator in Python can send. With a saturated generator, a
 server idles and wakes up for every single request, so the ratio would mostly measure wake-ups.
@@ -36,13 +36,13 @@ def has_wrk() -> bool:
 
 
 def yardstick(server: tuple[int, int], connections: int, seconds: float) -> Run:
-    """Measure one small reply of the baseline; ``server`` is its port and pid."""
+    """Measure the baseline with one small reply; ``server`` is its port and pid."""
     port, pid = server
     return _run(wrk(pid, f"http://127.0.0.1:{port}/svc-status", connections, seconds))
 
 
 async def heartbeat_script(port: int, players: int, folder: Path) -> Path:
-    """Write a script with which wrk sends the heartbeats of new players in turn."""
+    """Register players, and write a script with which wrk sends their heartbeats in turn."""
     cast = [Player(port, random.Random(n)) for n in range(players)]
     for player in cast:
         await player.arrive()

@@ -37,11 +37,11 @@ class Table(FloorTable):
     """A table of ratios with lower or upper limits."""
 
     def least(self, name: str, figure: str, ratio: float, to: str, floor: float) -> None:
-        """Add a ratio of our figure to another server's that must be at least ``floor``."""
+        """Add the ratio of our figure to that of server ``to``; it must be at least ``floor``."""
         self.add(name, figure, f"{ratio:.2f} x {to}", f"at least {floor:g}", ratio >= floor)
 
     def most(self, name: str, figure: str, ratio: float, to: str, floor: float) -> None:
-        """Add a ratio of our figure to another server's that must be at most ``floor``."""
+        """Add the ratio of our figure to that of server ``to``; it must be at most ``floor``."""
         self.add(name, figure, f"{ratio:.2f} x {to}", f"at most {floor:g}", ratio <= floor)
 
 
@@ -55,7 +55,7 @@ class Results:
     idle_kib: float = 0.0
 
     def median(self, figure: Callable[[Results], list[float]]) -> float:
-        """Return the median of the rounds."""
+        """Return the median of a figure over the rounds."""
         return statistics.median(figure(self))
 
 
@@ -129,7 +129,7 @@ def compare(table: Table, results: dict[str, Results]) -> None:
 
 
 def abuse(table: Table, cut: tuple[bool, float], noticed: Flood) -> None:
-    """Add the rows about the harm that one client can do to the server."""
+    """Add the rows that show how much harm one client can do to the server."""
     table.add("a reader that stalls", "cut" if cut[0] else "not cut", good=cut[0])
     table.below("a reader that stalls: growth", cut[1], "MiB", STALL_MIB)
     table.below("flood: others' slowest ping", max(noticed.pings) / 1e6, "ms", PING_MS)

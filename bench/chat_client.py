@@ -1,4 +1,4 @@
-"""A chat client for the load generator: the players' client over asyncio, for all servers."""
+"""A chat client for the load generator: the simulated players' client over asyncio."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Clock:
 
 
 class Chatter(asyncio.Protocol):
-    """One connection. If ``sink`` is set, it receives the raw bytes that the server sends."""
+    """One connection to a chat server; its ``sink``, if set, receives the server's raw bytes."""
 
     def __init__(self, place: Place, login: Login, number: int) -> None:
         self.place, self.login = place, login

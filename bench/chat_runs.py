@@ -34,7 +34,7 @@ MARK = b"B|"
 
 @frozen
 class Fan:
-    """The figures of a room of a hundred in which clients talk for a while."""
+    """The figures of a room with a hundred clients that talk for a while."""
 
     per_second: float  # deliveries
     cpu_s: float  # of the server for 100,000 deliveries
@@ -45,7 +45,7 @@ class Fan:
 
 @define
 class Deliveries:
-    """The lines that arrive in a room, over all connections."""
+    """A counter of the lines that arrive in a room, over all connections."""
 
     count: int = 0
     taken: list[int] = field(factory=list)  # ns from sending a line to its delivery
@@ -72,7 +72,7 @@ class Deliveries:
 async def arrivals(
     server: Server, first: int, count: int, room: Callable[[int], str] | None = None
 ) -> list[Chatter]:
-    """Log in ``count`` clients, some concurrently, and let each join its room."""
+    """Log in ``count`` clients, several of them concurrently, and let each join its room."""
     turn = asyncio.Semaphore(TOGETHER)
     clients = [Chatter(server.place, server.logins[first + n], n) for n in range(count)]
 
@@ -114,7 +114,7 @@ async def logins(server: Server, first: int, count: int) -> float:
 
 @define
 class Talk:
-    """A room that talks until ``end`` (perf_counter), in a closed loop or at a given rate."""
+    """A room that talks until ``end`` (perf_counter): in a closed loop, or at a given rate."""
 
     clients: list[Chatter]
     paced: bool
@@ -135,7 +135,7 @@ class Talk:
         self.lines += 1
 
     def more(self) -> None:
-        """Continue after a delivery."""
+        """Handle a delivery: send more lines in a closed loop, or finish when the time is up."""
         if time.perf_counter() >= self.end:
             if self.awaited <= 0:
                 self.over.set()
@@ -184,7 +184,7 @@ def percentile(values: list[int], part: float) -> float:
 
 
 async def idle(server: Server) -> float:
-    """Return the KiB by which each idle, logged-in connection enlarges the server."""
+    """Return how many KiB of the server's memory an idle, logged-in connection takes."""
     await departure(await arrivals(server, PLAYERS - WARM - 20, WARM))
     await asyncio.sleep(1.5)
     before = memory(server.pid)
@@ -247,7 +247,7 @@ class Flood:
 
 
 async def flood(server: Server, rounds: int) -> Flood:
-    """Let a client send 20,000 lines in one go while others ping and request the status."""
+    """Let a client send 20,000 lines at once, while others ping and request the status."""
     noticed = Flood()
     room = await arrivals(server, 0, LISTENERS, lambda _: ROOM)
     for listener in room:
@@ -268,7 +268,7 @@ async def flood(server: Server, rounds: int) -> Flood:
 
 
 async def _pour(bad: Chatter) -> None:
-    """Send all lines in one go; wait for the replies or until the server disconnects."""
+    """Send all lines at once; then wait for the replies, or until the server disconnects."""
     assert bad.transport is not None
     words = bad.line(ROOM, MARK.decode() + PAD)
     bad.transport.write(masked(words.encode()) * FLOOD)

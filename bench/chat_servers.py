@@ -1,4 +1,4 @@
-"""The compared chat servers, each configured for speed on one core: ours, Prosody, ejabberd."""
+"""The chat servers that are compared: ours, Prosody and ejabberd, each tuned for one core."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def ours(folder: Path, rate: str = FAST, count: int = PLAYERS) -> Iterator[Serve
 
 
 def register_players(port: int, count: int) -> list[Login]:
-    """Register players of a metagame, some concurrently."""
+    """Register players of a metagame, several of them concurrently."""
 
     async def register() -> list[Login]:
         cast = [Player(port, random.Random(n)) for n in range(count)]
@@ -141,7 +141,7 @@ def register_players(port: int, count: int) -> list[Login]:
 
 
 def strangers() -> list[Login]:
-    """Return the accounts for the other servers."""
+    """Return the accounts that the other chat servers use."""
     return [Login(f"u{n}", f"pw-u{n}", f"Player{n}") for n in range(PLAYERS)]
 
 
@@ -194,7 +194,10 @@ async def _register(port: int, logins: list[Login]) -> None:
 
 
 def unprivileged(home: Path, command: list[str]) -> list[str]:
-    """Return ``command`` as the user nobody if we are root; that user then owns ``home``."""
+    """Return a command that runs ``command`` as the user nobody, if we are root.
+
+    That user then owns ``home``.
+    """
     if os.geteuid() != 0:
         return command
     who = pwd.getpwnam(NOBODY)

@@ -35,7 +35,7 @@ P99_MS, IDLE_KIB, UNREAD_MIB, STREAM_MIB = 5.0, 50.0, 16.0, 1.0
 
 @frozen
 class Case:
-    """One kind of load; ``floors`` are the lowest allowed ratios to the named servers."""
+    """One kind of load; ``floors`` has the lowest allowed ratio to each named server."""
 
     name: str
     path: str
@@ -47,7 +47,7 @@ class Case:
     varied: bool = False  # tokens, paths and ids differ, as players' do
 
     def figure(self, run: WrkRun) -> float:
-        """Return the compared figure."""
+        """Return the figure of a run that is compared: megabytes or requests per CPU second."""
         return run.megabytes_per_cpu if self.bulk else run.per_cpu
 
     @property
@@ -80,7 +80,7 @@ CONTENT = (
 
 @define
 class Table(FloorTable):
-    """A table with ratios to other servers."""
+    """A table with the ratios of our servers to other servers."""
 
     def against(
         self, name: str, figure: float, unit: str, rival: str, theirs: float, floor: float
@@ -175,7 +175,7 @@ def gateways(table: Table, folder: Path, behind: Behind, arguments: argparse.Nam
 def relays(
     table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace, ours: float
 ) -> None:
-    """Add the relay's row: plain HTTP from the game, TLS to the server."""
+    """Add the relay's row; the relay takes plain HTTP from the game and sends TLS to the server."""
     with relay(folder, behind) as server:
         runs = drive((ONE_HEAD,), [server], "http", folder, arguments)
     figure = median(ONE_HEAD.figure, runs[ONE_HEAD.name, "relay"])

@@ -1,4 +1,4 @@
-"""The compared edge servers, each with the same duties: ours, nginx, HAProxy and Caddy."""
+"""The edge servers that are compared: ours, nginx, HAProxy and Caddy, with the same duties."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _up(
 
 @contextmanager
 def upstream(folder: Path, fingerprint: str) -> Iterator[Behind]:
-    """Run an nginx on the generator's core: small replies, large files, and key look-ups."""
+    """Run an nginx on the load generator's core: small replies, large files and key look-ups."""
     behind = Behind(free_port(), free_port(), fingerprint)
     body = {"status": "OK", "name": "bench", "version": "1", "pad": "x" * 400}
     who = {"UserId": "UID-1", "Username": "bench", "IsAdmin": 0}
@@ -233,7 +233,7 @@ def _gateway_environ(words: dict[str, str]) -> dict[str, str]:
 
 
 def relay(folder: Path, behind: Behind) -> AbstractContextManager[Server]:
-    """Run the launcher's relay, pinned to the certificate of the upstream server."""
+    """Run the launcher's relay, with the certificate of the upstream server pinned."""
     port = free_port()
     environ = {
         "SVC_RELAY_PORT": str(port),

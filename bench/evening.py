@@ -26,14 +26,14 @@ MOST = 1_000  # players
 
 
 def set_all(folder: Path, settings: dict[str, dict[str, str]]) -> None:
-    """Append settings to each component's env file; a later line overrides an earlier one."""
+    """Append settings to each component's env file, where a later line overrides an earlier one."""
     for component, values in settings.items():
         with (folder / f"{component}.env").open("a", encoding="utf-8") as file:
             file.writelines(f"{name}={value}\n" for name, value in values.items())
 
 
 def settings(players: int) -> dict[str, dict[str, str]]:
-    """Return the settings for so many players, who do in minutes what usually takes hours."""
+    """Return the settings for this number of players, who do in minutes what else takes hours."""
     parties = -(-players // 4)
     return {
         "deploy": {"PORT_RANGE_BEGIN": str(UDP), "PORT_RANGE_END": str(UDP + 2 * parties + 20)},

@@ -1,4 +1,4 @@
-"""Request heads of many players: no two players send the same header fields."""
+"""Request heads of many players, no two of which have the same header fields."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ function request() return heads[math.random(#heads)] end
 
 
 def varied(folder: Path, port: int) -> Path:
-    """Write a wrk script that picks a random one of these heads for every request."""
+    """Write a wrk script that sends one of these heads at random with every request."""
     script = folder / f"heads-{port}.lua"
     script.write_text(VARIED.format(players=PLAYERS, port=port))
     return script

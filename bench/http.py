@@ -56,7 +56,7 @@ Server = tuple[int, int]  # port and pid
 
 
 async def yardstick(server: Server, players: int, seconds: float) -> Run:
-    """Measure one small reply of a baseline under the same load."""
+    """Measure a baseline with one small reply under the same load as the metagame."""
     wires = [await connect(server[0]) for _ in range(players)]
     ask = request("GET", "/svc-status")
 
@@ -102,7 +102,7 @@ async def scenario(name: str, server: Server, players: int, seconds: float) -> R
 
 
 def by_itself(name: str, folder: Path, seconds: float) -> Run:
-    """Measure a baseline without HTTP, in operations per second."""
+    """Measure a baseline without HTTP in a separate process, in operations per second."""
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         command = [sys.executable, "-m", "bench.bare_writer", name, fresh, str(seconds)]
         done = subprocess.run(
@@ -175,7 +175,7 @@ def _add_by_wrk(
     runs: Runs, bare: Server, game: Server, folder: Path, arguments: argparse.Namespace
 ) -> None:
     if not by_wrk.has_wrk():
-        print("no wrk here (apt-get install wrk): heartbeats are not measured by it")
+        print("wrk is not installed (apt-get install wrk), so heartbeats are not measured with it")
         return
     script = uvloop.run(by_wrk.heartbeat_script(game[0], arguments.players, folder))
     runs.add(TWISTED_BY_WRK, by_wrk.yardstick(bare, arguments.players, arguments.seconds))

@@ -52,13 +52,16 @@ IDLE_S = 3.0
 
 @frozen
 class Counter:
-    """A counter of the instructions that a process under callgrind executed since the last call."""
+    """A counter of the instructions that a process executed since the last call, by callgrind."""
 
     pid: int
     folder: Path
 
     def switch_on(self) -> None:
-        """Start to count; counting is off until then, so that the process starts quickly."""
+        """Start to count.
+
+        Counting is off at first, so that the process starts quickly.
+        """
         self._say("instrumentation", "on")
 
     def take(self) -> int:
@@ -90,7 +93,7 @@ def counted(
 
 @contextmanager
 def metagame(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Counter]]:
-    """Run that checkout's metagame; yield its port and its counter."""
+    """Run the metagame of ``checkout``; yield its port and its counter."""
     port, keys = free_port(), new_signing_keys()
     environ = {
         "PORT": str(port),
@@ -109,7 +112,7 @@ def metagame(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Coun
 
 
 async def send(cast: list[Player], row: str, count: int) -> None:
-    """Send the given total number of operations; each player's run one after the other."""
+    """Send ``count`` operations in all; a player sends the next one after the reply to the last."""
     left = iter(range(count))
 
     async def play(player: Player) -> None:
@@ -121,7 +124,7 @@ async def send(cast: list[Player], row: str, count: int) -> None:
 
 
 async def count(port: int, counter: Counter, rows: list[str], players: int, requests: int) -> None:
-    """Print the cost of each row."""
+    """Print the cost of each row in instructions."""
     cast = [Player(port, random.Random(n)) for n in range(players)]
     for player in cast:
         await player.arrive()
@@ -180,7 +183,7 @@ def main() -> None:
     options.add_argument("--bare", action="store_true", help="twisted.web instead")
     arguments = options.parse_args()
     if not shutil.which("valgrind"):
-        raise SystemExit("apt-get install valgrind")
+        raise SystemExit("valgrind is not installed; install it with: apt-get install valgrind")
     os.environ.pop("PYTHONPATH", None)
     with tempfile.TemporaryDirectory() as name:
         folder, sent = Path(name), (arguments.players, arguments.requests)

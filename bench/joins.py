@@ -65,7 +65,7 @@ def deploy(folder: Path) -> Iterator[int]:
 
 @define
 class Group:
-    """Four players who hunt together repeatedly."""
+    """A group of four players who hunt together repeatedly."""
 
     hunt: str
     players: list[Player]
@@ -96,7 +96,7 @@ class Group:
 
 
 async def measure(port: int, groups: int, seconds: float) -> list[Group]:
-    """Let the groups hunt for a while; each hunt belongs to one group."""
+    """Let the groups hunt for a while; each group has a hunt that no other group joins."""
     cast = []
     for number in range(min(groups, len(HUNTS))):
         players = [Player(port, random.Random(number * GROUP + n)) for n in range(GROUP)]

@@ -1,4 +1,4 @@
-"""CPU and memory of a server process, and the figures that wrk prints."""
+"""CPU time and memory of a server process, and the figures that wrk prints."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def memory(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * KIB
-    raise SystemExit(f"the system does not say what process {pid} holds in memory")
+    raise SystemExit(f"the memory use of process {pid} cannot be read")
 
 
 def wrk(
@@ -94,7 +94,7 @@ def _parsed(output: str, cpu: float) -> WrkRun:
     total = re.search(r"(\d+) requests in ([\d.]+)(m?s), ([\d.]+)([KMG]?)B read", output)
     slow = re.search(r"99%\s+([\d.]+)(us|ms|s|m)\b", output)
     if total is None or slow is None:
-        raise SystemExit(f"the output of wrk is not understood:\n{output}")
+        raise SystemExit(f"the output of wrk cannot be parsed:\n{output}")
     refused = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
     failed = re.search(r"connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
     return WrkRun(
@@ -137,7 +137,7 @@ def _ask(port: int, path: str, tls: bool, headers: str) -> socket.socket:
 def growth(
     pid: int, port: int, path: str, warm: str, clients: int, headers: str = "", tls: bool = False
 ) -> float:
-    """Return how many bytes each client that reads one piece and stops adds to the server.
+    """Return how many bytes a client that reads one piece and then stops adds to the server.
 
     The server must be freshly started: a server keeps the memory of an earlier load, which hides
     the growth.

@@ -1,4 +1,4 @@
-"""Plants known bugs, one at a time, and measures how soon the simulation finds each bug.
+"""Plants known bugs, one at a time, and measures how soon the simulation finds each of them.
 
     python -m bench.planted                    # all; prints a table
     python -m bench.planted "a port leaks"     # one of them
@@ -85,12 +85,12 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
 
 @cache
 def sound(seed: int) -> bool:
-    """Return whether the seed finds no violation in the unchanged code."""
+    """Return whether the simulation with this seed finds no violation in the unchanged code."""
     return bool(look(None, seed)["seed"] is None)
 
 
 def look(plant: Plant | None, *seeds: int) -> dict[str, Any]:
-    """Run the given seeds, or all seeds if none is given, in a separate process."""
+    """Run the given seeds, or the default ones, in a separate process; return what was found."""
     words = [plant.name if plant is not None else "", *map(str, seeds)]
     done = subprocess.run(
         [sys.executable, "-m", "bench.planted", "--child", *words],
@@ -110,7 +110,7 @@ def row(plant: Plant, result: dict[str, Any]) -> str:
         why = " ".join(result.get("why", []))
         return f"| {plant.name} | {plant.kind} | not found in {SEEDS} {why} | | |"
     if not sound(result["seed"]):
-        return f"| {plant.name} | {plant.kind} | {result['seed']} is wrong without it | | |"
+        return f"| {plant.name} | {plant.kind} | {result['seed']} also fails without the bug | | |"
     cells = plant.name, plant.kind, f"{result['seed']}", f"{result['s']}", result["rule"]
     return f"| {' | '.join(cells)} |"
 
@@ -122,7 +122,7 @@ def main() -> None:
         plant = next((plant for plant in PLANTS if plant.name == words[1]), None)
         child(plant, [int(word) for word in words[2:]] or range(1, SEEDS + 1))
         return
-    print("| planted | kind | found with seed | after s of processor | by the rule |")
+    print("| planted | kind | found with seed | CPU seconds | by the rule |")
     print("|---|---|---|---|---|")
     for plant in PLANTS:
         if not words or any(word in plant.name for word in words):

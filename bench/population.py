@@ -1,4 +1,4 @@
-"""A database as after long use: many accounts, each with a character, saves and items."""
+"""A database as it is after long use: many accounts, each with a character, saves and items."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _stacks(numbers: range) -> Iterator[dict[str, object]]:
 
 
 def _size(n: int) -> dict[str, object]:
-    """Return what ``_stacks`` counts towards the bounds of the character."""
+    """Return the counts that the rules store to limit a character's items."""
     size = Size()
     for item in range(STACKS):
         size += Size(1, stack_bytes(f"ITEM_{item:03d}", None))

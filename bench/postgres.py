@@ -131,7 +131,7 @@ def report(few: Runs, many: Runs, beside: Engine) -> int:
         cells += [f"{statistics.median(beside.us[name]):.0f}", f"{rerun:.2%}"]
         print(f"| {' | '.join(cells)} |{' MISSED' if missed else ''}")
         if wrong:
-            print(f"| {name}: {wrong} requests failed or acknowledged things lost |")
+            print(f"| {name}: {wrong} requests failed or acknowledged changes lost |")
     return int(failed)
 
 

@@ -18,7 +18,7 @@ Operation = Callable[[], Awaitable[bool]]
 
 @define
 class Run:
-    """One measured run."""
+    """The figures of one measured run."""
 
     per_second: float
     p50_ms: float = 0.0
@@ -31,7 +31,7 @@ class Run:
 
 @define
 class Runs:
-    """Every round of every server."""
+    """The runs of every server in every round."""
 
     of: dict[str, list[Run]] = field(factory=dict)
 
@@ -49,7 +49,7 @@ class Runs:
         return statistics.median(run.per_second / theirs.per_second for run, theirs in pairs)
 
     def ratio_by_cpu(self, name: str, yardstick: str) -> float | None:
-        """Return the ratio by CPU per request; None if the baseline is not a server."""
+        """Return the ratio of CPU time per request; None if the baseline is no server."""
         pairs = list(zip(self.of[name], self.of[yardstick], strict=True))
         if any(not theirs.server_us for _, theirs in pairs):
             return None
@@ -106,7 +106,10 @@ async def measure(operations: Sequence[Operation], pids: tuple[int, ...], second
 
 
 async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
-    """Run each player at a client's pace from a random moment of a session; late counts as slow."""
+    """Run each player at a client's pace, from a random moment of a session.
+
+    The wait for a login that is sent late counts as part of its time.
+    """
     watch = _Watch((pid,))
 
     async def play(player: Player) -> None:

@@ -56,7 +56,7 @@ MARKS = "<!-- bench.scale --page begins -->\n", "<!-- bench.scale --page ends --
 
 @define
 class Table:
-    """The rows so far, whether a limit was missed, and named costs in microseconds."""
+    """The table's rows so far, whether a limit was missed, and named costs in microseconds."""
 
     missed: int = 0
     costs: dict[str, float] = field(factory=dict)
@@ -68,7 +68,7 @@ class Table:
         print(line, flush=True)
 
     def add(self, what: str, figure: str, floor: str = "", good: bool = True) -> None:
-        """Print a row."""
+        """Add a row to the table and print it."""
         self.missed += not good
         verdict = "" if not floor else "ok" if good else "MISSED"
         self.say(f"| {what} | {figure} | {floor} | {verdict} |")
@@ -159,7 +159,7 @@ def accounts(table: Table, _: Path, arguments: argparse.Namespace) -> None:
 def driven(
     table: Table, driving: int, rounds: list[tuple[list[Stretch], float]], cores: int
 ) -> None:
-    """Add the rows of the requests that this number of workers sent to the engine."""
+    """Add the rows about the requests that ``driving`` workers sent to the engine."""
     rate = statistics.median(sum(run.per_second for run in runs) for runs, _ in rounds)
     us = statistics.median(run.us for runs, _ in rounds for run in runs)
     engine_us = statistics.median(
@@ -183,7 +183,7 @@ def driven(
 
 
 def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare two workers with one."""
+    """Compare the requests of two workers with those of one."""
     with workers(folder, 2) as some:
         single, two = [], []
         for number in range(arguments.rounds):
@@ -212,7 +212,7 @@ def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def by_the_clock(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare wall-clock rates instead of CPU, if each process has its own core."""
+    """Compare requests per second instead of CPU time, if each process has its own core."""
     spare = sorted(CORES - {LOAD_CORE})
     with ExitStack() as stack:
         with all_cores():  # PostgreSQL and the engine, too
@@ -232,7 +232,7 @@ def median(runs: list[Any], name: str) -> float:
 
 
 def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare four processes with one, in a room of a hundred."""
+    """Compare the chat of four processes with that of one, in a room of a hundred."""
     full, calm = dict[str, list[Any]](), dict[str, list[Any]]()
     with ours(folder, count=ROOM) as alone, workers(folder, 4) as some:
         known, pid = register_players(some.ports[0], ROOM), some.engine_pid
@@ -254,7 +254,10 @@ def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def hall(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare in a room of a thousand, which only processes that share an engine allow."""
+    """Compare four processes with one in a room of a thousand.
+
+    Only processes that share an engine allow such a room.
+    """
     full = dict[str, list[Any]]()
     with workers(folder, 4) as some:
         known, pid = register_players(some.ports[0], HALL), some.engine_pid
@@ -286,7 +289,7 @@ def compared(table: Table, full: dict[str, list[Any]], room: int, least: float) 
 
 
 def crowd(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compute the cores for a hundred thousand players from the costs of this run."""
+    """Compute how many cores a hundred thousand players need, from the costs of this run."""
     costs = table.costs
     costs["request in the gateway"] = gateway_us(folder, arguments.seconds)
     rate = sum(1 / every for every in PERIODS_S.values()) + len(START_OF_SESSION) / SESSION_S
@@ -327,12 +330,12 @@ PARTS: dict[str, Callable[[Table, Path, argparse.Namespace], None]] = {
 
 
 def into(page: Path, lines: list[str]) -> None:
-    """Write the tables into the page, between its two marks."""
+    """Write the tables into the page, between the two marks in the page."""
     begins, ends = MARKS
     head, _, rest = page.read_text().partition(begins)
     _, mark, tail = rest.partition(ends)
     if not mark:
-        raise SystemExit(f"{page} has no marks for the tables")
+        raise SystemExit(f"{page} has no marks that show where the tables go")
     tables = "\n".join(lines)
     page.write_text(f"{head}{begins}\n{tables}\n\n{ends}{tail}")
 

@@ -83,7 +83,7 @@ def workers(folder: Path, count: int, cores: Sequence[int] = (SERVER_CORE,)) -> 
 
 @frozen
 class Mixed:
-    """The figures of a mix of players' requests, in microseconds of CPU per request."""
+    """The figures of a mix of players' requests, in microseconds of CPU time per request."""
 
     per_second: float
     workers_us: float
@@ -124,7 +124,7 @@ async def _mix(ports: Sequence[int], pids: tuple[int, ...], seconds: float) -> R
 
 @frozen
 class RoomRun:
-    """The figures of a room that talks for a while."""
+    """The figures of one run in which clients talk in a room."""
 
     per_cpu: float  # deliveries for each second that the processes of the chat computed
     engine_us: float  # of the engine for one line
@@ -134,7 +134,7 @@ class RoomRun:
 
 
 def of(some: Workers, known: list[Login], count: int) -> list[Server]:
-    """Return the first ``count`` chats."""
+    """Return the first ``count`` workers as chat servers."""
     return [
         Server("ours", some.pids[n], Place(some.chats[n], "//", "svc.local"), known, some.ports[n])
         for n in range(count)
@@ -144,7 +144,7 @@ def of(some: Workers, known: list[Login], count: int) -> list[Server]:
 async def talk_in_a_room(
     servers: list[Server], listeners: int, seconds: float, rate: float = 0.0, engine: int = 0
 ) -> RoomRun:
-    """Talk in a room over these processes: in a closed loop, or at ``rate`` lines a second."""
+    """Talk in a room of all these servers: in a closed loop, or at ``rate`` lines a second."""
     each, clients = listeners // len(servers), list[Chatter]()
     for number, server in enumerate(servers):
         clients += await arrivals(server, number * each, each)
@@ -172,7 +172,7 @@ async def talk_in_a_room(
 
 
 def gateway_us(folder: Path, seconds: float) -> float:
-    """Return the gateway's CPU microseconds per request of players with different header fields."""
+    """Return the gateway's CPU microseconds per request, with different fields for each player."""
     with ExitStack() as stack:
         behind = stack.enter_context(edge_servers.upstream(folder, edge_servers.prepare(folder)))
         server = stack.enter_context(edge_servers.gateway("ours", folder, behind))

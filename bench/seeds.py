@@ -1,4 +1,4 @@
-"""Runs many seeds, each with twenty players for a simulated hour; two thirds have faults.
+"""Runs many seeds, each with twenty players for a simulated hour, and two thirds with faults.
 
     python -m bench.seeds 1000 build/seeds.txt    # seeds 1 to 1000; resumes where the file ends
     python -m bench.seeds 1000 build/seeds.txt 2/3    # the second third, while others do the rest
@@ -40,7 +40,7 @@ def commit() -> str:
 
 
 def line(result: Result, real_s: float, running: str) -> str:
-    """Return the stored line of a run."""
+    """Return the line about a run that is stored in the file."""
     seed, wrong = result.scenario.seed, result.violations
     cells = [f"{seed}", f"{len(wrong)}", f"{result.cpu_s:.2f}", f"{real_s:.2f}"]
     cells += [f"{result.scenario.seconds / real_s:.0f}", result.hash[:16], running]

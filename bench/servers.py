@@ -1,4 +1,4 @@
-"""The compared servers: the metagame as an owner runs it, and the baselines."""
+"""The servers that are compared: the metagame as an owner runs it, and the baselines."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def running(
     core: int = SERVER_CORE,
     start_s: float = START_S,
 ) -> Iterator[int]:
-    """Start a server pinned to its core, yield its pid once it listens, and end it afterwards."""
+    """Start a server pinned to its core, yield its pid once it listens, and finally end it."""
     with log.open("wb") as out:
         process = subprocess.Popen(
             pinned(core, command),

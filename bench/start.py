@@ -1,4 +1,4 @@
-"""Startup costs: `svcctl --version`, a metagame until it listens, a demo run; and memory.
+"""Startup costs: `svcctl --version`, a metagame until it listens, a demo run; and memory use.
 
     python -m bench.start [--rounds 3] [--parts version,metagame,evening,memory]
 
@@ -70,7 +70,7 @@ class Cost:
 
 @frozen
 class Part:
-    """One figure, its baseline, and its limits."""
+    """One measured figure, with its baseline and its limits."""
 
     name: str
     measure: Callable[[Path], float]
@@ -134,15 +134,15 @@ def idle(folder: Path) -> float:
 
 
 def evening(folder: Path) -> float:
-    """Return the wall-clock seconds of a demo host's first run."""
+    """Return the wall-clock seconds of the first demo run in an empty folder."""
     return ran(PROGRAMS / "svcctl", "demo", "--once", "--config", folder / "demo-host").wall_s
 
 
 def resident(output: str) -> float:
-    """Return the megabytes of a line ``VmRSS:``, which includes file-backed memory."""
+    """Parse the line ``VmRSS:`` in megabytes; the figure includes file-backed memory."""
     match = re.search(r"^VmRSS:\s*(\d+) kB", output, re.MULTILINE)
     if match is None:
-        raise SystemExit("the system does not say what a process holds in memory")
+        raise SystemExit("the output has no VmRSS line, so the memory use is unknown")
     return int(match[1]) / 1000
 
 
@@ -179,7 +179,7 @@ PARTS = {
 
 
 def measured(part: Part, rounds: int) -> tuple[float, float]:
-    """Return the lowest figure of the part, and the lowest one of its baseline."""
+    """Return the lowest figure of the part, and the lowest figure of its baseline."""
     figures, beside = [], []
     for _ in range(rounds):
         beside.append(part.yardstick())

@@ -75,7 +75,7 @@ def report(runs: Runs) -> int:
 
 
 def report_change(few: Runs, many: Runs, accounts: int) -> int:
-    """Print how so many accounts change the figures; return 1 if the change is too large."""
+    """Print how this number of accounts changes the figures; return 1 if they change too much."""
     failed = False
     print(f"| scenario | fresh, req/s | with {accounts:,} accounts | change |")
     print("|---|---:|---:|---:|")
@@ -92,13 +92,13 @@ def _harm(name: str, runs: Runs) -> bool:
     errors = sum(run.errors for run in runs.of[name])
     missing = sum(run.missing for run in runs.of[name])
     if errors or missing:
-        print(f"| {name}: {errors} requests failed, {missing} acknowledged things lost |||||||||")
+        print(f"| {name}: {errors} requests failed, {missing} acknowledged changes lost |||||||||")
     return bool(errors or missing)
 
 
 @define
 class FloorTable:
-    """The rows so far, and how many of them missed their limit."""
+    """The table's rows so far, and the number of rows that missed their limit."""
 
     rows: list[tuple[str, str, str, str, str]] = field(factory=list)
     missed: int = 0
