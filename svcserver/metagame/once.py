@@ -62,7 +62,7 @@ class Again(Enum):
     """The way in which a route handles a repeated attempt."""
 
     # A second attempt gets the same answer and has no further effect, whatever other requests did
-    # in between. Also for routes of game servers: they bypass the gateway, which is what repeats.
+    # in between. Routes of game servers, too: these bypass the gateway, which repeats requests.
     NATURAL = "natural"
     STORED = "stored"  # the first attempt's result is stored
     NEVER = "never"  # a second attempt is refused with 502

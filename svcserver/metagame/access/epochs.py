@@ -43,7 +43,7 @@ class Epochs:
     max_signed: int = MAX_SIGNED
     _stored: dict[AccountId, int] = field(factory=dict, init=False)  # the epochs in the database
     _beyond: dict[AccountId, int] = field(factory=dict, init=False)  # local epochs that are later
-    _correcting: dict[AccountId, int] = field(factory=dict, init=False)  # being stored from here
+    _correcting: dict[AccountId, int] = field(factory=dict, init=False)  # being stored by us
     _signed: LRUCache[AccountId, int] = field(init=False)  # ``iat`` of the last token
     _signed_others: int = field(default=0, init=False)  # the latest ``iat`` that the cache dropped
 

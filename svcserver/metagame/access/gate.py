@@ -323,7 +323,7 @@ class Gate:
         self._local_only(request)
 
     def _check_key_sent(self, access: str, request: HttpRequest) -> None:
-        """Raise if the route requires an account key and the request has no plausible one."""
+        """Raise if the route requires an account key and the request has no such credential."""
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
         if not self.settings.login or request.header(ACCOUNT_KEY) is not None:

@@ -352,7 +352,7 @@ def move_queued_keys(tx: Connection) -> int:
     keys = list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
     for key in keys:
         add_game_server_key(tx, key)
-        tx.execute(_UNQUEUE, {"wanted": key})  # not all: another may be new
+        tx.execute(_UNQUEUE, {"wanted": key})  # only this key: another may be new
     return len(keys)
 
 

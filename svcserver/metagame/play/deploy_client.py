@@ -83,7 +83,7 @@ class DeployClient:
         }
         if request.players:
             body["ExpectedPlayers"] = list(request.players)
-        # beside the body, which is fixed
+        # in a header, because the specification fixes the body
         headers = {MATCH: match_id.encode()} if match_id else {}
         status, reply = await self._ask_again(
             "POST", PATH, self.timeout_s, json=body, headers=headers
@@ -126,7 +126,7 @@ class DeployClient:
         return status, None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start, stop or restart a game server; return the id of the one that runs then.
+        """Start, stop or restart a game server; return the id of the one that runs afterwards.
 
         Raises a Refusal, which is Unanswered if the request was sent and its result is unknown.
         """

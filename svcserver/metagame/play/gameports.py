@@ -32,7 +32,7 @@ MAX_UNDER_WAY = 256  # concurrent withdrawals
 HERE_S = 120.0  # seconds; a player seen within this time still plays
 LATE_S = 1.0  # seconds after the end of sessions in which an earlier request may be recorded
 AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # seconds to wait after each failed attempt
-TWICE_S = allowlist_client.LATE_S  # seconds until the second withdrawal: a report may have crossed
+TWICE_S = allowlist_client.LATE_S  # seconds until the second withdrawal, in case a report is late
 
 
 @define(eq=False)
@@ -144,7 +144,7 @@ class GamePorts:
         return None
 
     def stop(self) -> Deferred[Any]:
-        """Cancel all requests to the helpers that have not ended."""
+        """Cancel all unfinished requests to the helpers."""
         works = list(self._under_way)
         for work in works:
             work.cancel()

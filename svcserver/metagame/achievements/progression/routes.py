@@ -257,7 +257,7 @@ class HuntPassRoutes:
 
     @routes.row("GET", "/huntpass/<user_id>", own=True, reply=Envelope[str])
     async def read_hunt_pass(self, call: Call, user_id: str) -> Answer:
-        """Return the hunt pass that the account chose; the default without a valid choice."""
+        """Return the hunt pass that the account chose, or the default if the choice is invalid."""
         if not self.settings.real_progression(user_id):
             return enveloped(self.tracks.active)
         return Answer(200, _show_choice(await self.acts.read(user_id)))

@@ -146,7 +146,7 @@ class SeedWish:
 @spelled(pascal_case)
 @frozen
 class RevokeWish:
-    """An account and the name of its entitlement to revoke."""
+    """An entitlement to revoke, and the account that has it."""
 
     user_id: TextWithNul
     entitlement: Late[Name]

@@ -88,7 +88,7 @@ ITEM_LOG = Table(
 )
 
 LOG_DAYS = 90
-LOG_ROW = 512  # bytes of a row of the log besides its texts, with its share of the indexes
+LOG_ROW = 512  # bytes of a log row without its texts, but with its share of the indexes
 LOG_PARTS = 8  # average number of cuts while an account adds as much as its log may hold
 
 _C, _S, _I, _L = CHARACTERS.c, ITEM_STACKS.c, ITEM_INSTANCES.c, ITEM_LOG.c

@@ -55,7 +55,7 @@ class LoadoutActs:
     after_save: AfterSave | None = None
 
     async def read(self, owner: AccountId, character_id: CharacterId) -> Whole:
-        """Return the loadout and the JSON of its elements, the default for those never saved.
+        """Return the loadout and the JSON of its elements; unsaved elements have default values.
 
         Raises Missing if the character does not belong to ``owner``.
         """

@@ -164,7 +164,7 @@ class SqlLoadouts:
         return after
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
-        """Return the JSON in the history row of this version, which lists the element ids."""
+        """Return the element ids that the history row of this version lists, as JSON text."""
         values = {"character": character_id, "version": version}
         elements: str | None = self.tx.execute(_SAVED, values).scalar()
         return elements

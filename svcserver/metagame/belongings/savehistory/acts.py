@@ -71,7 +71,7 @@ class SaveHistoryActs:
     async def read(
         self, account_id: AccountId | None, character_id: CharacterId | None
     ) -> Sequence[SaveHistory]:
-        """Return the history of one character, or of all of an account; raises Missing."""
+        """Return the history of one character, or of an account's characters; raises Missing."""
 
         def work(tx: Connection) -> list[SaveHistory]:
             store = SqlHistories(tx)

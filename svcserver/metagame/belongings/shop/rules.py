@@ -78,7 +78,7 @@ def priced_in(currency: str) -> None:
 
 
 def check_sale(offer: Offer | None) -> Offer:
-    """Return the offer; raises Missing for an unknown offer, Conflict for one not for sale."""
+    """Return the offer; raises Missing if it is unknown, Conflict if it is not for sale."""
     if offer is None:
         raise Missing("no such offer")
     if not is_allowed(offer):

@@ -45,7 +45,7 @@ class AnnouncementRequest:
 
 @frozen
 class Announcement:
-    """An announcement; its times are in epoch milliseconds, and ``made_at`` is its id, too."""
+    """An announcement; times are in epoch milliseconds, and ``made_at`` also serves as its id."""
 
     text: str
     made_by: str

@@ -101,7 +101,7 @@ class Maintenance:
     async def handle(
         self, by: str, act: str, server_id: str, kind: str, reason: str = ""
     ) -> str | None:
-        """Start, stop or restart a game server; return the id of the one that runs then.
+        """Start, stop or restart a game server; return the id of the one that runs afterwards.
 
         Raises a Refusal, which is Unanswered if the operation may have succeeded.
         """

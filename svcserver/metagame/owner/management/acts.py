@@ -158,7 +158,7 @@ class OnlinePlayers:
         return sent
 
 
-# By the heartbeats of players, the deploy server tells a slow game server from a frozen one.
+# The deploy server uses players' heartbeats to distinguish slow game servers from frozen ones.
 EVERY_S = 5.0
 MOST = 1_000  # game servers reported at once
 

@@ -125,7 +125,7 @@ def read_order(text: str | None) -> SortOrder:
 def show_list(
     accounts: Sequence[ListedAccount], where: Mapping[AccountId, Place], offset: int
 ) -> PeopleReply:
-    """Return the reply with a page; if another page follows, ``accounts`` has one more."""
+    """Return the reply with a page; if another page follows, ``accounts`` has an extra entry."""
     return {
         "accounts": [
             {

@@ -37,7 +37,7 @@ class Friendship:
     """A request (PENDING) or a friendship (ACCEPTED) between two accounts.
 
     ``created_at`` is the time of the request, even after its acceptance. ``accepted_at`` is None
-    for a request, and also for a friendship that began before this time was stored.
+    for a request, and for a friendship from an older version, which did not store it.
     """
 
     asked_by: AccountId
@@ -140,7 +140,7 @@ def block(friends: Friends, me: AccountId, target: AccountId, at: int) -> bool:
 
 
 def unfriend(friends: Friends, me: AccountId, friend: AccountId) -> Friendship | None:
-    """Remove and return the friendship or request between two accounts; None without any."""
+    """Remove and return the friendship or request between two accounts, if there is any."""
     between = friends.between(me, friend)
     if between is not None:
         friends.remove(me, friend)

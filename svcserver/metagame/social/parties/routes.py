@@ -84,7 +84,7 @@ class PartyRoutes:
 
     @routes.row("DELETE", "/party/invite", body=OrEmpty[wire.PartyInviteEnd])
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
-        """Decline a party invite, or withdraw one that the caller sent; 200 even without one."""
+        """Decline a party invite, or withdraw a sent one; 200 even if there is none."""
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
         whom = sent.recipient_player_id

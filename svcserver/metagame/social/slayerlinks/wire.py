@@ -49,7 +49,7 @@ Anybody = Annotated[AccountId | None, As(read_whom, {"type": ["string", "null"]}
 
 @frozen
 class SlayerInviteAnswer:
-    """An answer to an invite, named by its id or by the other player; ``slot`` is for accepting."""
+    """An answer to an invite, named by its id or by the other player; ``slot`` is to accept it."""
 
     action: Lenient[InviteAction | None]
     account_id: Lenient[str | None] = None
