@@ -46,8 +46,8 @@ def next_version(current: int, highest: Callable[[int], int]) -> int:
     """Return a version for a document that the server, not a client, makes the newest.
 
     Usually it is one above the current version, so a save that a client sends at the same time
-    conflicts. If the version numbers are used up, it is one above all versions in the lower half of
-    the range, so that the client can save again. ``highest`` returns the highest version below a
+    conflicts. If no higher version is left, it is one above the highest version in the lower half
+    of the range. Then the client can save again. ``highest`` returns the highest version below a
     limit.
     """
     if current + 1 < MAX_VERSION:

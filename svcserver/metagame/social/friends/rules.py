@@ -160,5 +160,5 @@ def direction(friendship: Friendship, me: AccountId) -> str:
 
 
 def other_of(friendship: Friendship, me: AccountId) -> AccountId:
-    """Return the friendship's other account, which is not ``me``."""
+    """Return the account in the friendship that is not ``me``."""
     return friendship.recipient if friendship.asked_by == me else friendship.asked_by

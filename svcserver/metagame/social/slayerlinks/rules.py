@@ -67,7 +67,7 @@ class LinkInvite:
         return self.status is InviteStatus.PENDING and at < self.expires_at
 
     def partner_of(self, me: AccountId) -> AccountId:
-        """Return the invite's other account, which is not ``me``."""
+        """Return the account in the invite that is not ``me``."""
         return self.recipient if self.sender == me else self.sender
 
 
