@@ -1,4 +1,4 @@
-"""Two processes that use the same live state at once get the same answers as one after another.
+"""Two processes that use the same live state concurrently get the answers of a serial run.
 
 Every transaction also publishes a notification, and the numbers of these notifications put all
 transactions in one order. The test repeats the transactions in that order on the memory board, with

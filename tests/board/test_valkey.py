@@ -165,7 +165,7 @@ class OvertakenTests(OnEngine):
         self.assertEqual(self.live.board.conflicts, before)
 
     def test_a_heartbeat_is_as_new_as_entries_read_later(self) -> None:
-        """Otherwise a player who just returned to a seat would appear with an old heartbeat."""
+        """A player who just returned to a seat must not appear with an old heartbeat."""
         self.do(
             lambda transaction: (
                 transaction.put(SIGNS, "a", 1.0),

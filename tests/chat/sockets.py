@@ -15,7 +15,6 @@ from tests.support.processes import PATIENCE_S
 
 
 def upgrade(more: str = "") -> bytes:
-    """Return an upgrade request."""
     return frames.upgrade(61000, more=more)
 
 

@@ -10,7 +10,7 @@ from tests.content.support import DeskCase
 
 
 class OnKlein(DeskCase):
-    """A test case that serves the same desk from the Klein app's resource."""
+    """A test case whose requests go through the Klein app to the same content server."""
 
     def setUp(self) -> None:
         super().setUp()

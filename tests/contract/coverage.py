@@ -57,7 +57,7 @@ def routes(page: str) -> list[Route]:
 
 
 def rules(page: str) -> list[str]:
-    """Return the page's other rules that need a test."""
+    """Return the rules on the page that are no routes but need a test."""
     return [match[1] for match in map(_RULE.fullmatch, page.splitlines()) if match]
 
 
@@ -73,7 +73,6 @@ def marks() -> tuple[Mark, ...]:
 
 
 def marks_of(file: str, source: str) -> Iterator[Mark]:
-    """Return the marks in one file."""
     tree = ast.parse(source)
     machines = {
         node.value.value.id  # a stateful machine is a test by its TestCase

@@ -189,7 +189,7 @@ def texts(pattern: Text, flags: int, length: int) -> Iterator[Text]:
 
 
 def before_of(whole: Text) -> Text:
-    """Return the first half of a match, at whose characters a search keeps starting anew."""
+    """Return the first half of a match, which makes a search start again at each character."""
     return whole[: len(whole) // 2]
 
 

@@ -51,7 +51,6 @@ def nowhere(test: Any) -> Path:
 
 
 def new_host(folder: Path) -> Path:
-    """Return the folder of a new host."""
     ran = svcctl("init", folder, "--public-host", "203.0.113.10", "--owner", "Olga")
     assert ran.status == 0, ran.err
     return folder

@@ -36,5 +36,5 @@ def _copy(tx: Connection, revision: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copy the migrated database; tests/db tests the migrations themselves."""
+    """Give each new host a copy of the database; tests/db tests the migrations themselves."""
     monkeypatch.setattr(migrations, "_run", _copy)

@@ -99,7 +99,7 @@ def completed(words: list[str], folder: Path, program: str) -> subprocess.Comple
 
 
 def demo_once(folder: Path, players: int = 2) -> subprocess.CompletedProcess[str]:
-    """Run the same as ``make run ONCE=1`` with two players."""
+    """Run the program behind ``make run ONCE=1``, with two players."""
     return run("demo", "--once", "--config", folder, "--players", players)
 
 

@@ -229,7 +229,7 @@ class HostileTextTests(HostCase):
         return b"".join(read).decode("utf-8", "surrogateescape")
 
     def replace_programs(self) -> None:
-        """Replace all code that starts a reactor, a host or a connection: it prints the text."""
+        """Let code that would start a reactor, a host or a connection print the text instead."""
 
         def run(host: Any, ready: Any) -> str:
             ready(NASTY)

@@ -312,7 +312,7 @@ class EveryCommandTests(SynchronousTestCase):
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Yield every command with its words."""
+    """Yield every command with its full name."""
     context = click.Context(main)
     for name in main.list_commands(context):
         command = main.get_command(context, name)

@@ -271,7 +271,6 @@ def gateway(clock: Clock | None = None, **how: Any) -> Edge:
 
 
 def relay(clock: Clock | None = None) -> Edge:
-    """Return a relay."""
     clock = clock or Clock()
     upstream = Upstream(clock)
     upstream.pool.code = "upstream_unreachable"

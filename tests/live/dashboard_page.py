@@ -252,7 +252,6 @@ class Visit(Seen):
         self.page.reload()
 
     def sign_in(self, key: str) -> None:
-        """Sign in with a valid key."""
         self.page.get_by_label("Account key").fill(key)
         self.press("Sign in")
         expect(self.page.locator("#server-name")).to_have_text("Evening Hunters")

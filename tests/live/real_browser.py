@@ -77,7 +77,6 @@ class Seen:
     requested: list[str] = field(factory=list, init=False)
 
     def press(self, name: str | re.Pattern[str]) -> None:
-        """Press a button."""
         exact = isinstance(name, str)
         self.page.get_by_role("button", name=name, exact=exact).first.click()
 

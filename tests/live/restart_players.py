@@ -102,7 +102,7 @@ class Person:
 
     @property
     def connection(self) -> ChatClient | None:
-        """The chat connection while the player is in the room, else None."""
+        """Return the chat connection while the player is in the room, else None."""
         return self.chat if self.joined and self.chat is not None and self.chat.alive else None
 
     async def arrive(self) -> None:

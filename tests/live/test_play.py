@@ -89,7 +89,7 @@ def test_a_host_whose_file_is_gone_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_private_host_is_played_without_a_gateway(folder: Path) -> None:
-    """Spec: 1 §1, private mode."""
+    """The specification defines private mode in 1 §1."""
     gateway = (folder / "gateway.env").rename(folder / "gateway.away")
     try:
         done = run("play", "--config", folder, "--players", 2)

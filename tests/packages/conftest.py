@@ -35,14 +35,12 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(release: Path) -> Path:
-    """Return the release's wheel."""
     [made] = release.glob("svcserver-*.whl")
     return made
 
 
 @pytest.fixture(scope="session")
 def package(release: Path) -> Path:
-    """Return the release's Debian package."""
     [made] = release.glob("svcserver_*.deb")
     return made
 

@@ -81,7 +81,6 @@ stage = Stage()
 
 
 def one_input(data: bytes) -> None:
-    """Run one fuzzer input."""
     global stage
     if data[:1] < b"\x80":
         stage.stanza(data[1:].decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""The history by itself: violations it must find, and behaviour it must accept."""
+"""The recorded history: violations that it must detect, and behaviour that it must accept."""
 
 from __future__ import annotations
 

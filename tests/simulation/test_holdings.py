@@ -1,4 +1,4 @@
-"""The history of holdings: violations it must find, and behaviour it must accept."""
+"""The history of players' holdings: violations that it must detect, behaviour to accept."""
 
 from __future__ import annotations
 

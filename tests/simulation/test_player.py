@@ -103,7 +103,7 @@ class WaitingTests(PlayerCase):
             self.history.waiting.look(self.world.now)
 
     def frozen(self) -> GameServer:
-        """Return a frozen hunt that the player has not left."""
+        """Return a frozen hunt whose player has not left it."""
         line = CommandLine("key", 8770, "map", "behemoth", "hunt", "x", "127.0.0.1:1")
         nobody: Any = None
         server = GameServer(self.world, self.servers, nobody, FIRST_PID, line, self.world.now)

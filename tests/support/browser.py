@@ -39,7 +39,7 @@ class Page:
 
     @property
     def json(self) -> Any:
-        """The body as JSON."""
+        """Return the body, parsed as JSON."""
         return orjson.loads(self.body)
 
 

@@ -192,7 +192,6 @@ def metagame_environ(folder: Path, port: int, **environ: str) -> dict[str, str]:
 
 @contextmanager
 def metagame(folder: Path, **environ: str) -> Iterator[Service]:
-    """Run a metagame."""
     port = free_port()
     service = Service("svc-metagame", folder, metagame_environ(folder, port, **environ), port)
     service.start()

@@ -38,9 +38,9 @@ def loaded(
     folder: Path | None = None,
     wait: Callable[[float], None] = time.sleep,
 ) -> subprocess.CompletedProcess[str]:
-    """Return the outcome of a program that downloads packages; skip if no attempt succeeds.
+    """Run a program that downloads packages, again if no registry answers, and return its outcome.
 
-    A failure of any other kind is returned to the caller without a retry.
+    Skip the test if no registry ever answers. A failure for another reason is returned at once.
     """
     words = [str(entry) for entry in command]
     for pause in (*PAUSES_S, None):

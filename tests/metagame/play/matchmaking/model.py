@@ -101,7 +101,10 @@ class PlainMatchmaker:
         )
 
     def _again(self, player: AccountId, match: Match, now: float) -> MatchEntry:
-        """Return the same candidate; a player who was already sent is sent again after a while."""
+        """Return the player's current candidate.
+
+        A player who was already sent to the server is sent again after a while.
+        """
         if not self._is_in(player, match):
             self._leave(player)
         if player not in match.players:
