@@ -1,1 +1,1 @@
-"""A whole host in one Python process, run from one seed: see docs/contributors/simulation.md."""
+"""A whole host in one Python process, simulated from one seed: docs/contributors/simulation.md."""

@@ -47,14 +47,14 @@ def may_refuse(method: str, path: str, status: int) -> bool:
 
 @define(eq=False)
 class Answers:
-    """Checks that requests get replies, and no wrong errors, while no fault is active."""
+    """Checks that requests get replies, and get no wrong errors, while no fault is active."""
 
     wrong: Violations
     troubled_until: float = -inf  # every intended fault is mended and settled by then
     _of: dict[str, float] = field(factory=dict, init=False)  # the same for the line of one player
 
     def trouble(self, until: float, who: str = "", settles_s: float = SETTLES_S) -> None:
-        """Record a fault that lasts until ``until``; ``who`` if it affects only this player."""
+        """Record a fault until ``until``; ``who`` is the only affected player, if there is one."""
         over = until + settles_s
         if who:
             self._of[person(who)] = max(self._of.get(person(who), -inf), over)
@@ -73,12 +73,12 @@ class Answers:
             self.wrong.add("refused for nothing", f"{who}: {method} {path} answered {status}")
 
     def took(self, who: str, what: str, began: float, now: float) -> None:
-        """Check how long a request took that was sent at ``began``."""
+        """Check the duration of a request that was sent at ``began``."""
         if now - began > PROMPT_S and self.untroubled(began, who):
             self.wrong.add("nobody waits for ever", f"{who}: {what} took {now - began:.0f} s")
 
     def unanswered(self, who: str, what: str, began: float) -> None:
-        """Record a request without a reply that its sender did not cancel."""
+        """Record a request that got no reply although its sender did not cancel it."""
         if self.untroubled(began, who):
             self.wrong.add("nobody waits for ever", f"{who}: {what} was not answered")
 

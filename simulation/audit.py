@@ -1,4 +1,4 @@
-"""Compares the data at the end with what the players were told."""
+"""Compares the data at the end of a run with what the players were told."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulation.player import SEASON, SimPlayer
 
 
 def room_differences(host: SimHost) -> str:
-    """Return how the metagames of a host differ about the chat rooms; "" if they agree."""
+    """Describe how the chat rooms differ between a host's metagames; "" if they are equal."""
     occupants = {
         name: {
             (key, occupant.nick)

@@ -1,4 +1,4 @@
-"""Compares the sums of the logs with the data at the end.
+"""Compares the sums of the logs with the data at the end of a run.
 
 ``item_log`` explains every stack and instanced item; ``progression_events`` explains every track
 and hunt pass. Every row has an owner, and no table has rows that nobody requested.
@@ -54,7 +54,7 @@ UNREAD = {
 
 
 def owned() -> Iterator[tuple[str, str, str]]:
-    """Yield each table that has a column with a row's owner, and the table of the owners."""
+    """Yield each table whose rows have an owner, with the owner's column and table."""
     for name, table in METADATA.tables.items():
         yield from ((name, column, "accounts") for column in account_columns(table))
         if is_of_character(table):
@@ -80,7 +80,7 @@ class LogsAudit:
         self.history.wrong.add(rule, what)
 
     def _items(self) -> None:
-        """Check that the logged changes add up to the held items, each transaction once."""
+        """Check that the logged changes add up to the held items, each transaction logged once."""
         sums: dict[str, Counter[str]] = defaultdict(Counter)
         things: dict[str, dict[str, None]] = defaultdict(dict)
         done: dict[str, Counter[str]] = defaultdict(Counter)
@@ -132,7 +132,7 @@ class LogsAudit:
                 yield account, json.loads(body)
 
     def _tracks(self) -> None:
-        """Check that progress is the sum of the recorded grants, without repeated ones."""
+        """Check that progress is the sum of the recorded grants, with each grant counted once."""
         sums: Counter[str] = Counter()
         for account, body in self._events("progression"):
             for track in body["progress_tracks"]:

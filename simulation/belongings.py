@@ -103,7 +103,7 @@ async def transact(
     ask: Ask | None = None,
     overtaken: Callable[[], bool] = bool,
 ) -> str:
-    """Send the transaction, ``times`` concurrently, until it gets a reply; return its outcome.
+    """Send the transaction, in ``times`` concurrent copies, and return its outcome.
 
     ``ask`` sends the request instead of the player. ``overtaken`` returns whether newer data may be
     stored, which makes a reply of 409 correct.
@@ -130,7 +130,7 @@ async def transact(
 
 
 async def earn(me: SimPlayer, dice: random.Random, *, times: int = 1, lose: bool = False) -> None:
-    """Send an inventory transaction, ``times`` concurrently."""
+    """Send an inventory transaction, in ``times`` concurrent copies."""
     if not me.character:
         await load(me, dice)
     if me.character:
@@ -148,7 +148,7 @@ async def earn_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def look(me: SimPlayer, dice: random.Random) -> None:
-    """Read the inventory, and check that the balance agrees."""
+    """Read the inventory, and check that the player's balance is equal to the currency in it."""
     stacks = await inventory(me)
     if stacks is None or CURRENCY not in stacks:
         return

@@ -36,7 +36,7 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
 
 
 def _chat(me: SimPlayer, resource: str) -> Chat:
-    """Return a chat session that reports the received lines to the history."""
+    """Return a chat session that reports the lines it receives to the history."""
     talk, who = me.history.chat, f"{me.name}/{resource[-6:]}"
 
     def on_line(line: Line) -> None:

@@ -21,10 +21,10 @@ START = 1_790_000_000.0  # epoch seconds of the beginning: some day in September
 
 
 class Buried(Protocol):
-    """An object that belonged to a dead process."""
+    """An object that belonged to a process which has died."""
 
     def release(self) -> None:
-        """Release the references that the object holds; nobody uses the object any more."""
+        """Release the references that the object holds, because nobody uses the object any more."""
 
 
 @implementer(IDelayedCall)

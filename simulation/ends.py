@@ -104,7 +104,7 @@ class End:
             peer.peer_ended(ending)
 
     def _to_nobody(self) -> None:
-        """Resend to a vanished machine until it is back or ``GIVEN_UP_S`` seconds have passed."""
+        """Resend to a machine without power until it is back, or for ``GIVEN_UP_S`` seconds."""
         if self._unheard_since is None:
             self._unheard_since = self.world.now
         off = self.far_end.process.machine in self.network.off

@@ -56,7 +56,7 @@ class Breaker:
         self.until = max(self.until, before)
 
     def missed(self, for_s: float) -> None:
-        """Record that metagames may miss board messages and chat lines for ``for_s`` seconds."""
+        """Record that for ``for_s`` seconds metagames may miss board messages and chat lines."""
         if self.host.shared:
             self.missing(self.world.now, self.world.now + for_s)
 
@@ -66,7 +66,7 @@ class Breaker:
         self.world.later(after_s, work)
 
     def ask_around(self, after_s: float, dice: random.Random) -> None:
-        """Let players talk in the chat about a short outage."""
+        """Let players talk in the chat soon after a short outage."""
         for player in self.players:
             if player.chat is not None and dice.random() < CURIOUS:
                 asks = partial(player.begin, "speak", random.Random(dice.random()))  # noqa: S311
@@ -74,7 +74,7 @@ class Breaker:
 
 
 def kill(name: str) -> Fault:
-    """Return a fault that kills a service as a power cut would and restarts it later."""
+    """Return a fault that kills a service abruptly, as a power cut does, and restarts it later."""
 
     def fault(breaker: Breaker, dice: random.Random) -> None:
         back = dice.choice((0.5, 2.0, 8.0))
@@ -122,7 +122,7 @@ def failing_statement(breaker: Breaker, dice: random.Random) -> None:
 
 
 def full_disk(breaker: Breaker, dice: random.Random) -> None:
-    """Fill the disk for a while: nothing that needs a new page can be written."""
+    """Fill the disk for a while, so that nothing that needs a new page can be written."""
     breaker.host.disk.fill()
     breaker.mend(dice.uniform(5.0, 60.0), breaker.host.disk.make_room)
 

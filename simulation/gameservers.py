@@ -26,7 +26,7 @@ NEVER_HEARD_S = 180.0  # silent players are removed
 
 @frozen
 class _NotedServer:
-    """A saved game server."""
+    """The saved data of a game server."""
 
     server: Running
     all: Servers
@@ -80,7 +80,7 @@ class GameServer:
 
     @property
     def stays(self) -> bool:
-        """Return whether it is a persistent world, which keeps running without players."""
+        """Return whether this is a persistent world, which keeps running without players."""
         return self.line.port >= PERSISTENT_FROM
 
     @property

@@ -56,7 +56,7 @@ async def repair(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def hone(me: SimPlayer, dice: random.Random) -> None:
-    """Save one item alone, sometimes concurrently from two windows, one with an older version."""
+    """Save one item alone, sometimes from two windows concurrently, one with an older version."""
     works = [_hone(me, dice) for _ in range(1 + (dice.random() < 0.3))]
     await together(me, works)
 
@@ -128,7 +128,7 @@ async def arm(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def armed(me: SimPlayer, dice: random.Random) -> None:
-    """Read and check the loadout."""
+    """Read the loadout and check it."""
     if not me.character:
         return
     began, unlocks, path = me.now, me.unlocks, f"/loadout/{me.account}/{me.character}"

@@ -11,7 +11,7 @@ from svcserver.players.requests import FRIENDS
 
 
 async def taken_in(me: SimPlayer) -> None:
-    """Finish a login: check that the token is the player's own and that the queue admits them."""
+    """Finish a login: check that the token is the player's own and that the queue admits it."""
     token, issued = me.token, me.issued
     reply = await me.ask("GET", "/account/api/oauth/verify", patient=True)
     same = me.token == token and not me.is_over(issued)
@@ -30,7 +30,7 @@ async def glance(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def friends(me: SimPlayer) -> None:
-    """Check that the friends list contains all certain friends."""
+    """Check that the friends list contains all players who are certainly friends."""
     began, issued = me.now, me.issued
     for _ in range(2):  # somebody may end a friendship, and begin it again, while the list comes
         before = _sure(me)
@@ -47,7 +47,7 @@ async def friends(me: SimPlayer) -> None:
 
 
 def _sure(me: SimPlayer) -> list[str]:
-    """Return the accounts of all certain friends."""
+    """Return the accounts that are certainly friends of the player."""
     accounts = []
     for pair, known in me.history.friends.items():
         if known == "friends" and me.account in pair:

@@ -12,7 +12,7 @@ from svcserver.players import requests
 
 
 async def guild(me: SimPlayer, dice: random.Random) -> None:
-    """Read the player's guild and act in it as the player's rank allows, or join a guild."""
+    """Read the player's guild and act in it as the player's rank permits, or join a guild."""
     began, account = me.now, me.account
     reply = await me.ask("GET", "/guild")
     if reply.status not in (200, 204):

@@ -27,7 +27,7 @@ YOUNG_S = 600.0  # a younger save is never thinned
 
 @define(eq=False)
 class Saves:
-    """Checks saves: acknowledged saves remain, versions only rise, and the data was sent."""
+    """Checks saves: acknowledged saves remain, versions only rise, and all data were sent."""
 
     wrong: Violations
     acked: dict[str, int] = field(factory=dict)  # by character: the highest version acknowledged
@@ -104,7 +104,7 @@ class Stacks:
     sure: dict[str, int] = field(factory=lambda: defaultdict(int))  # what may be spent
 
     def sent(self, character: str, transaction: str, amount: int, marker: str) -> None:
-        """Record a pending transaction; a negative amount is spent from certain funds."""
+        """Record a pending transaction; a negative amount spends currency that surely exists."""
         self.of.setdefault(character, {})[transaction] = Earning(amount, marker)
         self.sure[character] += min(0, amount)
 
@@ -155,7 +155,7 @@ class Grants:
     _last: dict[str, list[Grant]] = field(factory=lambda: defaultdict(list), init=False)
 
     def sent(self, account: str, amount: int, now: float) -> Grant:
-        """Record a pending grant, concurrent with other pending grants of the account."""
+        """Record a pending grant, which is concurrent with the account's other pending grants."""
         grant = Grant(account, amount, now)
         beside = [pending for pending in self._last[account] if pending.ended > now]
         for pending in (grant, *beside) if beside else ():
@@ -200,7 +200,7 @@ class Parties:
         self.shaken_at = now
 
     def joined(self, account: str, party: str, shown: str, now: float) -> None:
-        """Check the party that a player is shown after accepting its invite."""
+        """Check the party that a player is shown after accepting an invite into ``party``."""
         if shown != party and now - self.shaken_at > PATIENCE_S:
             self.wrong.add("acknowledged means present", f"{account} joined {party}, not {shown}")
 
@@ -225,7 +225,7 @@ class Parties:
 
 @define(eq=False)
 class Waiting:
-    """Checks that no request waits for ever: the pending requests and their deadlines."""
+    """Checks that no request waits forever; stores the pending requests and their deadlines."""
 
     wrong: Violations
     _open: dict[int, tuple[str, float]] = field(factory=dict, init=False)

@@ -1,4 +1,4 @@
-"""The history of other possessions, and checks of whether a correct host could show them.
+"""The history of other belongings, and checks of whether a correct host could show them.
 
 Like ``history.py``, this module shares no code with the services. Times are simulated seconds.
 """
@@ -133,7 +133,7 @@ class Purchases:
 
 @define(eq=False)
 class Write:
-    """One value of a thing that is always replaced as a whole."""
+    """One value of a thing that every write replaces as a whole."""
 
     value: str
     sent: float
@@ -143,7 +143,7 @@ class Write:
 
 @define(eq=False)
 class Register:
-    """Checks things that are replaced whole: a read returns the last value or a concurrent one."""
+    """Checks things that are replaced as a whole: a read returns the last or a concurrent value."""
 
     wrong: Violations
     of: dict[str, list[Write]] = field(factory=dict)
@@ -276,7 +276,7 @@ class Links:
                 self.wrong.add("whole or not at all", f"the link {row.link} is of {known.pair}")
 
     def settled(self, rows: list[LinkRow], now: float) -> None:
-        """Check all stored links at the end."""
+        """Check all stored links at the end of the run."""
         self.seen(rows)
         sides: dict[str, int] = {}
         for row in rows:

@@ -82,7 +82,7 @@ RESTARTED_S = 1.0
 
 
 def metagame_environ(name: str = "metagame") -> dict[str, str]:
-    """Return the environment variables of a single metagame, or of one of several."""
+    """Return the environment variables of the only metagame, or of one of several."""
     private, public = signing_keys()
     port, chat_port = WORKERS[name]
     return {
@@ -367,7 +367,7 @@ def _urls(ports: Iterable[int]) -> str:
 
 
 def player_machine(world: World, network: Network, number: int) -> Process:
-    """Return a player's PC with its relay, on another machine than the host."""
+    """Return a player's PC with its relay, which is another machine than the host."""
     address = f"198.51.{100 + number // 200}.{1 + number % 200}"
     machine = f"pc-{number}"
     if (machine, "host") not in network.routes:

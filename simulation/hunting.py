@@ -1,7 +1,7 @@
-"""A hunt's game server: it writes experience, loot, bounties and the hunt pass of a player.
+"""A hunt's game server, which writes a player's experience, loot, bounties and hunt pass.
 
-The game server authenticates with its key, forwards the player's token, and sends some writes
-twice concurrently.
+The game server authenticates with its key, forwards the player's token, and sends some writes twice
+concurrently.
 """
 
 from __future__ import annotations

@@ -43,9 +43,10 @@ _plans = Plans()  # compiled statements, shared by all worlds
 
 
 class NoScratch(BaseException):
-    """The temporary folder of this machine cannot hold the database; the host is not at fault.
+    """The error when this machine's temporary folder cannot hold the database.
 
-    This is no Exception, because the host's services would handle an Exception as their own error.
+    The host is not at fault. This is no Exception, because the host's services would handle an
+    Exception as their own error.
     """
 
 
@@ -125,7 +126,7 @@ class Disk:
         self.raw.execute("PRAGMA foreign_keys=ON")
 
     def wrote(self, statement: str) -> None:
-        """Add a writer's statement to the digest, which must be equal for equal seeds."""
+        """Add a writer's statement to the digest, which must be the same for the same seed."""
         if statement[:6] in _WRITES:
             self.digest.update(statement.encode("utf-8", "surrogatepass"))
 
@@ -150,7 +151,7 @@ class Disk:
         self.fail_in, self.stays_bad, self.only_writes, self._bad = -1, False, False, None
 
     def failing_job(self, work: Work[T]) -> Work[T]:
-        """Return the job whose second or third write fails, however often the job is retried."""
+        """Wrap a job so that its second or third write fails, even when the job is retried."""
         number = self.world.weather.choice((2, 2, 3))
 
         def failing(tx: Any) -> T:

@@ -51,7 +51,7 @@ def _value(stored: bytes) -> Any:
 
 
 def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:
-    """Yield the rule and text of each violation, once all players have been away for 15 minutes."""
+    """Yield the rule and text of each violation, once all players were away for 15 minutes."""
     for kind in OVER:
         for key in board[kind]:
             yield "live state agrees", f"{kind} still has {key}"
@@ -79,7 +79,7 @@ def _parties(parties: Mapping[str, Any], party_of: Mapping[str, str]) -> Iterato
 
 
 def _matches(board: Entries, now: float) -> Iterator[tuple[str, str]]:
-    """Check that no game server is requested any more, and that each queue is open and used."""
+    """Check that no game server is requested any more, and that every queue is open and used."""
     matches, places = board["matches"], board["candidates"]
     for key, match in matches.items():
         if match["asking_until"] > now:

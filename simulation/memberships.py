@@ -27,7 +27,8 @@ class Roll:
 class Memberships:
     """Checks each player's guild (by name) and rank.
 
-    A name belongs to one guild at a time: only the player who first requested it founds it again.
+    Each name belongs to one guild at a time: a name has its founder's number, so nobody else founds
+    a guild with this name.
     """
 
     wrong: Violations
@@ -109,7 +110,7 @@ class Memberships:
             self.ranks.read(f"{roll.name}/{account}", rank, began)
 
     def settled(self, rolls: list[Roll], now: float) -> None:
-        """Compare all stored guilds with the requests and replies, at the end."""
+        """Compare all stored guilds with the requests and replies, at the end of the run."""
         seats: dict[str, str] = {}
         for roll in rolls:
             if roll.name not in self.founded_names:

@@ -1,4 +1,4 @@
-"""The results of acknowledged requests that another player must see."""
+"""The results of acknowledged requests that must be visible to another player."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class Invites:
         self._of[account] = [*self._of.get(account, [])[-9:], invite]
 
     def declining(self, account: str) -> None:
-        """Forget the player's invites: declining one removes all of its sender or party."""
+        """Forget the player's invites.
+
+        When a player declines an invite, the host also removes others of its sender or party.
+        """
         self._of.pop(account, None)
 
     def shown(

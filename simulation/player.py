@@ -124,24 +124,27 @@ class SimPlayer:
             return reply
 
     def _judge(self, status: int, method: str, path: str, began: float, *, right: bool) -> None:
-        """Report a wrong reply; ``right`` means that the reply is known to be allowed."""
+        """Report a wrong reply; ``right`` means that the reply is known to be correct."""
         if status == 500:
             self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
         if not right:
             self.history.answers.heard(self.name, method, path, status, began)
 
     def _is_out(self, path: str, issued: float, *, bears: bool) -> bool:
-        """Return whether the player is signed out: the token has expired or is missing."""
+        """Return whether a request to this path was sent without a token of a valid session.
+
+        ``bears`` is True if the request had a token, which was issued at ``issued``.
+        """
         return path not in WITHOUT_TOKEN and (not bears or self.is_over(issued))
 
     def is_over(self, issued: float) -> bool:
-        """Return whether the owner may have ended a session whose token was issued then."""
+        """Return whether the owner may have ended a session whose token is from ``issued``."""
         return issued <= self.shut_out_at + 2.0  # rounding, and the latency of a reply
 
     async def ask_by_server(
         self, server: GameServer, method: str, path: str, sent: Any = None
     ) -> Reply:
-        """Send a request from a game server for this player, with its key and their token."""
+        """Send a game server's request for this player, with its own key and the player's token."""
         began, issued, who = self.now, self.issued, f"a game server for {self.name}"
         headers = {KEY_HEADER: server.line.key, **self.bearer()}
         try:
@@ -169,7 +172,7 @@ class SimPlayer:
             raise Stopped
 
     def begin(self, what: str, dice: random.Random) -> None:
-        """Start an action unless three actions are pending."""
+        """Start an action, unless three actions of the player are pending."""
         if self.busy < 3:
             Deferred.fromCoroutine(self.act(what, dice))
 
@@ -183,7 +186,10 @@ class SimPlayer:
         Deferred.fromCoroutine(each())
 
     async def act(self, what: str, dice: random.Random) -> None:
-        """Run an action; its errors are the host's fault only if a rule says so."""
+        """Run an action; an exception in the action is logged, which counts as a violation.
+
+        It is none if the action got no reply or the player logged off.
+        """
         self.acts += 1
         self.busy += 1
         try:
@@ -234,7 +240,7 @@ class SimPlayer:
         self.web.close()
 
     def unheard(self) -> None:
-        """Record a broken connection: chat lines lost during it are not violations."""
+        """Record a broken connection: chat lines that are lost meanwhile are not violations."""
         if self.chat is not None:
             for room in self.history.chat.rooms:
                 self.history.chat.left(room, f"{self.name}/{self.chat.resource[-6:]}", self.now)
@@ -245,7 +251,7 @@ class SimPlayer:
 
 
 async def together(me: SimPlayer, works: list[Any]) -> None:
-    """Run all concurrently; wait for all of them, and raise the first exception."""
+    """Run all ``works`` concurrently; wait for all of them, and raise the first exception."""
     running = [Deferred.fromCoroutine(work) for work in works]
     failed: Exception | None = None
     for work in running:

@@ -1,4 +1,4 @@
-"""A process of the simulated host: the reactor of its code, which can die and be restarted."""
+"""A simulated process of the host: the reactor that its code uses. The process can be killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Resolution:
 
 
 class _Resolver:
-    """A resolver that returns addresses unchanged, and this machine for any other name."""
+    """A resolver that returns every name unchanged, as an address of the simulated network."""
 
     def resolveHostName(
         self,

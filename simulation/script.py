@@ -23,7 +23,10 @@ def shared(seed: int) -> bool:
 
 @frozen
 class Step:
-    """A step: ``at`` seconds after the start, ``who`` does ``what``; ``dice`` decides the rest."""
+    """A step: at the time ``at``, in seconds after the start, ``who`` does ``what``.
+
+    ``dice`` seeds the random numbers of the action.
+    """
 
     at: float
     who: int
@@ -99,7 +102,7 @@ def _of_player(
     weights: Mapping[str, float],
     draw: random.Random,
 ) -> Iterator[Step]:
-    """Yield the steps of one player, and of others who act at the same moment."""
+    """Yield the steps of one player, and those of other players who act at the same moment."""
     names, shares = list(weights), list(weights.values())
     at = draw.uniform(0.0, 60.0)
     while at < seconds:

@@ -46,7 +46,7 @@ def shrunk(
     seconds: float = 300.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Step]:
-    """Return the shortest list found within ``seconds`` that still breaks the first rule."""
+    """Return the shortest list of steps, found within ``seconds``, that breaks the first rule."""
     scenario = result.scenario
     rule, at = result.violations[0].rule, result.violations[0].at
     deadline = clock() + seconds
@@ -65,7 +65,7 @@ def shrunk(
 def fewest(
     steps: list[Step], breaks: Callable[[list[Step]], bool], may_go_on: Callable[[], bool]
 ) -> list[Step]:
-    """Return the steps left by ``ddmin``, which removes parts while the rest still ``breaks``."""
+    """Shorten the list of steps by ddmin, which removes parts while the rest still ``breaks``."""
     parts = 2
     for _ in range(TRIES):
         if len(steps) < 2 or not may_go_on():

@@ -61,7 +61,7 @@ async def _invite(me: SimPlayer, invited: SimPlayer, shown: dict[str, Any] | Non
 
 
 def _stays(*people: SimPlayer) -> Callable[[], bool]:
-    """Return a function that tells whether all players have stayed online and in their parties."""
+    """Return a function that returns whether all players stayed online and in their parties."""
 
     def standing() -> list[tuple[int, int, float]]:
         return [(player.moves, player.sitting, player.shut_out_at) for player in people]
@@ -120,7 +120,7 @@ async def join(me: SimPlayer, party: str, times: int = 1) -> None:
 
 
 async def accept(me: SimPlayer, dice: random.Random) -> None:
-    """Accept the first invite or decline it."""
+    """Accept or decline the first invite."""
     began, issued = me.now, me.issued
     reply = await me.ask("GET", "/party/invites")
     invites = reply.json.get("invitations", []) if reply.status == 200 else []

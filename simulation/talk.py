@@ -26,7 +26,7 @@ class Listening:
 
 @define(eq=False)
 class ChatHistory:
-    """Checks the chat: one order, no repeats, and lines that return to the sender reach all."""
+    """Checks the chat: one order, no repeats, and all get each line that its sender gets back."""
 
     wrong: Violations
     rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener
@@ -42,7 +42,7 @@ class ChatHistory:
     gaps: list[tuple[float, float]] = field(factory=list)  # with metagames disconnected
 
     def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
-        """Record a period in which only some may receive a line, extended by ``margin_s``."""
+        """Record a period in which a line may reach only some players, extended by ``margin_s``."""
         self.gaps.append((since - margin_s, until + margin_s))
 
     def entered(self, room: str, who: str, now: float) -> None:
@@ -110,7 +110,7 @@ class ChatHistory:
             self._settled(line)
 
     def refuses(self, line: str) -> None:
-        """Record that the sender was told that a line was rejected."""
+        """Record that the host told the sender that a line was rejected."""
         self.whispered_to.pop(line, None)
         if line in self.owed:
             self.refused.add(line)

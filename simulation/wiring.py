@@ -1,4 +1,4 @@
-"""Replacements for the outside world of a simulated host: keys, firewall, files, treq client."""
+"""Replacements for a simulated host's surroundings: keys, firewall, files and treq client."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SMALL = [n for n in range(3, 2_000, 2) if all(n % m for m in range(3, int(n**0.
 
 
 def _prime(draw: random.Random) -> int:
-    """Return a prime of 1024 bits, only for a simulation's key, which protects nothing."""
+    """Return a prime of 1024 bits; the simulation's key need not be secret."""
     while True:
         candidate = draw.getrandbits(1024) | (3 << 1022) | 1
         if any(candidate % divisor == 0 for divisor in _SMALL) or (candidate - 1) % EXPONENT == 0:
