@@ -21,6 +21,7 @@ _UNSAFE = re.compile(r'[:*?"<>|\\]')
 _DEVICE = re.compile(  # "nul .txt" also means the device
     r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|\Z)", re.IGNORECASE
 )
+_LONGER_IN_LOWER_CASE = "\u0130\u023a\u023e"  # the only letters whose UTF-8 grows
 _SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' short name for a longer one
 
 
@@ -37,6 +38,14 @@ def is_safe(path: str) -> bool:
     )
 
 
+def _place(path: str) -> bytes:
+    """Return a path as it is sorted; never longer than the path, which bounds the memory."""
+    lower = path.lower().replace("/", "\0")
+    for upper in _LONGER_IN_LOWER_CASE:
+        lower = lower.replace(upper.lower(), upper)
+    return lower.encode()
+
+
 def same_place(paths: Iterable[str]) -> str:
     """Return a lowercase path that two files, or a file and a folder, both use; "" if none.
 
@@ -44,7 +53,7 @@ def same_place(paths: Iterable[str]) -> str:
     content directly follows a file with the folder's name. A set of all folders could take
     gigabytes, because paths may be deep.
     """
-    places = sorted(path.lower().replace("/", "\0").encode() for path in paths)
+    places = sorted(_place(path) for path in paths)
     for before, after in pairwise(places):
         if before == after or after.startswith(before + b"\0"):
             return before.replace(b"\0", b"/").decode()

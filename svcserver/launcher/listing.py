@@ -7,7 +7,10 @@ so that a list means the same everywhere.
 from __future__ import annotations
 
 import re
+from array import array
+from collections.abc import Iterator, Sequence
 from sys import getsizeof
+from typing import overload
 
 from attrs import field, frozen
 
@@ -39,12 +42,44 @@ class GameFile:
     sha256: str
 
 
+@frozen(eq=False)
+class FileTable(Sequence[GameFile]):
+    """The files in the JSON text of a list, which has been validated.
+
+    Each file is parsed again when it is used, because the objects of all files take three times
+    the memory of the text.
+    """
+
+    text: bytes = field(repr=False)
+    bounds: array[int] = field(repr=False)  # the start and the end of each file's JSON object
+
+    def __len__(self) -> int:
+        return len(self.bounds) // 2
+
+    def __iter__(self) -> Iterator[GameFile]:
+        return map(self.__getitem__, range(len(self)))
+
+    @overload
+    def __getitem__(self, at: int) -> GameFile: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[GameFile]: ...
+
+    def __getitem__(self, at: int | slice) -> GameFile | Sequence[GameFile]:
+        numbers = range(len(self))[at]
+        if isinstance(numbers, range):
+            return [self[number] for number in numbers]
+        start, end = self.bounds[2 * numbers : 2 * numbers + 2]
+        fields = json.read(self.text[start:end])
+        return GameFile(fields["path"], fields["size"], fields["sha256"])
+
+
 @frozen
 class Listing:
     """The list of all files of one game version."""
 
     build: str
-    files: tuple[GameFile, ...] = field(repr=False)
+    files: FileTable = field(repr=False)
     program: str = ""  # the file that starts the game; empty: not set by the owner
 
     @property
@@ -62,7 +97,7 @@ def read_listing(text: bytes) -> Listing:
     """Parse the list in a reply, or raise BadListing.
 
     The files are parsed one by one, because the objects of a whole hostile list take thirty times
-    its memory.
+    its memory. Beside the text, at most as much memory again is used.
     """
     opening = _FILES.search(text, 0, LONGEST_REST)
     if opening is None:
@@ -82,14 +117,14 @@ def read_listing(text: bytes) -> Listing:
     listed = any(entry.path == program for entry in files)
     return Listing(
         plain(build[:LONGEST_BUILD]) if isinstance(build, str) else "",
-        tuple(files),
+        files,
         str(program) if listed else "",  # only a verified file of the game is started
     )
 
 
-def _read_files(text: bytes, at: int) -> tuple[list[GameFile], int]:
+def _read_files(text: bytes, at: int) -> tuple[FileTable, int]:
     """Parse the JSON array that begins at ``at``; return its files and the array's end."""
-    files: list[GameFile] = []
+    files = FileTable(text, array("I"))
     size_of_paths = 0
     if empty := _NO_FILES.match(text, at):
         return files, empty.start(1)
@@ -97,9 +132,8 @@ def _read_files(text: bytes, at: int) -> tuple[list[GameFile], int]:
         entry = _ENTRY.match(text, at, at + LONGEST_ENTRY)
         if entry is None:
             raise BadListing("it has a file that cannot be read")
-        file = _file(entry[1])
-        files.append(file)
-        size_of_paths += getsizeof(file.path)
+        files.bounds.extend(entry.span(1))
+        size_of_paths += getsizeof(_checked_path(entry[1]))
         if size_of_paths > LARGEST_PATHS:
             raise BadListing("its paths are too long")
         if entry[2] == b"]":
@@ -108,7 +142,8 @@ def _read_files(text: bytes, at: int) -> tuple[list[GameFile], int]:
     raise BadListing("it has too many files")
 
 
-def _file(raw: bytes) -> GameFile:
+def _checked_path(raw: bytes) -> str:
+    """Return the path of a file, or raise BadListing if the file is not valid."""
     try:
         fields = json.parse(raw)
     except json.BadJson:
@@ -120,4 +155,4 @@ def _file(raw: bytes) -> GameFile:
         raise BadListing("it has an invalid size")
     if not isinstance(sha256, str) or not _SHA256.match(sha256):
         raise BadListing("it has an invalid hash")
-    return GameFile(path, size, sha256)
+    return path
