@@ -159,7 +159,7 @@ def _checked(values: Mapping[str, str]) -> Invite:
     if upcoming and (not public or not _FP.match(upcoming)):
         raise BadInvite("fp")
     code = values.get("code", "")
-    if not _CODE.match(code):
+    if not is_code(code):
         raise BadInvite("code")
     name = values.get("name", "").strip()
     if not is_server_name(name):
@@ -168,6 +168,11 @@ def _checked(values: Mapping[str, str]) -> Invite:
     if share and (public or not _is_share(share)):
         raise BadInvite("share")
     return Invite(host, int(port), name, code, fingerprint, share, upcoming)
+
+
+def is_code(code: str) -> bool:
+    """Return whether ``code`` has 4 to 64 letters, digits or hyphens."""
+    return _CODE.match(code) is not None
 
 
 def is_server_name(name: str) -> bool:

@@ -20,6 +20,7 @@ from svcserver.http.heads import METHODS
 MANAGEMENT = "/svc"
 REGISTER = "/svc/api/register"
 NAME_FREE = "/launcher/name-free"
+INVITE = "/launcher/invite"
 TOKEN = "/account/api/oauth/token"  # noqa: S105 - a path
 HEARTBEAT = "/heartbeat"
 CONTENT = "/content"
@@ -51,7 +52,7 @@ class Bucket(StrEnum):
     GENERAL = "general"
     CONTENT = "content"
     REGISTER = "register"
-    NAME = "name"  # the check whether a name is free
+    NAME = "name"  # the checks whether a name is free and an invite valid
     TOKEN = "token"  # noqa: S105 - a bucket's name
     WS = "ws"
     __hash__ = str.__hash__  # Enum's hash is slow Python, and each request looks up its bucket
@@ -123,7 +124,7 @@ def _bucket(path: str, *, socket: bool) -> Bucket:
         return Bucket.WS
     if path == REGISTER:
         return Bucket.REGISTER
-    if path == NAME_FREE:
+    if path in (NAME_FREE, INVITE):
         return Bucket.NAME
     if path == TOKEN:
         return Bucket.TOKEN

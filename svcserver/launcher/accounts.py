@@ -37,6 +37,11 @@ _REFUSALS = {
     "invite_invalid": words.INVITE_INVALID,
     "username_taken": words.NAME_TAKEN,
 }
+_INVITE_STATES = {
+    "valid": "",
+    "used_up": words.INVITE_USED_UP,
+    "unknown": words.INVITE_UNKNOWN,
+}
 
 
 def lost(error: NoReply) -> str:
@@ -120,6 +125,22 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
     except Refused:
         return False
     return True
+
+
+async def invite_state(client: HostClient, code: str) -> str | None:
+    """Return a text about an invite's code: "" if the code is valid, None if nobody can tell now.
+
+    An older host cannot check codes before the registration.
+    """
+    try:
+        reply = await client.ask("POST", "/launcher/invite", json_body={"InviteCode": code})
+    except NoReply:
+        return None
+    if reply.status == 404:
+        return ""
+    if reply.status == 200:
+        return _INVITE_STATES.get(str(reply.fields.get("invite")))
+    return words.CLOSED if reply.error == "registration_closed" else None
 
 
 async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> str:

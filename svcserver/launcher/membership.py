@@ -12,6 +12,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.edge.invite import is_code
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import accounts, words
 from svcserver.launcher.command import DOCUMENTED, USUAL_PROGRAM, BadCommand, StartValues
@@ -105,6 +106,7 @@ class Membership:
     client: HostClient = field(init=False)
     saying: str = field(default="", init=False)  # a text about the name that the player is typing
     tried: str = field(default="", init=False)  # the name that ``saying`` is about
+    invite_fault: str | None = field(default=None, init=False)  # None: the code is not checked yet
     _refreshed_at: float = field(default=0.0, init=False)
     _asking: Deferred[Any] | None = field(default=None, init=False)
     _fetching: Deferred[Any] | None = field(default=None, init=False)
@@ -168,7 +170,11 @@ class Membership:
         try:
             account = await accounts.register(self.client, name, self._code)
         except accounts.Refused as error:
-            self.inputs.refused(str(error))
+            why = str(error)
+            if why == words.INVITE_INVALID:
+                await self._check_invite()
+                self.invite_fault = why = self.invite_fault or why
+            self.inputs.refused(why)
             return
         self.around.keys.put(self.record.id, account.key)
         self.around.keys.drop(invite_name(self.record.id))
@@ -362,10 +368,47 @@ class Membership:
 
     def choose(self, name: str) -> None:
         """Register as ``name``; if the name is invalid, show an error."""
-        if accounts.NAME.match(name):
-            self.inputs.choose(name)
-        else:
+        if not accounts.NAME.match(name):
             self.host.trouble = words.NAME_INVALID
+        elif self.invite_fault:
+            self._begin(self._choose_if_invited(name))
+        else:
+            self.inputs.choose(name)
+
+    async def _choose_if_invited(self, name: str) -> None:
+        """Register as ``name`` if the invite, which was refused before, is valid by now."""
+        await self._check_invite()
+        if not self.invite_fault:
+            self.inputs.choose(name)
+
+    @property
+    def is_joining(self) -> bool:
+        """True while the player has no account on the host yet."""
+        return self.host.stage in (Stage.INVITED, Stage.NAMING) and self.before is None
+
+    @property
+    def needs_code(self) -> bool:
+        """True if the host refuses the invite's code."""
+        faults = (words.INVITE_USED_UP, words.INVITE_UNKNOWN, words.INVITE_INVALID)
+        return self.is_joining and self.invite_fault in faults
+
+    async def _check_invite(self) -> None:
+        """Ask the host whether the invite's code is valid."""
+        code = self._code
+        fault = await accounts.invite_state(self.client, code)
+        if fault is not None and code == self._code:
+            self.invite_fault = fault
+
+    def correct_code(self, code: str) -> str:
+        """Replace the invite's code, and have the host check it; return an error text, or none."""
+        if not self.is_joining:
+            return ""
+        if not is_code(code):
+            return words.CODE_INVALID
+        self.around.keys.put(invite_name(self.record.id), Secret(code))
+        self.invite_fault, self.host.trouble = None, ""
+        self._begin(self._check_invite())
+        return ""
 
     def try_name(self, name: str) -> None:
         """Check whether ``name`` is valid and free, and cancel an earlier check."""
@@ -410,6 +453,8 @@ class Membership:
         over = self.news.reachable and self.host.trouble in _PASSING
         if over:
             self.host.trouble = ""
+        if self.news.reachable and self.is_joining and self.invite_fault is None:
+            await self._check_invite()
         if self.news.reachable and not self.record.public:
             self.change(content_port=self.news.content_port)
         if self.news.reachable and (self.record.public or self.news.content_port):
@@ -497,5 +542,7 @@ class Membership:
     # -- what is shown ---------------------------------------------------------
 
     def standing(self) -> str:
-        """Return why the host cannot be reached, as a text; empty if it can be reached."""
-        return self.news.why if self.news.reachable is False else ""
+        """Return why the host cannot be reached or joined, as a text; empty if it can be."""
+        if self.news.reachable is False:
+            return self.news.why
+        return (self.invite_fault or "") if self.is_joining else ""

@@ -178,6 +178,9 @@ class Page:
 _ACTIONS: dict[str, Callable[[Page, Membership, dict[str, Any]], str | None]] = {
     "agree": lambda page, member, body: member.agree(),
     "choose": lambda page, member, body: member.choose(_text(body, "name", 64).strip()),
+    "correct-code": lambda page, member, body: page.launcher.correct_code(
+        member, _text(body, "code", 4096).strip()
+    ),
     "try-name": lambda page, member, body: member.try_name(_text(body, "name", 64).strip()),
     "check": lambda page, member, body: member.inputs.check(body.get("thorough") is True),
     "fetch": lambda page, member, body: member.inputs.fetch(),

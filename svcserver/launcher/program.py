@@ -102,14 +102,21 @@ class Launcher(Service):
             old = self.hosts.get(id_of(invite))
             record = joined(invite, old)
             if old is None or not old.username or old.trusts(record):
-                member = self._membership(record)
+                return self._membership(record, code=invite.code)
             else:
-                member = self._membership(evolve(record, username=""), before=old)
+                return self._membership(evolve(record, username=""), before=old)
         except invites.BadInvite as error:
             raise CannotJoin(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
-        if member.host.stage in (Stage.INVITED, Stage.NAMING):
-            self.keys.put(invite_name(member.record.id), Secret(invite.code))
-        return member
+
+    def correct_code(self, member: Membership, text: str) -> str:
+        """Replace the code of a host's invite, or open a whole invite; return an error or none."""
+        if not text.lower().startswith(f"{invites.SCHEME}:"):
+            return member.correct_code(text)
+        try:
+            self.join(text)
+        except CannotJoin as error:
+            return str(error)
+        return ""
 
     def bring_file(self, path: Path, *, replace: bool = False) -> Membership:
         """Import the account key in the file at ``path``, or raise CannotJoin."""
@@ -152,8 +159,13 @@ class Launcher(Service):
             return words.NOT_WRITABLE.format(folder=folder, why=error.strerror or error)
         return words.KEY_SAVED.format(path=path)
 
-    def _membership(self, record: HostRecord, before: HostRecord | None = None) -> Membership:
-        """Return the new or updated membership of ``record``'s host, or raise CannotJoin."""
+    def _membership(
+        self, record: HostRecord, before: HostRecord | None = None, *, code: str = ""
+    ) -> Membership:
+        """Return the new or updated membership of ``record``'s host, or raise CannotJoin.
+
+        ``code`` is the code of the invite that the player has opened.
+        """
         old = self.members.get(record.id)
         if old is not None and old.host.stage in (Stage.STARTING, Stage.PLAYING):
             raise CannotJoin(words.PLAYING_ELSEWHERE.format(name=record.name))
@@ -165,6 +177,8 @@ class Launcher(Service):
             old.leave()
         self.invited = record.id
         member = self.members[record.id] = Membership(self, record, before)
+        if code and member.is_joining:
+            self.keys.put(invite_name(record.id), Secret(code))
         if self.running:
             member.refresh()
             member.inputs.check(False)

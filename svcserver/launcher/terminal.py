@@ -86,6 +86,7 @@ NO_HOST = "No host yet: paste the invite that its owner has sent you."
 HELP = """\
 join INVITE     open an invite          agree           the words match: trust the host
 try NAME        check if it is free     name NAME       register with this name
+code CODE       correct the invite's code
 import FILE     import a key file       replace FILE    import it in place of your key
 check, repair   check the files         get             download missing files
 play            start the game          stop            stop a check, download or game
@@ -217,6 +218,7 @@ class Terminal:
             return
         acts: dict[str, Callable[[], str | None]] = {
             "agree": member.agree,
+            "code": lambda: self.launcher.correct_code(member, rest),
             "try": lambda: self._try(member, rest),
             "name": lambda: member.choose(rest),
             "check": lambda: member.inputs.check(False),

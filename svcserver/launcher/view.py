@@ -55,6 +55,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
         "tried": member.tried,
         "saying": member.saying,
         "free": _ANSWERS.get(member.saying, False),
+        "needs_code": member.needs_code,
         "standing": member.standing(),
         "announced": news.announced,
         "reachable": news.reachable,

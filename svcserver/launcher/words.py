@@ -21,6 +21,17 @@ NAME_FREE = "This name is free."
 NAME_UNTOLD = "The host checks whether this name is free when you make your account."
 NAME_INVALID = "A name has 3 to 16 letters, digits or underscores, and nothing else."
 INVITE_INVALID = "This invite has been used or withdrawn. Ask the owner for a new one."
+INVITE_USED_UP = (
+    "This invite has been used up. If you have an account here, import its key; otherwise ask the "
+    "owner for a new invite."
+)
+INVITE_UNKNOWN = (
+    "The host does not know this invite's code: it is mistyped or withdrawn. Correct the code, or "
+    "ask the owner for a new invite."
+)
+CODE_INVALID = (
+    "An invite's code has 4 to 64 letters, digits or hyphens. You can also paste the whole invite."
+)
 CLOSED = "This host accepts no new players at the moment. Ask the owner."
 TOO_OFTEN = "Too many requests. Try again in {minutes}."
 REGISTER_LOST = (

@@ -321,6 +321,7 @@ class RowTests(SynchronousTestCase):
             ("POST", "/ACCOUNT//api/oauth/to%6ben/", "", Bucket.TOKEN),
             ("POST", "/launcher/name-free", "", Bucket.NAME),
             ("POST", "/Launcher//name-fre%65/", "", Bucket.NAME),
+            ("POST", "/launcher/INVITE/", "", Bucket.NAME),
             ("GET", "/launcher/hunter", "", Bucket.GENERAL),
             ("GET", "/content/v1/news", "", Bucket.CONTENT),
             ("GET", "//", "websocket", Bucket.WS),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway.policy import (
+    INVITE,
     MANAGEMENT,
     NAME_FREE,
     PUBLIC_MANAGEMENT,
@@ -23,7 +24,12 @@ from tests.gateway.test_policy import PIECES, dressed
 from tests.support.game import Game
 from tests.support.proves import proves
 
-DEAR = [(TOKEN, Bucket.TOKEN), (REGISTER, Bucket.REGISTER), (NAME_FREE, Bucket.NAME)]
+DEAR = [
+    (TOKEN, Bucket.TOKEN),
+    (REGISTER, Bucket.REGISTER),
+    (NAME_FREE, Bucket.NAME),
+    (INVITE, Bucket.NAME),
+]
 
 
 class PublicListTests(SynchronousTestCase):

@@ -25,18 +25,104 @@ FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
 
 
 class JoiningTests(LauncherCase):
-    def test_invite_shows_the_host_and_polls_only_its_status(self) -> None:
+    def test_invite_shows_the_host_and_sends_only_its_code(self) -> None:
         self.launcher.startService()
         member = self.joined()
         shown = show(member, 61000)
         self.assertEqual((shown["name"], shown["stage"]), ("Friday Hunts", "invited"))
         self.assertEqual(len(shown["words"].split()), 8)
+        polled = "/svc/api/ServerStatus", "/svc-status", "/content/v1/news", "/content/v1/branding"
+        sent = {path: body for _, path, body in self.remote.requests}
         self.assertEqual(
-            {path for _, path, _ in self.remote.requests},
-            {"/svc/api/ServerStatus", "/svc-status", "/content/v1/news", "/content/v1/branding"},
+            sent, {**dict.fromkeys(polled), "/launcher/invite": {"InviteCode": "ABCD-EFGH-JKMN"}}
         )
         self.successResultOf(self.launcher.stopService() or _now())
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_code_is_checked_when_the_invite_is_opened(self) -> None:
+        for status, reply, sentence, needs_code in (
+            (200, {"invite": "valid"}, "", False),
+            (200, {"invite": "used_up"}, words.INVITE_USED_UP, True),
+            (200, {"invite": "unknown"}, words.INVITE_UNKNOWN, True),
+            (400, {"error": "registration_closed"}, words.CLOSED, False),
+            (200, {"invite": "of another kind"}, "", False),
+            (429, {}, "", False),
+            (404, {}, "", False),  # an older host
+        ):
+            with self.subTest(reply=reply, status=status):
+                self.remote.says("POST", "/launcher/invite", status, reply)
+                member = self.joined()
+                self.successResultOf(member.refresh())
+                shown = show(member, 61000)
+                self.assertEqual(shown["stage"], "invited")
+                self.assertEqual((shown["standing"], shown["needs_code"]), (sentence, needs_code))
+
+    def checks(self) -> int:
+        """Return how often a code was checked."""
+        return [path for _, path, _ in self.remote.requests].count("/launcher/invite")
+
+    def test_code_is_checked_until_the_host_has_answered(self) -> None:
+        self.remote.loses("POST", "/launcher/invite", NoReply())
+        member = self.joined()
+        for status in (429, 200, 200):
+            self.successResultOf(member.refresh())
+            self.remote.says("POST", "/launcher/invite", status, {"invite": "unknown"})
+        self.successResultOf(member.refresh())
+        self.assertEqual((self.checks(), member.invite_fault), (3, words.INVITE_UNKNOWN))
+
+    def test_wrong_code_is_corrected_on_the_name_page(self) -> None:
+        self.remote.says("POST", "/launcher/invite", 200, {"invite": "unknown"})
+        member = self.joined()
+        self.successResultOf(member.refresh())
+        member.agree()
+        member.choose("Bo_1")  # asks again, and does not register
+        self.assertEqual((self.checks(), member.host.stage), (2, Stage.NAMING))
+        for code in ("", "abc", "A B C D", "x" * 65, "svc:"):
+            error = self.launcher.correct_code(member, code)
+            self.assertIn(
+                error, (words.CODE_INVALID, "This invite is incomplete. Copy the whole line.")
+            )
+        self.remote.says("POST", "/launcher/invite", 200, {"invite": "valid"})
+        self.remote.says("POST", "/svc/api/Register", 200, {"UUK": KEY})
+        self.assertEqual(self.launcher.correct_code(member, "MNPQ-RSTV-WXYZ"), "")
+        self.assertEqual((member.standing(), member.needs_code), ("", False))
+        member.choose("Bo_1")
+        sent = {"Username": "Bo_1", "InviteCode": "MNPQ-RSTV-WXYZ"}
+        self.assertIn(("POST", "/svc/api/Register", sent), self.remote.requests)
+        self.assertEqual(member.record.username, "Bo_1")
+        self.launcher.correct_code(member, "ABCD-EFGH-JKMN")  # too late
+        self.assertNotIn("ABCD", (self.folder / "state" / "keys.json").read_text())
+
+    def test_whole_invite_is_taken_as_a_correction(self) -> None:
+        member = self.joined()
+        member.agree()
+        line = invite_text(code="MNPQ-RSTV-WXYZ")
+        self.assertEqual(self.launcher.correct_code(member, line), "")
+        [again] = self.launcher.members.values()
+        self.successResultOf(again.refresh())
+        self.assertIn(
+            ("POST", "/launcher/invite", {"InviteCode": "MNPQ-RSTV-WXYZ"}), self.remote.requests
+        )
+
+    def test_code_that_registering_refuses_is_explained(self) -> None:
+        self.remote.says("POST", "/svc/api/Register", 401, {"error": "invite_invalid"})
+        self.remote.says("POST", "/launcher/invite", 200, {"invite": "valid"})
+        member = self.joined()
+        self.successResultOf(member.refresh())
+        member.agree()
+        self.remote.says("POST", "/launcher/invite", 200, {"invite": "used_up"})  # meanwhile
+        member.choose("Bo_1")
+        self.assertEqual(member.host.trouble, words.INVITE_USED_UP)
+        self.assertTrue(member.needs_code)
+
+    def test_member_is_not_asked_for_a_code(self) -> None:
+        self.remote.says("POST", "/launcher/invite", 200, {"invite": "used_up"})
+        self.registered(FILES)
+        member = self.launcher.join(invite_text())
+        self.successResultOf(member.refresh())
+        renewed = self.launcher.join(invite_text(fingerprint="b2" * 32))
+        self.successResultOf(renewed.refresh())
+        self.assertEqual((self.checks(), renewed.standing(), renewed.needs_code), (0, "", False))
 
     def test_damaged_invite_is_refused(self) -> None:
         for text in ("", "hello", "svc://join", invite_text()[:-30] + "&v=3"):

@@ -318,6 +318,8 @@ class PageTests(PageCase):
         member = self.registered({"a": b"1"})
         name = member.record.id
         replies = [self.ask("GET", "/api/state")]
+        code = {"code": "ABCD-EFGH-JKMX"}
+        replies.append(self.ask("POST", f"/api/hosts/{name}/correct-code", code))
         for act in ("agree", "check", "fetch", "stop", "play", "save-key"):
             replies.append(self.ask("POST", f"/api/hosts/{name}/{act}", {"thorough": True}))
         [file] = self.downloads.iterdir()  # which the launcher has written itself

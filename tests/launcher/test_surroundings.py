@@ -122,6 +122,19 @@ class TerminalTests(LauncherCase):
         self.terminal.line("status")
         self.assertNotIn("owned", "".join(self.printed))
 
+    def test_wrong_code_is_printed_and_corrected(self) -> None:
+        self.remote.says("POST", "/launcher/invite", 200, {"invite": "unknown"})
+        self.launcher.startService()
+        self.terminal.line(invite_text())
+        self.terminal.look()
+        self.assertIn(words.INVITE_UNKNOWN, self.printed[-1])
+        self.terminal.line("code no")
+        self.assertIn(words.CODE_INVALID, self.printed)
+        self.remote.says("POST", "/launcher/invite", 200, {"invite": "valid"})
+        self.terminal.line("code MNPQ-RSTV-WXYZ")
+        self.assertNotIn(words.INVITE_UNKNOWN, self.printed[-1])
+        self.launcher.stopService()
+
     def test_try_prints_whether_a_name_is_free(self) -> None:
         request = ("POST", "/launcher/name-free")
         self.remote.says(*request, 200, {"available": False, "error": "username_taken"})

@@ -94,8 +94,19 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         expect(tab.page.locator(".state")).to_have_text("wrong certificate")
         tab.picture("6-wrong-certificate")
         tab.press("+ Another host")
-        tab.join(text)
-        tab.register("Taken_1")
+        [code] = re.findall(r"code=([^&]+)", text)
+        tab.join(text.replace(code, "ABCD-EFGH-JKMX"))
+        tab.reads(words.INVITE_UNKNOWN)
+        tab.press("They match, go on")
+        name = tab.page.get_by_label("Your name on this host")
+        name.fill("Taken_1")
+        tab.picture("15-wrong-code")
+        tab.page.get_by_label("The code of your invite").fill(code)
+        tab.press("Use this code")
+        expect(tab.page.get_by_label("The code of your invite")).to_be_hidden()
+        expect(tab.page.get_by_text(words.INVITE_UNKNOWN)).to_be_hidden()
+        expect(name).to_have_value("Taken_1")
+        tab.press("Make my account")
         tab.reads(words.NAME_TAKEN)
         _asks_for_a_name(tab, "Free_1")
         tab.picture("14-name-free")
@@ -120,7 +131,7 @@ def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_pat
             stored.append((route, route.fetch().body()))
 
     with visit(browser, tmp_path, "light", invite(host)) as tab:
-        tab.reads("Nothing is sent to the host yet")
+        tab.reads("The host gets no name and no key of yours yet")
         tab.page.route("**/api/state", keep)
         while not stored:
             tab.page.wait_for_timeout(50)
@@ -368,7 +379,7 @@ def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
     with visit(browser, tmp_path) as tab:
         tab.reads("Hunt with your friends")
         assert "already runs" in start_again(tmp_path, invite_text())
-        tab.reads("Nothing is sent to the host yet")
+        tab.reads("The host gets no name and no key of yours yet")
 
 
 def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:

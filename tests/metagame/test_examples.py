@@ -250,6 +250,7 @@ class StaffTests(Evening):
         self.ask(self.olga, "POST /svc/api/RegisterInviteCode", own)
         self.ask(self.olga, "GET /svc/api/InviteCodes")
         self.ask(self.olga, "GET /svc/api/UsernameAvailable?Username=Dora")
+        self.ask(self.olga, "POST /launcher/invite", code(made))
         self.ask(self.olga, "POST /launcher/name-free", {"Username": "Dora"} | code(made))
         new = {"Username": "Dora"} | code(made)
         key = self.ask(self.olga, "POST /svc/api/Register", new)["UUK"]

@@ -302,7 +302,8 @@ class DocumentTests(SynchronousTestCase):
         }
         for path, described in self.operations():
             self.assertLessEqual(set(described["responses"]), usual | {own.get(path, "4XX")}, path)
-        for path in ("/svc/api/Register", "/launcher/name-free"):  # REGISTRATION_MODE is wrong
+        asking = "/svc/api/Register", "/launcher/name-free", "/launcher/invite"
+        for path in asking:  # REGISTRATION_MODE is wrong
             failure = self.document["paths"][path]["post"]["responses"]["500"]
             self.assertEqual(failure, {"$ref": "#/components/responses/BareRefusal"})
         failed = {path for path, described in self.operations() if "500" in described["responses"]}

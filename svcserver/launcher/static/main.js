@@ -123,16 +123,19 @@ function drawHost(host, state) {
   const bad = host.trouble || host.standing;
   part("head", [host.name, host.username, host.status, host.reachable, host.wrong_certificate, host.address], () => nodes.head.replaceChildren(...heading(host)));
   const steady = ["checking", "fetching"].includes(host.stage) ? null : [host.files, host.settings.folder, host.note];
-  part("step", [host.stage, host.words, steady], () => {
+  tell(nodes.trouble, bad);
+  tell(nodes.note, sentence || host.note);
+  const typed = nodes.step.querySelector("input[name=name]")?.value ?? "";
+  part("step", [host.stage, host.words, host.needs_code, steady], () => {
     nodes.step.replaceChildren(nodes.trouble, nodes.note, ...step(host, act, nodes.saying).filter(Boolean));
+    const name = nodes.step.querySelector("input[name=name]");
+    if (name) name.value = typed;
     said.textContent = nodes.step.querySelector("p:not([hidden])")?.textContent ?? "";
   });
   const running = nodes.step.querySelector(".bar");
   if (running && steady === null) running.replaceWith(bar(host, host.stage === "fetching" ? "Downloading" : "Checking the game's files"));
-  tell(nodes.trouble, bad);
-  tell(nodes.note, sentence || host.note);
-  const typed = nodes.step.querySelector("input[name=name]")?.value.trim() ?? "";
-  nodes.saying.textContent = host.tried === typed ? host.saying : ""; // otherwise it is about an earlier name
+  const shown = nodes.step.querySelector("input[name=name]")?.value.trim() ?? "";
+  nodes.saying.textContent = host.tried === shown ? host.saying : ""; // otherwise it is about an earlier name
   nodes.saying.className = `hint ${host.free === null ? "" : host.free ? "good" : "bad"}`;
   document.getElementById("below").hidden = !member;
   part("news", host.news, () => nodes.news.replaceChildren(news(host)));

@@ -10,7 +10,7 @@ function invited(host, act) {
   const words = host.words.split(" ").filter(Boolean);
   return [
     el("p", {}, words.length
-      ? "These words stand for the host's certificate. Nothing is sent to the host yet. Ask the owner, best by voice, whether the words match theirs."
+      ? "These words stand for the host's certificate. The host gets no name and no key of yours yet. Ask the owner, best by voice, whether the words match theirs."
       : "This host is in your private network. Continue if its address is the one the owner gave you."),
     words.length ? el("ul", { class: "words", "aria-label": "Fingerprint in words" }, words.map((word) => el("li", {}, word))) : null,
     el("div", { class: "row" },
@@ -31,12 +31,21 @@ function naming(host, act, saying) {
     timer = setTimeout(() => name.value.trim() && act("try-name", { name: name.value }), 400);
   });
   return [
+    host.needs_code ? code(act) : null,
     el("form", { onsubmit: submit((data) => { clearTimeout(timer); act("choose", { name: data.get("name") }); }) },
       el("label", {}, "Your name on this host",
         el("small", {}, "3 to 16 letters, digits or underscores. Your friends see it. While you type, the host checks whether it is free."), name),
       saying,
       el("button", { class: "main" }, "Make my account")),
   ];
+}
+
+function code(act) {
+  const typed = el("input", { name: "code", required: true, minlength: 4, maxlength: 4096, autocomplete: "off", spellcheck: "false" });
+  return el("form", { onsubmit: submit((data) => act("correct-code", { code: data.get("code").trim() })) },
+    el("label", {}, "The code of your invite",
+      el("small", {}, "The part after code= in the owner's line, or the whole line."), typed),
+    el("button", {}, "Use this code"));
 }
 
 function checking(host, act) {

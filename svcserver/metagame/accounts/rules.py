@@ -6,7 +6,7 @@ Spec: 2 §4 Register, 1 §2 Account.
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from typing import Literal, Protocol
 
 from attrs import evolve, field, frozen
 
@@ -26,6 +26,7 @@ CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 GENERATED_CODE = re.compile(f"[{CODE_ALPHABET}]{{4}}(-[{CODE_ALPHABET}]{{4}}){{2}}\\Z")
 MAX_CODE = 128
 MAX_CODE_USES = 2**31 - 1  # the column's maximum
+InviteState = Literal["valid", "used_up", "unknown"]
 
 
 class ServerFault(Refusal):
@@ -70,6 +71,11 @@ class InviteCode:
     code: str = field(repr=False)
     uses_remaining: int
     infinite_uses: bool
+
+    @property
+    def has_uses(self) -> bool:
+        """True if another account can be registered with the code."""
+        return self.infinite_uses or self.uses_remaining > 0
 
 
 @frozen
@@ -211,17 +217,31 @@ def first_group(code: str) -> str:
     return f"{code[:4]}-..." if len(code) > 8 else "..."
 
 
+def invite_state(accounts: StoredAccounts, code: str) -> InviteState:
+    """Return whether a code can be used, has been used up, or does not exist."""
+    invite = _find_invite(accounts, code)
+    if invite is None:
+        return "unknown"
+    return "valid" if invite.has_uses else "used_up"
+
+
 def _usable_code(accounts: StoredAccounts, code: str | None) -> str:
     """Return a code as it is stored, if it has uses left; raises Unauthenticated."""
+    invite = _find_invite(accounts, code)
+    if invite is None or not invite.has_uses:
+        raise _invite_invalid()
+    return invite.code
+
+
+def _find_invite(accounts: StoredAccounts, code: str | None) -> InviteCode | None:
+    """Return the stored code; the letter case of generated codes does not matter."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
-        raise _invite_invalid()
+        return None
     invite = accounts.invite(offered)
     if invite is None and GENERATED_CODE.match(offered.upper()):
         invite = accounts.invite(offered.upper())
-    if invite is None or not (invite.infinite_uses or invite.uses_remaining > 0):
-        raise _invite_invalid()
-    return invite.code
+    return invite
 
 
 def _invite_invalid() -> Unauthenticated:

@@ -38,6 +38,7 @@ for file in sorted(HERE.rglob("test_*.py")):  # the tests of a feature may hold 
 
 plain("POST /account/mapping", body={"accountIds": []})
 plain("POST /accountinfo/public", body={"displayName": "Bob_1"})
+plain("POST /launcher/invite", body={"InviteCode": "ABCD-EFGH-JKMN"})
 plain("POST /launcher/name-free", body={"Username": "Free_1"})
 plain("POST /account/migrate")
 plain("POST /event", body={})

@@ -19,14 +19,14 @@ from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.networks import Networks
 from svcserver.metagame.accounts.registration import Registration
-from svcserver.metagame.accounts.rules import Account, NewAccount
+from svcserver.metagame.accounts.rules import Account, InviteState, NewAccount
 from svcserver.metagame.accounts.store import SqlAccounts
 
 log = Logger()
 
 PAUSE_S = 600  # seconds to wait after too many guesses; places are freed one by one
 GUESSES = Quota.named("name_guesses", 15, 3600.0)
-"""The limit of name checks per network; registering allows 17 attempts an hour per address."""
+"""The limit of name and invite checks per network; registering allows 17 an hour per address."""
 
 Also = Callable[[Connection, AccountId, str], None]
 
@@ -81,6 +81,20 @@ class AccountActs:
             return why
         return None
 
+    async def invite_state(self, code: str, network: str) -> InviteState:
+        """Return whether an invite code can be used; raises if registration is closed.
+
+        A code that cannot be used counts as a guess, as in ``_check_wish``.
+        """
+        async with GUESSES.place(self.registration.board, network) as place:
+            if not place.free:
+                raise _too_many()
+            if await self._mode_for(network) != "INVITECODE":
+                return "valid"
+            state = await self.ledger.read(lambda tx: rules.invite_state(SqlAccounts(tx), code))
+            place.used = state != "valid"
+            return state
+
     async def why_not_free(self, username: str) -> Refusal | None:
         """Return the error that says why no account may take that name, or None."""
         try:
@@ -100,7 +114,7 @@ class AccountActs:
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:
-                raise TooMany("too many questions from this network", retry_after_s=PAUSE_S)
+                raise _too_many()
             mode = await self._mode_for(network)
             place.used = mode != "INVITECODE"
             try:
@@ -164,3 +178,7 @@ class AccountActs:
     async def _id_of(self, name: str | None) -> AccountId | None:
         account = await self.ledger.read(lambda tx: SqlAccounts(tx).named(name or ""))
         return None if account is None else account.id
+
+
+def _too_many() -> TooMany:
+    return TooMany("too many questions from this network", retry_after_s=PAUSE_S)

@@ -1,4 +1,4 @@
-"""Account routes for owner and launcher. Spec: 2 §4 Management API; name-free is an extension."""
+"""Account routes for owner and launcher. Spec: 2 §4 Management API; /launcher is an extension."""
 
 from __future__ import annotations
 
@@ -108,6 +108,25 @@ class AccountManagementRoutes:
         sent, network = call.body, self.network_of(call.request)
         why = await self.acts.why_not(sent.username, sent.invite_code, network)
         return Answer(200, wire.show_free(why), NO_STORE)
+
+    @routes.row(
+        "POST",
+        "/launcher/invite",
+        access=Access.NONE,
+        body=wire.InviteQuestion,
+        reply=wire.InviteReply,
+        refuse=refuse_registration,
+        refusals={500: None},  # for an invalid REGISTRATION_MODE
+        bad_json=BAD_JSON,
+        again=Again.NATURAL,
+    )
+    async def invite(self, call: Call[wire.InviteQuestion]) -> Answer:
+        """Check whether an invite code can be used, has been used up, or is unknown."""
+        network = self.network_of(call.request)
+        reply: wire.InviteReply = {
+            "invite": await self.acts.invite_state(call.body.invite_code, network)
+        }
+        return Answer(200, reply, NO_STORE)
 
     @routes.row(
         "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True

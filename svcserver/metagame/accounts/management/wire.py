@@ -17,7 +17,7 @@ from svcserver.kernel.shapes import (
     spelled,
     text_where,
 )
-from svcserver.metagame.accounts.rules import NAME_PATTERN, Account
+from svcserver.metagame.accounts.rules import NAME_PATTERN, Account, InviteState
 from svcserver.metagame.accounts.wire import AccountEntry, Reason, entry
 
 PAGE = 100  # accounts per page
@@ -32,6 +32,14 @@ class RegisterWish:
 
     username: NewName
     invite_code: TextWithNul | None = None
+
+
+@spelled(pascal_case)
+@frozen
+class InviteQuestion:
+    """The invite code to check."""
+
+    invite_code: TextWithNul
 
 
 @spelled(pascal_case)
@@ -94,6 +102,12 @@ class NameReply(TypedDict):
     available: bool
     error: NotRequired[str]
     message: NotRequired[str]
+
+
+class InviteReply(TypedDict):
+    """The state of an invite code; every code is valid while no code is required."""
+
+    invite: InviteState
 
 
 class UserEntry(TypedDict):

@@ -1,4 +1,4 @@
-"""The name check for holders of an invite; UsernameAvailable is not open to the public."""
+"""The checks of names and codes for holders of an invite, who have no account yet."""
 
 from __future__ import annotations
 
@@ -120,4 +120,67 @@ class NameFreeTests(SynchronousTestCase):
         with capturedLogs() as events:
             self.ask("Bo_1")
             self.why("Bo_1", "ABCD-EFGH-JKMX")
+        self.assertNotIn("ABCD", repr(events))
+
+
+class InviteStateTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.game = self.host("INVITECODE")
+
+    def host(self, mode: str) -> Game:
+        """Return a host with an invite that can be used once."""
+        game = Game(self, REGISTRATION_MODE=mode, GATEWAY_SECRET=SECRET)
+        game.ledger.run(lambda tx: SqlAccounts(tx).put_invite(InviteCode(CODE, 1, False)))
+        return game
+
+    def ask(self, code: Any, game: Game | None = None, at: str = "198.51.100.7") -> Page:
+        """Check a code through the gateway, from the given address."""
+        headers = {GATEWAY: SECRET, "X-Forwarded-For": at}
+        sent = {"InviteCode": code}
+        return (game or self.game).browse("POST", "/launcher/invite", json=sent, headers=headers)
+
+    def register(self) -> int:
+        """Register with the code; return the status."""
+        sent = {"Username": "Bo_1", "InviteCode": CODE}
+        return self.game.browse("POST", "/svc/api/Register", json=sent).status
+
+    @proves("POST /launcher/invite | none | bad_request")
+    def test_code_is_valid_then_used_up_and_others_unknown(self) -> None:
+        for code in (CODE, CODE.lower(), f" {CODE} "):
+            page = self.ask(code)
+            self.assertEqual((page.status, page.json), (200, {"invite": "valid"}))
+            self.assertEqual(page.headers["cache-control"], "no-store")
+        self.assertEqual(self.register(), 200)
+        self.assertEqual(self.ask(CODE).json, {"invite": "used_up"})
+        for code in ("", "ABCD-EFGH-JKMX", "x" * 500, "\0", "%"):
+            self.assertEqual(self.ask(code).json, {"invite": "unknown"})
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).drop_invite(CODE))
+        self.assertEqual(self.ask(CODE).json, {"invite": "unknown"})
+
+    def test_wrong_codes_and_names_share_one_limit(self) -> None:
+        for _ in range(GUESSES.limit + 1):
+            self.assertEqual(self.ask(CODE).json, {"invite": "valid"})
+        headers = {GATEWAY: SECRET, "X-Forwarded-For": "198.51.100.7"}
+        sent = {"Username": "Bo_1", "InviteCode": "wrong"}
+        self.game.browse("POST", "/launcher/name-free", json=sent, headers=headers)
+        for _ in range(GUESSES.limit - 1):
+            self.assertEqual(self.ask("ABCD-EFGH-JKMX").json, {"invite": "unknown"})
+        for code in ("ABCD-EFGH-JKMX", CODE):
+            page = self.ask(code)
+            self.assertEqual((page.status, page.headers["retry-after"]), (429, "600"))
+        self.assertEqual(self.ask(CODE, at="198.51.100.8").status, 200)
+
+    def test_host_without_codes_accepts_any_and_a_closed_one_none(self) -> None:
+        for _ in range(GUESSES.limit + 1):
+            self.assertEqual(self.ask("any", self.host("OPEN")).json, {"invite": "valid"})
+        page = self.ask(CODE, self.host("NONE"))
+        self.assertEqual((page.status, page.json["error"]), (400, "registration_closed"))
+
+    def test_malformed_check_is_a_bad_request_and_logs_no_code(self) -> None:
+        for data in (b"", b"{}", b"[]", b"{", b'{"InviteCode":7}', b"[" * 100_000):
+            page = self.game.browse("POST", "/launcher/invite", data=data)
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+        with capturedLogs() as events:
+            self.ask(CODE)
+            self.ask("ABCD-EFGH-JKMX")
         self.assertNotIn("ABCD", repr(events))
