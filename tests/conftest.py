@@ -46,7 +46,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Ignore files without live tests in the live half; importing them would double its start."""
+    """Leave files without live tests out of the live half, whose start-up they would double."""
     if config.option.markexpr != LIVE_HALF:
         return None
     if collection_path.suffix != ".py" or not STARTERS.isdisjoint(collection_path.parents):

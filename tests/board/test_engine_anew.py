@@ -1,7 +1,8 @@
 """The engine restarts without data, as after ``kill -9``; tested on the model of Valkey.
 
-A transaction runs again if entries that it read before the restart are gone. Another process may
-resubscribe only after a notification was sent; the notification still reaches it, exactly once.
+A transaction runs again if entries that it read before the restart are gone. If another process
+resubscribes only after a notification was sent, the notification still reaches that process exactly
+once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transactions on the memory board are atomic, and its entries expire."""
+"""Transactions on the memory board are atomic, and the board's entries expire."""
 
 from __future__ import annotations
 

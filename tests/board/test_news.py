@@ -242,7 +242,7 @@ class AwayTests(Base):
         self.expect("13", missed=1)
 
     def test_the_same_number_with_another_text_is_another_message(self) -> None:
-        """A replica took over without the newest messages, and others reused their numbers."""
+        """A replica took over without the newest messages, whose numbers were then used again."""
         self.engine.joined()
         self.engine.reads.pop().callback([message(8), message(9, "another"), message(10)])
         self.expect("", missed=1)

@@ -321,7 +321,7 @@ class EngineTests(SynchronousTestCase):
 
 
 class PrivateTests(SynchronousTestCase):
-    """Spec: 1 §1, private mode: no gateway, the metagame on the overlay address."""
+    """Private mode: no gateway, and the metagame on the overlay address. Spec: 1 §1."""
 
     def made(self, *words: str) -> Path:
         folder = nowhere(self)

@@ -160,7 +160,7 @@ class LauncherFileTests(SynchronousTestCase):
         self.assertEqual(list(self.launchers.glob("*.sig")), [])
 
     def offered(self) -> LauncherOffer:
-        """Return the offer that a launcher accepts which trusts the current certificate alone."""
+        """Return the offer as seen by a launcher that trusts only the current certificate."""
         [entry] = json.parse(LauncherFiles.from_folder(self.launchers).body())["files"]
         return verified(entry, [fingerprint((self.folder / CERT_FILE).read_bytes())])
 

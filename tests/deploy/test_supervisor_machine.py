@@ -25,7 +25,10 @@ TABLE = HuntTable.load("/Game/Maps/city/a_01_persistent")
 
 @proves("no orphan, no leak")
 class SupervisorMachine(RuleBasedStateMachine):
-    """Launches are at least a second apart, and hunts must run for at least half a second."""
+    """Random events on a supervisor.
+
+    Launches are at least a second apart, and hunts must run for at least half a second.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -317,7 +317,7 @@ class UpstreamTests(SynchronousTestCase):
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
     def test_a_connection_that_opens_after_the_client_left_is_cut(self) -> None:
-        """The upstream would later end an unused connection with 408, perhaps during a request."""
+        """The upstream closes an unused connection with 408, which could meet a later request."""
         edge, late = gateway(), Deferred[None]()
         pool = edge.upstream.pool
         connect = pool.connect

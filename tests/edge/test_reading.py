@@ -49,7 +49,10 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
-    """Return after how many pieces the head's end or a fault is found, and which."""
+    """Search for the end of a head after each piece, until the end or a fault is found.
+
+    Return the number of the piece, and the position of the end or the kind of fault.
+    """
     buffer, searched = b"", 0
     for number, piece in enumerate(pieces):
         buffer += piece

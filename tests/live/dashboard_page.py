@@ -154,8 +154,8 @@ def populate(here: Host) -> None:
 def weeks(here: Host) -> None:
     """Write eight weeks of figures, with a gap of one day, to the database.
 
-    Each time span shows its highest figures. The figures written here are so high that the ones
-    which this metagame measures meanwhile do not change what is shown.
+    A time span shows its highest figures, and these are higher than what this metagame measures
+    meanwhile.
     """
     engine = make_engine(database_url(f"sqlite:///{here.folder / 'svc.db'}"))
     today = start(time.time(), DAY_S)

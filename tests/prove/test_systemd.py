@@ -1,9 +1,9 @@
 """The units under a running systemd, which boots in its own namespaces; a session is played.
 
-Spec: 2 §8. The test is skipped where systemd cannot boot. It mounts file systems and cgroups, which
-needs CAP_SYS_ADMIN; root inside a container has that capability only if the container was started
-with it. Installing packages does not help, so ``.ci/run`` does not require this test, and ``make
-prove`` runs it. SVC_TEST_REQUIRE=boot makes it required, as in ``.ci/packages``.
+Spec: 2 §8. The test is skipped where systemd cannot boot. A booting systemd mounts file systems and
+cgroups, which needs CAP_SYS_ADMIN. Root inside a container has that capability only if the
+container was started with it, and no package provides it. Therefore ``.ci/run`` does not require
+this test; ``make prove`` runs it. SVC_TEST_REQUIRE=boot makes it required, as in ``.ci/packages``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     SVC_RECORD_EXAMPLES=1 .venv/bin/python -m pytest tests/metagame -m "not live"
 
 runs the feature tests and rewrites EXAMPLES. A test in tests/web/test_openapi.py compares each
-example with the shapes of its row, and fails when a new recording is due. A recorded request and
+example with the shapes of its route, and fails when a new recording is due. A recorded request and
 reply always belong together. tests/metagame/test_examples.py sends plain requests for routes that
 other tests call only in unusual ways.
 """
@@ -54,13 +54,13 @@ class Pair:
 
 @define
 class Examples:
-    """The most readable pair for each row."""
+    """The most readable pair for each route."""
 
     pairs: dict[str, Pair] = field(factory=dict)
     _rules: dict[str, PlainRules] = field(factory=dict, init=False)
 
     def note(self, row: Row, sent: bytes, answer: Answer, meant: bool) -> None:
-        """Keep a row's request and reply if the pair is more readable than the stored one."""
+        """Keep a route's request and reply if the pair is more readable than the stored one."""
         result = {"sent": _shown(sent) if row.body is not None else None}
         if answer.content_type.startswith("application/json"):
             result["answered"] = _shown(encode_body(answer))

@@ -1,4 +1,4 @@
-"""The in-memory cache of names: the database reads it saves, and its invalidation."""
+"""The cache of names in memory: it saves database reads and never shows an old name for long."""
 
 from __future__ import annotations
 

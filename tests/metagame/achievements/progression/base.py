@@ -51,10 +51,9 @@ class Achieving(SynchronousTestCase):
         self.patch(ledger, "write", again)
 
     def check_marks(self, method: str, path: str, *, own: bool = False, **sent: Any) -> None:
-        """Check the route's rejections.
+        """Check that requests without a token get 401, and those of a wrong player 403.
 
-        A request without a token gets 401. A player gets 403, with ``own`` only for another
-        account.
+        With ``own``, the request of a second player is wrong; otherwise every player's request is.
         """
         self.assertEqual(self.game.browse(method, path, **sent).status, 401)
         token = self.ben.token if own else self.ann.token

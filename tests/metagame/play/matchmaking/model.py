@@ -308,7 +308,7 @@ class PlainMatchmaker:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
-        """Remove a player whose sessions have ended from every queue, match and server."""
+        """Remove a player from every queue, match and server, after the player's sessions ended."""
         self._leave(player)
         self._sent.pop(player, None)
 

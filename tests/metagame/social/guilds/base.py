@@ -1,4 +1,4 @@
-"""The base of the guild tests: players, and guilds founded as in the city."""
+"""The base of the guild tests: players, and guilds that are created as in the city."""
 
 from __future__ import annotations
 
