@@ -1,4 +1,4 @@
-"""The checker finds faulty specification rows and faulty marks beside tests."""
+"""The checker finds faulty rows of the specification, and faulty marks beside tests."""
 
 from __future__ import annotations
 

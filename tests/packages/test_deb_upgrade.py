@@ -140,9 +140,9 @@ def accounts(alone: Alone) -> set[str]:
 
 
 def kept(system: System, folder: str) -> dict[str, tuple[bytes, int, int, int]]:
-    """Return the content, mode and owner of every file of the host below a folder.
+    """Return the content, mode and owner of each of the host's files.
 
-    The folder is /etc or /var/lib. The owner's drop-in for systemd is included.
+    ``folder`` is /etc or /var/lib. The owner's drop-in for systemd is included.
     """
     top = system.root / folder / "svcserver"
     files = [top, *top.rglob("*"), system.root / OWN_DROP_IN]

@@ -42,7 +42,7 @@ class PlainMatchmaker:
     def join(
         self, player: AccountId, request: LaunchRequest, group: HuntGroup | None, now: float
     ) -> MatchEntry:
-        """Queue a player; ``entry.match`` may be due immediately (see ``due``)."""
+        """Queue a player; the match of the returned entry may be ready for launch (see ``due``)."""
         self._sweep(now)
         if group is not None and not request.names_a_map:
             return self._join_party(player, request, group, now)
