@@ -100,7 +100,7 @@ class Client:
         fields = {"Host": f"127.0.0.1:{self.port}", **self.headers, **(headers or {})}
         wire = await self._wire()
         if not wire.alive or wire.transport is None:
-            raise NoAnswer("the connection ended at once")
+            raise NoAnswer("the connection ended immediately")
         waiting: Deferred[Reply] = Deferred()
         wire.waiting = waiting
         wire.transport.write(request(method, path, sent, fields))

@@ -81,4 +81,4 @@ async def status(me: SimPlayer) -> None:
     """Read the host's status as a registered player."""
     reply = await me.ask("GET", "/svc/api/ServerStatus", headers={ACCOUNT_KEY: me.key})
     if reply.status == 200 and (reply.json["limited"] or not reply.json["online"]):
-        me.history.wrong.add("refused for nothing", f"{me.name} is shown the status of strangers")
+        me.history.wrong.add("refused for nothing", f"{me.name} gets the status that strangers get")

@@ -46,7 +46,9 @@ class Saves:
         self.acked[character] = max(version, self.acked.get(character, 0))
         known = self.sure.setdefault(character, {})
         if known.get(version, data) != data:
-            self.wrong.add("a version is one document", f"{character} has two of {version}")
+            self.wrong.add(
+                "a version is one document", f"{character} has two documents of version {version}"
+            )
         known[version] = data
         for old in [known_version for known_version in known if known_version < version - 50]:
             del known[old]
@@ -66,24 +68,30 @@ class Saves:
         old_ms = saves[0][1] - YOUNG_S * 1_000
         hours = [at_ms // 3_600_000 for _, at_ms in saves[most:] if at_ms <= old_ms]
         if len(set(hours)) != len(hours):
-            self.wrong.add("old saves are thinned", f"{character} keeps {len(saves)}")
+            self.wrong.add(
+                "old saves are thinned", f"{character} has {len(saves)} saves, some of one hour"
+            )
         since = versions[-1] if len(versions) == most else 0  # with fewer saves none is removed
         for version in self.sure.get(character, {}):
             if version > since and version not in versions:
                 self.wrong.add(
-                    "acknowledged means present", f"{character}: {version} is not in its history"
+                    "acknowledged means present",
+                    f"{character}: save {version} is missing in the history",
                 )
 
     def read(self, character: str, version: int, data: str, at_least: int) -> None:
         """Check a save that was read; ``at_least`` was acknowledged before the read began."""
         if version < at_least:
-            self.wrong.add("acknowledged means present", f"{character}: {version} after {at_least}")
+            self.wrong.add(
+                "acknowledged means present",
+                f"{character}: read {version}, although {at_least} was saved",
+            )
         sure = self.sure.get(character, {}).get(version)
         if sure is not None and sure != data:
-            self.wrong.add("acknowledged means present", f"{character}: other bytes at {version}")
+            self.wrong.add("acknowledged means present", f"{character}: save {version} has changed")
         known = self._sent.get(character, {}).get(version)
         if known is not None and data not in known:
-            self.wrong.add("whole or not at all", f"{character}: nobody sent this {version}")
+            self.wrong.add("whole or not at all", f"{character}: nobody sent this save {version}")
 
 
 @define(eq=False)
@@ -122,12 +130,14 @@ class Stacks:
         for name, earning in self.of.get(character, {}).items():
             count = markers.get(earning.marker, 0)
             if count > 1:
-                self.wrong.add("a transaction once", f"{name} of {character} counts {count} times")
+                self.wrong.add(
+                    "a transaction once", f"{name} of {character} was applied {count} times"
+                )
             if earning.state == ACKED and count == 0:
-                self.wrong.add("acknowledged means present", f"{name} of {character} is gone")
+                self.wrong.add("acknowledged means present", f"{name} of {character} is missing")
             total += earning.amount * min(1, count)
         if currency != total:
-            self.wrong.add("totals are conserved", f"{character}: {currency} and not {total}")
+            self.wrong.add("totals are conserved", f"{character} has {currency} instead of {total}")
 
 
 @define(eq=False)
@@ -184,7 +194,7 @@ class Grants:
         """Check the stored progress while no grant is pending."""
         if not self.least[account] <= progress <= self.most[account]:
             least, most = self.least[account], self.most[account]
-            self.wrong.add("a grant once", f"{account}: {progress}, not {least} to {most}")
+            self.wrong.add("a grant once", f"{account} has {progress}, expected {least} to {most}")
 
 
 @define(eq=False)
@@ -202,7 +212,9 @@ class Parties:
     def joined(self, account: str, party: str, shown: str, now: float) -> None:
         """Check the party that a player is shown after accepting an invite into ``party``."""
         if shown != party and now - self.shaken_at > PATIENCE_S:
-            self.wrong.add("acknowledged means present", f"{account} joined {party}, not {shown}")
+            self.wrong.add(
+                "acknowledged means present", f"{account} joined {party}, but is shown {shown}"
+            )
 
     def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
         """Check a poll: the player has a seat, the seats are within limits, and a member leads."""

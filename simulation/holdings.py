@@ -79,16 +79,16 @@ class Things:
             if least is not None and not any(
                 change.version is None and change.may_count(markers) for change in changes
             ):
-                self.wrong.add("acknowledged means present", f"{what} is gone")
+                self.wrong.add("acknowledged means present", f"{what} is missing")
             return
         version, data = stored
         if any(change.version is None for change in done):
-            self.wrong.add("what was ended is ended", f"{what} is still there")
+            self.wrong.add("what was ended is ended", f"{what} still exists")
         if least is not None and version < least:
-            self.wrong.add("versions only rise", f"{what}: {version} after {least}")
+            self.wrong.add("versions only rise", f"{what}: version {version} after version {least}")
         right = [change for change in changes if (change.version, change.data) == (version, data)]
         if not any(change.may_count(markers) for change in right):
-            self.wrong.add("whole or not at all", f"{what}: nobody made it {version}")
+            self.wrong.add("whole or not at all", f"{what}: nobody sent this version {version}")
         changes[:] = [
             change for change in changes if change.version is None or change.version >= version
         ]
@@ -119,16 +119,16 @@ class Purchases:
         for item, (sure, unsure) in self.of.get(character, {}).items():
             count = held.get(item, 0)
             if sure and not count:
-                self.wrong.add("acknowledged means present", f"{item} of {character} is gone")
+                self.wrong.add("acknowledged means present", f"{item} of {character} is missing")
             if count > min(1, sure + unsure):
-                self.wrong.add("a purchase once", f"{character} holds {count} of {item}")
+                self.wrong.add("a purchase once", f"{character} has {count} of {item}")
 
     def entitled(self, stored: set[tuple[str, str]]) -> None:
         """Check the valid entitlements at the end, given as (account, name)."""
         for account, names in self.rights.items():
             for name in sorted(names):
                 if (account, name) not in stored:
-                    self.wrong.add("acknowledged means present", f"{name} of {account} is gone")
+                    self.wrong.add("acknowledged means present", f"{name} of {account} is missing")
 
 
 @define(eq=False)
@@ -199,7 +199,9 @@ class Slots:
         least = min(self.most_slots, 1 + self.least.get(character, 0))
         most = min(self.most_slots, 1 + self.most.get(character, 0))
         if not least <= slots <= most:
-            self.wrong.add("counts agree", f"{character} has {slots} slots, not {least} to {most}")
+            self.wrong.add(
+                "counts agree", f"{character} has {slots} slots, expected {least} to {most}"
+            )
 
 
 @define(eq=False)
@@ -273,7 +275,9 @@ class Links:
             if known is None or known.made == REFUSED:
                 self.wrong.add("nothing from nowhere", f"nobody accepted the link {row.link}")
             elif {row.account, row.linked} != set(known.pair):
-                self.wrong.add("whole or not at all", f"the link {row.link} is of {known.pair}")
+                self.wrong.add(
+                    "whole or not at all", f"the link {row.link} should join {known.pair}"
+                )
 
     def settled(self, rows: list[LinkRow], now: float) -> None:
         """Check all stored links at the end of the run."""
@@ -287,6 +291,6 @@ class Links:
         for link, known in self.known.items():
             if known.made == ACKED and known.ended == REFUSED and now - known.at < LINK_S:
                 if link not in sides:
-                    self.wrong.add("acknowledged means present", f"the link {link} is gone")
+                    self.wrong.add("acknowledged means present", f"the link {link} is missing")
             elif known.ended == ACKED and link in sides:
-                self.wrong.add("what was ended is ended", f"the link {link} runs on")
+                self.wrong.add("what was ended is ended", f"the ended link {link} still exists")

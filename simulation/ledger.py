@@ -70,8 +70,8 @@ def judge(why: BaseException | None, *, filled: bool = False) -> None:
     full = name == "SQLITE_FULL" and not filled
     if full or name.startswith(("SQLITE_IOERR_", "SQLITE_CANTOPEN")):  # ours: SQLITE_IOERR only
         raise NoScratch(
-            f"{scratch()} does not take the database of the simulation: {origin};"
-            " make room there, or let TMPDIR name another folder"
+            f"{scratch()} cannot hold the database of the simulation: {origin};"
+            " make room there, or set TMPDIR to another folder"
         ) from why
 
 

@@ -101,11 +101,15 @@ class Memberships:
     def _whole(self, roll: Roll, began: float) -> None:
         leaders = [account for account, rank in roll.ranks if rank == LEADER]
         if leaders != [roll.leader]:
-            self.wrong.add("one leader", f"{roll.name} of {roll.leader} is led by {leaders}")
+            self.wrong.add(
+                "one leader", f"{roll.name}: leader {roll.leader}, but rank of leader: {leaders}"
+            )
         if len(dict(roll.ranks)) != len(roll.ranks) or len(roll.ranks) > self.most:
             self.wrong.add("seats within limits", f"{roll.name} has {len(roll.ranks)} members")
         if began > self._over.get(roll.name, began):
-            self.wrong.add("what was ended is ended", f"the guild {roll.name} is there")
+            self.wrong.add(
+                "what was ended is ended", f"the disbanded guild {roll.name} still exists"
+            )
         for account, rank in roll.ranks:
             self.ranks.read(f"{roll.name}/{account}", rank, began)
 
@@ -117,7 +121,7 @@ class Memberships:
                 self.wrong.add("nothing from nowhere", f"nobody founded {roll.name}")
             for account, _ in roll.ranks:
                 if account in seats:
-                    self.wrong.add("one guild each", f"{account} is in {seats[account]} too")
+                    self.wrong.add("one guild each", f"{account} is also in {seats[account]}")
                 seats[account] = roll.name
             self._whole(roll, now)
         for account in dict.fromkeys([*self.of.of, *seats]):

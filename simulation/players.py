@@ -113,7 +113,9 @@ async def logged_off(me: SimPlayer, dice: random.Random) -> None:
     known = await me.ask("GET", "/character", headers=headers, may=may)
     well = me.history.answers.untroubled(me.shut_out_at, me.name)
     if known.status == 200 and reply.status == 200 and well:
-        me.history.wrong.add("what was ended is ended", f"the old token of {me.name} is taken")
+        me.history.wrong.add(
+            "what was ended is ended", f"the old token of {me.name} is still accepted"
+        )
     if me.token == old:
         await quit(me, dice)
 
@@ -167,7 +169,7 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
                 return True
             well = me.history.answers.untroubled(began - SETTLES_S)
             if candidate.get("status") == "FAILED" and well:
-                me.history.wrong.add("a game server for each", f"{me.name} is told FAILED")
+                me.history.wrong.add("a game server for each", f"{me.name} gets the status FAILED")
             if reply.status == 404 or candidate.get("status") == "FAILED":
                 return False
             is_out = reply.status == 401 and me.is_over(issued)  # the game keeps asking

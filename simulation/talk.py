@@ -90,7 +90,7 @@ class ChatHistory:
             if now - sent_at > ECHO_S:
                 del self.whispered_to[line]
                 if untroubled(sent_at, to) and untroubled(sent_at, who):
-                    self.wrong.add("a whisper is heard", f"{to} never heard {line!r} of {who}")
+                    self.wrong.add("a whisper is heard", f"{to} never received {line!r} from {who}")
 
     def look(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
         """Report lines whose echo was late or lost although there was no fault.
@@ -104,7 +104,7 @@ class ChatHistory:
             if untroubled(self.sent_times[line], who) or (
                 now - self.sent_times[line] > LATE_S and not refused
             ):
-                self.wrong.add("a line comes back", f"{who} in {room} never heard {line!r}")
+                self.wrong.add("a line comes back", f"{who} in {room} never received {line!r}")
             elif not refused:
                 continue
             self._settled(line)
@@ -126,12 +126,12 @@ class ChatHistory:
             self._settled(line)
         self.reached.setdefault(line, now)
         if line not in self.sent_times:
-            self.wrong.add("chat tells what was said", f"nobody said {line!r}")
+            self.wrong.add("chat tells what was said", f"nobody sent {line!r}")
         spans = self.rooms.get(room, {}).get(who)
         if not spans:
             return
         if any(line in span.lines for span in spans[-1:]):
-            self.wrong.add("each line once", f"{who} heard {line!r} twice")
+            self.wrong.add("each line once", f"{who} received {line!r} twice")
         spans[-1].lines.append(line)
         if own:
             self.echoed.setdefault(room, set()).add(line)
@@ -143,7 +143,7 @@ class ChatHistory:
         if line not in self.sent_times:
             self.wrong.add("chat tells what was said", f"nobody whispered {line!r}")
         elif self.whispers[f"{who} {line}"] > 1:
-            self.wrong.add("each line once", f"{who} heard the whisper {line!r} twice")
+            self.wrong.add("each line once", f"{who} received the whisper {line!r} twice")
 
     def settle(self, now: float, margin_s: float = 20.0) -> None:
         """Compare and forget everything received so far.
@@ -204,7 +204,9 @@ class ChatHistory:
                 for who, span in spans:
                     there = span.since <= sent_at - 1 and (span.until or now) >= reached + margin_s
                     if there and line not in span.lines:
-                        self.wrong.add("all hear a line", f"{who} in {room} never heard {line!r}")
+                        self.wrong.add(
+                            "all hear a line", f"{who} in {room} never received {line!r}"
+                        )
 
     def _order(self, room: str, sequences: list[list[str]]) -> None:
         """Check that a single order of all lines is consistent with each listener's order."""

@@ -112,8 +112,8 @@ class RoomTests(SynchronousTestCase):
             ran = self.lived()
             self.assertEqual(ran.exit_code, 1, ran.output)
             [line] = ran.output.splitlines()
-            self.assertIn(f"{self.folder} does not take the database", line)
-            self.assertIn("database or disk is full; make room there, or let TMPDIR name", line)
+            self.assertIn(f"{self.folder} cannot hold the database", line)
+            self.assertIn("database or disk is full; make room there, or set TMPDIR to", line)
 
     def test_faults_of_the_simulated_disk_are_not_the_machines(self) -> None:
         disk = ledger.Disk(World(1))

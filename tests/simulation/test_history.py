@@ -11,7 +11,7 @@ from simulation.owed import INVITE_S, Invite
 from simulation.rare import traces_s
 from simulation.talk import ECHO_S, LATE_S, THERE_S
 
-LOST = "ada never heard 'lost' of bo"
+LOST = "ada never received 'lost' from bo"
 
 
 class HistoryTests(SynchronousTestCase):
@@ -139,7 +139,7 @@ class HistoryTests(SynchronousTestCase):
         talk.left("room", "dag", 55.0)  # 20 s after somebody heard it
         talk.settle(100.0)
         wrong = [violation.what for violation in self.history.wrong.listed]
-        self.assertEqual(wrong, ["dag in room never heard 'one'"])
+        self.assertEqual(wrong, ["dag in room never received 'one'"])
 
     def test_a_line_may_reach_only_some_during_a_gap(self) -> None:
         talk = self.history.chat
@@ -151,7 +151,7 @@ class HistoryTests(SynchronousTestCase):
             talk.heard("room", "ada", line, own=True, now=received_at)
         talk.settle(300.0)
         wrong = [violation.what for violation in self.history.wrong.listed]
-        self.assertEqual(wrong, ["bo in room never heard 'early'"])
+        self.assertEqual(wrong, ["bo in room never received 'early'"])
 
     def test_a_line_must_come_back_to_its_speaker(self) -> None:
         talk = self.history.chat
@@ -179,7 +179,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), [])
         talk.settle(5.0 + LATE_S)
         wrong = [violation.what for violation in self.history.wrong.listed]
-        self.assertEqual(wrong, ["ada in room never heard 'lost'"])
+        self.assertEqual(wrong, ["ada in room never received 'lost'"])
 
     def test_an_unbroken_host_must_not_refuse_without_reason(self) -> None:
         answers = self.history.answers
