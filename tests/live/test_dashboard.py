@@ -120,7 +120,7 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
         expect(box.get_by_role("img", name="QR code of the join string")).to_be_visible()
         expect(box).to_contain_text("svc://join?v=2&mode=public&host=203.0.113.10")
         expect(box).to_contain_text("Start it, and paste the line below, which is for you alone.")
-        words = box.get_by_label("Words that you and the player compare").inner_text().split()
+        words = box.get_by_label("Check words").inner_text().split()
         assert len(words) == 8
         tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         tab.press("Copy everything")

@@ -21,7 +21,7 @@ async function ownKey(mine, close) {
   const on = !mine.ownKey;
   close();
   let made;
-  const given = await ask({
+  const input = await ask({
     title: on ? "Create a dashboard key" : "Go back to the account key", confirm: on ? "Create" : "Use it",
     fields: mine.secondFactor ? [KEY, CODE] : [KEY],
     run: async ({ key, code }) => {
@@ -29,7 +29,7 @@ async function ownKey(mine, close) {
       return on ? "The dashboard has a separate key now" : "The account key opens the dashboard again";
     },
   });
-  if (!given || !on) return;
+  if (!input || !on) return;
   show("Your dashboard key", false, el("p", { class: "join" }, made.key),
     el("p", { class: "muted small" }, "Sign in with it from now on. It is not shown again."),
     button("Copy key", () => copy(made.key, "Key")));

@@ -11,42 +11,42 @@ import { moderators } from "./staff.js";
 import { ago, exactly } from "./words.js";
 
 export async function account(root, live, who, list) {
-  let said = {};
+  let details = {};
   const page = {
     ...live,
     again: () => again(),
-    draw: () => live.shown() && draw(root, page, said, who, list),
+    draw: () => live.shown() && draw(root, page, details, who, list),
   };
   const [again] = inTurn(async () => {
-    said = await found(who);
+    details = await load(who);
     page.draw();
   });
   await again();
   return again;
 }
 
-async function found(who) {
-  const one = await read("DashboardPerson", { Account: who.slice(0, 64) }).catch(none);
-  if (!one) return {};
+async function load(who) {
+  const account = await read("DashboardPerson", { Account: who.slice(0, 64) }).catch(none);
+  if (!account) return {};
   const [history, report] = await Promise.all([
-    read("SaveHistory", { UserId: one.id }).catch(none),
-    read("Progression", { UserId: one.id }).catch(none),
+    read("SaveHistory", { UserId: account.id }).catch(none),
+    read("Progression", { UserId: account.id }).catch(none),
   ]);
-  return { one, history, report };
+  return { account, history, report };
 }
 
-function draw(root, live, { one, history, report }, who, list) {
-  if (!one) {
+function draw(root, live, { account, history, report }, who, list) {
+  if (!account) {
     redraw(root, head("No such account", who), card(null, [], nothing("It may have been renamed or removed.")));
     return;
   }
   const back = el("a", { href: list, class: "small" }, "All accounts");
-  const acts = handling(one, live, () => rename(one));
-  const about = card("About", [button("Copy id", () => copy(one.id, "Account id"))], el("dl", { class: "facts inside" }, facts(one, live)));
+  const acts = handling(account, live, () => rename(account));
+  const about = card("About", [button("Copy id", () => copy(account.id, "Account id"))], el("dl", { class: "facts inside" }, facts(account, live)));
   redraw(root,
-    el("div", {}, back, head(one.name)),
+    el("div", {}, back, head(account.name)),
     acts.length ? el("div", { class: "columns even" }, about, actions(acts)) : about,
-    ...saves(history, one, live), ...(report ? progression(report, one, live) : []));
+    ...saves(history, account, live), ...(report ? progression(report, account, live) : []));
 }
 
 function actions(groups) {
@@ -54,28 +54,28 @@ function actions(groups) {
     el("div", { class: "group" }, el("h3", {}, title), el("div", { class: "actions" }, acts)))));
 }
 
-function facts(one, live) {
+function facts(account, live) {
   const fact = (name, ...value) => [el("dt", {}, name), el("dd", {}, ...value)];
   return [
-    ...fact("Account id", el("span", { class: "mono" }, one.id)),
-    ...fact("Role", one.role === "player" ? "player" : badge(one.role, "accent")),
-    ...fact("Now", one.where ? badge(place(one.where), "good") : "not online"),
-    ...fact("Last seen", one.lastSeen ? `${exactly(one.lastSeen)} (${ago(one.lastSeen)})` : "never"),
-    ...fact("Since", exactly(one.createdAt)),
-    ...fact("Key", el("span", { class: "mono" }, one.keyFingerprint ? `fingerprint ${one.keyFingerprint}` : "none")),
-    ...fact("Notes", one.notes.toLocaleString()),
-    ...sanction("ban", "Banned", "Unban", one, live), ...sanction("mute", "Muted", "Unmute", one, live),
+    ...fact("Account id", el("span", { class: "mono" }, account.id)),
+    ...fact("Role", account.role === "player" ? "player" : badge(account.role, "accent")),
+    ...fact("Now", account.where ? badge(place(account.where), "good") : "not online"),
+    ...fact("Last seen", account.lastSeen ? `${exactly(account.lastSeen)} (${ago(account.lastSeen)})` : "never"),
+    ...fact("Since", exactly(account.createdAt)),
+    ...fact("Key", el("span", { class: "mono" }, account.keyFingerprint ? `fingerprint ${account.keyFingerprint}` : "none")),
+    ...fact("Notes", account.notes.toLocaleString()),
+    ...sanction("ban", "Banned", "Unban", account, live), ...sanction("mute", "Muted", "Unmute", account, live),
   ];
 }
 
-function sanction(kind, word, undo, one, live) {
-  const held = one[kind];
+function sanction(kind, word, undo, account, live) {
+  const held = account[kind];
   if (!held) return [];
   const until = held.until ? `until ${exactly(held.until)}` : "no end";
   return [el("dt", { "data-key": word }, word), el("dd", { "data-key": undo }, `${until}, by `, linked(held.by), held.reason ? `: ${held.reason} ` : " ",
     held.note ? el("p", { class: "muted small" }, held.note) : null,
     held.networks.length ? el("p", { class: "muted small mono" }, `with ${held.networks.join(", ")}`) : null,
-    moderators(undo, () => lift({ Kind: kind, UserId: one.id, Username: one.name }, live)))];
+    moderators(undo, () => lift({ Kind: kind, UserId: account.id, Username: account.name }, live)))];
 }
 
 function none(why) {
@@ -83,16 +83,16 @@ function none(why) {
   throw why;
 }
 
-async function rename(one) {
+async function rename(account) {
   await ask({
-    title: `Rename ${one.name}`, text: "The account is renamed now, and all its characters take the same name.",
-    fields: [{ name: "name", label: "New name (3 to 16 letters, digits or _)", value: one.name }, REASON], confirm: "Rename",
+    title: `Rename ${account.name}`, text: "The account is renamed now, and all its characters take the same name.",
+    fields: [{ name: "name", label: "New name (3 to 16 letters, digits or _)", value: account.name }, REASON], confirm: "Rename",
     run: async ({ name, reason }) => {
-      const said = await send("RenameUser", { UserId: one.id, NewUsername: name, Reason: reason });
-      return `${said.OldUsername} is now ${said.Username}`;
+      const reply = await send("RenameUser", { UserId: account.id, NewUsername: name, Reason: reason });
+      return `${reply.OldUsername} is now ${reply.Username}`;
     },
     again: () => {
-      history.replaceState(null, "", `#/accounts/${encodeURIComponent(one.id)}`); // the old name is no longer valid
+      history.replaceState(null, "", `#/accounts/${encodeURIComponent(account.id)}`); // the old name is no longer valid
       dispatchEvent(new HashChangeEvent("hashchange"));
     },
   });

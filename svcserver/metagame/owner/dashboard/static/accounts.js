@@ -19,15 +19,15 @@ export async function accounts(root, live) {
     redraw(order, choice("Sorted by", SORTS, wanted.sort, (sort) => again({ sort })));
   };
   const [look] = inTurn(async () => {
-    const { text, sort } = wanted, found = [];
+    const { text, sort } = wanted, accounts = [];
     const page = (offset) => read("DashboardPeople", { Text: text, Sort: sort, Offset: offset });
     let next = 0;
     do {
-      const said = await page(next);
-      found.push(...said.accounts);
-      next = said.nextOffset;
-    } while (next !== null && found.length < least && live.shown());
-    if (live.shown() && text === wanted.text && sort === wanted.sort) draw(found, next);
+      const reply = await page(next);
+      accounts.push(...reply.accounts);
+      next = reply.nextOffset;
+    } while (next !== null && accounts.length < least && live.shown());
+    if (live.shown() && text === wanted.text && sort === wanted.sort) draw(accounts, next);
   });
   const again = (changed) => {
     Object.assign(wanted, changed);
@@ -35,13 +35,13 @@ export async function accounts(root, live) {
     noted();
     return look().catch((why) => live.shown() && redraw(list, card(null, [], nothing(why.message))));
   };
-  const draw = (found, next) => {
+  const draw = (accounts, next) => {
     const more = next === null ? [] : [el("p", { class: "foot" }, button("Show more", () => {
-      least = found.length + 1;
+      least = accounts.length + 1;
       return act(look);
     }))];
     const none = wanted.text ? `No account name or id contains “${wanted.text}”.` : "There are no accounts yet.";
-    redraw(list, card(null, [], found.length ? rows(found) : nothing(none), ...more));
+    redraw(list, card(null, [], accounts.length ? rows(accounts) : nothing(none), ...more));
   };
   let soon = 0;
   search.addEventListener("input", () => {
@@ -55,11 +55,11 @@ export async function accounts(root, live) {
   return look;
 }
 
-function rows(found) {
-  return table("Accounts", [["Name"], ["Role"], ["Last seen"], ["Account id", "wide-only"]], found.map((one) => [
-    el("span", {}, person(one.name, one.id), " ", one.banned ? badge("banned", "bad") : null, one.muted ? badge("muted", "warn") : null),
-    one.role === "player" ? "player" : badge(one.role, "accent"),
-    one.where ? badge(place(one.where), "good") : one.lastSeen ? el("time", { datetime: one.lastSeen, title: exactly(one.lastSeen) }, ago(one.lastSeen)) : "never",
-    el("span", { class: "mono muted" }, one.id),
-  ]), found.map((one) => one.id));
+function rows(accounts) {
+  return table("Accounts", [["Name"], ["Role"], ["Last seen"], ["Account id", "wide-only"]], accounts.map((account) => [
+    el("span", {}, person(account.name, account.id), " ", account.banned ? badge("banned", "bad") : null, account.muted ? badge("muted", "warn") : null),
+    account.role === "player" ? "player" : badge(account.role, "accent"),
+    account.where ? badge(place(account.where), "good") : account.lastSeen ? el("time", { datetime: account.lastSeen, title: exactly(account.lastSeen) }, ago(account.lastSeen)) : "never",
+    el("span", { class: "mono muted" }, account.id),
+  ]), accounts.map((account) => account.id));
 }

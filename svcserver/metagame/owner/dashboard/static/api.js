@@ -39,8 +39,8 @@ export function ours() {
 }
 
 async function refusal(reply) {
-  const said = await reply.json().catch(() => ({}));
-  return new Refused(reply.status, said.message || WORDS[reply.status] || `The server answered ${reply.status}.`, said.error);
+  const answer = await reply.json().catch(() => ({}));
+  return new Refused(reply.status, answer.message || WORDS[reply.status] || `The server answered ${reply.status}.`, answer.error);
 }
 
 async function call(method, route, body, more = {}) {
@@ -68,13 +68,13 @@ async function call(method, route, body, more = {}) {
 }
 
 /** Read a whole body, however long it takes, as long as data keeps arriving. */
-async function whole(reply, heard) {
+async function whole(reply, onData) {
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   for (const parts = []; ;) {
     const { done, value } = await reader.read();
     if (done) return parts.join("");
     parts.push(value);
-    heard();
+    onData();
   }
 }
 
@@ -150,7 +150,7 @@ export function listen(page, { hear, alive, refused }) {
     cut = new AbortController();
     const silence = () => setTimeout(() => cut.abort(), SILENT_MS);
     let watch = silence();
-    const heard = () => {
+    const onData = () => {
       clearTimeout(watch);
       watch = silence();
       alive();
@@ -161,7 +161,7 @@ export function listen(page, { hear, alive, refused }) {
         redirect: "error", signal: cut.signal,
       });
       if (!reply.ok) throw await refusal(reply);
-      await follow(reply.body, heard, (data) => !over && hear(data));
+      await follow(reply.body, onData, (data) => !over && hear(data));
       return 0;
     } catch (why) {
       if (!over && NO_WAY.includes(why.status)) {
@@ -186,12 +186,12 @@ export function listen(page, { hear, alive, refused }) {
   };
 }
 
-async function follow(body, heard, hear) {
+async function follow(body, onData, hear) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
     const { done, value } = await reader.read();
     if (done) return;
-    heard();
+    onData();
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const event of events) {

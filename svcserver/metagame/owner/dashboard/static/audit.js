@@ -27,14 +27,14 @@ export async function audit(root, live) {
     draw();
   }, async () => {
     if (next === null) return; // all are shown by now
-    const said = await ask({ until: next });
-    shown = [...shown, ...said.rows];
-    next = said.next;
+    const reply = await ask({ until: next });
+    shown = [...shown, ...reply.rows];
+    next = reply.next;
     draw();
   }, async () => { // rows never change: only newer ones can appear
-    const said = await ask({});
-    const fresh = said.rows.filter((one) => !shown.some((known) => known.id === one.id));
-    if (fresh.length === said.rows.length) ({ rows: shown, next } = said);
+    const reply = await ask({});
+    const fresh = reply.rows.filter((entry) => !shown.some((known) => known.id === entry.id));
+    if (fresh.length === reply.rows.length) ({ rows: shown, next } = reply);
     else if (shown.length + fresh.length <= KEPT) shown = [...fresh, ...shown];
     else {
       shown = [...fresh, ...shown].slice(0, KEPT);
@@ -46,24 +46,24 @@ export async function audit(root, live) {
   return newer;
 }
 
-function rows(found) {
-  return table("Audit log", [["When"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], found.map((one) => [
-    exactly(one.at), linked(one.actor), el("span", {}, one.action, " ", cameOf(one)),
-    one.targetKind === "account" ? linked(one.target) : one.target || "–", one.reason || "–",
-    el("div", { class: "actions" }, button("Details", () => details(one)))]), found.map((one) => one.id));
+function rows(entries) {
+  return table("Audit log", [["When"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], entries.map((entry) => [
+    exactly(entry.at), linked(entry.actor), el("span", {}, entry.action, " ", cameOf(entry)),
+    entry.targetKind === "account" ? linked(entry.target) : entry.target || "–", entry.reason || "–",
+    el("div", { class: "actions" }, button("Details", () => details(entry)))]), entries.map((entry) => entry.id));
 }
 
 /** The outcome of an act; empty for a success. */
-function cameOf(one) {
-  if (one.refused) return badge("refused", "accent");
-  if (one.after?.begun) return badge("started");
-  const outcome = one.after?.outcome; // such as "no answer: it may have been done"
+function cameOf(entry) {
+  if (entry.refused) return badge("refused", "accent");
+  if (entry.after?.begun) return badge("started");
+  const outcome = entry.after?.outcome; // such as "no answer: it may have been done"
   return outcome ? badge(outcome.split(":")[0], "accent") : "";
 }
 
-function details(one) {
+function details(entry) {
   const text = (value) => el("pre", { class: "mono" }, value === null ? "–" : JSON.stringify(value, null, 1));
-  show(`Audit: ${one.action} ${one.target}`, true, el("dl", { class: "facts" },
-    el("dt", {}, "Before"), el("dd", {}, text(one.before)), el("dt", {}, "After"), el("dd", {}, text(one.after)),
-    el("dt", {}, "Refused"), el("dd", {}, one.refused ?? "no")));
+  show(`Audit: ${entry.action} ${entry.target}`, true, el("dl", { class: "facts" },
+    el("dt", {}, "Before"), el("dd", {}, text(entry.before)), el("dt", {}, "After"), el("dd", {}, text(entry.after)),
+    el("dt", {}, "Refused"), el("dd", {}, entry.refused ?? "no")));
 }

@@ -10,8 +10,8 @@ const plots = new Map(); // by figure element, of those on the page
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach((plot) => plot.redraw()));
 
 /** Remember `plot`, to redraw it when the colours change; drop plots that left the page. */
-function kept(node, plot) {
-  for (const one of [...plots.keys()]) if (!one.isConnected) plots.delete(one);
+function remember(node, plot) {
+  for (const old of [...plots.keys()]) if (!old.isConnected) plots.delete(old);
   plots.set(node, plot);
   return plot;
 }
@@ -32,15 +32,15 @@ export function chart(title, unit, names) {
 
   const tell = (at) => {
     moment.textContent = at === null ? "" : far ? `${day(data[0][at])}, ${clock(data[0][at])}` : clock(data[0][at]);
-    names.forEach((name, one) => { shown[one].textContent = worded(at === null ? last(data[one + 1]) : data[one + 1]?.[at], unit); });
+    names.forEach((name, index) => { shown[index].textContent = worded(at === null ? last(data[index + 1]) : data[index + 1]?.[at], unit); });
   };
   const begin = () => new uPlot({
     width: Math.max(240, place.clientWidth), height: HIGH, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     scales: { x: { time: true }, y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-    axes: [axis({ size: 32, values: (_, ticks) => ticks.map((one, at) => named(one, ticks, at)) }),
-      axis({ size: 52, values: (_, ticks) => ticks.map((one) => short(one)) })],
+    axes: [axis({ size: 32, values: (_, ticks) => ticks.map((tick, at) => named(tick, ticks, at)) }),
+      axis({ size: 52, values: (_, ticks) => ticks.map((tick) => short(tick)) })],
     series: [{}, ...names.map((name, at) => ({ label: name, stroke: () => colour(COLOURS[at]), width: 1.75,
-      points: { show: false, size: 5, filter: (made, one) => alone(made.data[one]) },
+      points: { show: false, size: 5, filter: (made, index) => alone(made.data[index]) },
       fill: names.length === 1 ? () => `${colour(COLOURS[0])}22` : undefined }))],
     hooks: { setCursor: [(made) => tell(made.cursor.idx ?? null)] },
   }, data, place);
@@ -48,9 +48,9 @@ export function chart(title, unit, names) {
   const draw = (times, values, from, to) => {
     data = [times, ...values];
     far = to - from > 86_400;
-    const known = values.map((one) => one.some((value) => value !== null && value !== undefined));
-    legend.forEach((one, at) => { one.hidden = !known[at] && known.includes(true); });
-    plot ??= kept(node, begin());
+    const known = values.map((series) => series.some((value) => value !== null && value !== undefined));
+    legend.forEach((entry, at) => { entry.hidden = !known[at] && known.includes(true); });
+    plot ??= remember(node, begin());
     plot.batch(() => {
       plot.setData(data, false);
       plot.setScale("x", { min: from, max: to });
@@ -71,8 +71,8 @@ function axis(more) {
 function alone(values) {
   const known = values.flatMap((value, at) => value === undefined ? [] : [at]);
   const none = (index) => (values[known[index]] ?? null) === null;
-  const found = known.filter((_, index) => !none(index) && none(index - 1) && none(index + 1));
-  return found.length ? found : null;
+  const points = known.filter((_, index) => !none(index) && none(index - 1) && none(index + 1));
+  return points.length ? points : null;
 }
 
 function day(seconds) {

@@ -5,26 +5,26 @@ import { count } from "./words.js";
 
 export function chat(root) {
   root.replaceChildren(head("Chat", "Loading…"));
-  return (said) => redraw(root, ...drawn(said));
+  return (chat) => redraw(root, ...drawn(chat));
 }
 
-function drawn(said) {
-  if (!said.on) {
+function drawn(chat) {
+  if (!chat.on) {
     return [head("Chat"), card(null, [], nothing("The chat is not running. Set CHAT=1 in metagame.env and restart the metagame. If it still does not run, see the log."))];
   }
-  const fullest = Math.max(1, ...said.rooms.map((one) => one.count));
-  const rooms = said.rooms.map((one) => el("li", { class: "room" },
-    el("div", {}, el("strong", {}, one.title), " ", badge(one.kind), el("p", { class: "names" }, names(one))),
-    el("div", {}, el("p", {}, count(one.count, "player")), bar(one.count / fullest))));
-  const more = said.roomCount > said.rooms.length ? [el("p", { class: "foot muted small" }, `and ${count(said.roomCount - said.rooms.length, "smaller room")}`)] : [];
+  const fullest = Math.max(1, ...chat.rooms.map((room) => room.count));
+  const rooms = chat.rooms.map((room) => el("li", { class: "room" },
+    el("div", {}, el("strong", {}, room.title), " ", badge(room.kind), el("p", { class: "names" }, names(room))),
+    el("div", {}, el("p", {}, count(room.count, "player")), bar(room.count / fullest))));
+  const more = chat.roomCount > chat.rooms.length ? [el("p", { class: "foot muted small" }, `and ${count(chat.roomCount - chat.rooms.length, "smaller room")}`)] : [];
   return [
-    head("Chat", `${count(said.people, "player")} on ${count(said.connections, "connection")} in ${count(said.roomCount, "room")}`),
+    head("Chat", `${count(chat.people, "player")} on ${count(chat.connections, "connection")} in ${count(chat.roomCount, "room")}`),
     card("Rooms", [], rooms.length ? el("ul", { class: "list" }, rooms) : nothing("Nobody is in a room."), ...more)];
 }
 
-function names(one) {
-  const rest = one.count - one.names.length;
-  return [...one.names.flatMap((name, at) => [at ? ", " : "", person(name)]), rest > 0 ? ` and ${rest} more` : ""];
+function names(room) {
+  const rest = room.count - room.names.length;
+  return [...room.names.flatMap((name, at) => [at ? ", " : "", person(name)]), rest > 0 ? ` and ${rest} more` : ""];
 }
 
 function bar(share) {

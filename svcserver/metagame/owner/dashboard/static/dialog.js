@@ -28,7 +28,7 @@ const CAN_BE_MENDED = [400, 404, 409, 429]; // by other input, or a little later
  */
 export function ask({ title, text, picture = null, fields = [], confirm, danger = false, run = null, again = null }) {
   return new Promise((answer) => {
-    let given = null;
+    let result = null;
     let busy = false;
     const fault = el("p", { class: "error", role: "alert" });
     const inputs = fields.map(input);
@@ -41,21 +41,21 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
     const form = el("form", {},
       text ? el("p", { class: "muted" }, text) : null,
       picture,
-      fields.map((one, at) => el("div", { class: "field" }, el("label", { for: inputs[at].id }, one.label), inputs[at])),
+      fields.map((field, at) => el("div", { class: "field" }, el("label", { for: inputs[at].id }, field.label), inputs[at])),
       run ? fault : null,
       el("div", { class: "actions" }, cancel, does));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       if (busy) return;
       runs(true);
-      const typed = Object.fromEntries(fields.map((one, at) => [one.name, inputs[at].value]));
+      const typed = Object.fromEntries(fields.map((field, at) => [field.name, inputs[at].value]));
       fault.textContent = "";
       try {
-        if (run) await told(await run(typed), again);
-        given = typed;
+        if (run) await report(await run(typed), again);
+        result = typed;
         box.close();
       } catch (why) {
-        const mends = why.status === 401 ? fields.some((one) => one.type === "password") : CAN_BE_MENDED.includes(why.status);
+        const mends = why.status === 401 ? fields.some((field) => field.type === "password") : CAN_BE_MENDED.includes(why.status);
         if (box.open && mends) {
           fault.textContent = why.message;
         } else {
@@ -64,27 +64,27 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
         }
       }
       runs(false);
-      if (!box.isConnected) answer(given); // the browser closed it meanwhile
+      if (!box.isConnected) answer(result); // the browser closed it meanwhile
     });
     const box = open(title, false, form);
     box.addEventListener("cancel", (event) => busy && event.preventDefault()); // which does not stop a second Escape
-    box.addEventListener("close", () => busy || answer(given));
+    box.addEventListener("close", () => busy || answer(result));
     // Enter in a field confirms, so a dangerous act without required input focuses Cancel
     (danger && fields[0]?.optional ? cancel : inputs[0])?.focus();
   });
 }
 
-function input(one) {
-  const id = `field-${one.name}`;
-  if (one.options) {
-    return el("select", { id }, one.options.map(([value, words]) =>
-      el("option", { value, selected: value === one.value }, words)));
+function input(field) {
+  const id = `field-${field.name}`;
+  if (field.options) {
+    return el("select", { id }, field.options.map(([value, words]) =>
+      el("option", { value, selected: value === field.value }, words)));
   }
   const made = el("input", {
-    id, type: one.type || "text", min: one.min, max: one.max, step: one.step, maxlength: one.longest ?? 128,
-    required: !one.optional, autocomplete: "off", spellcheck: "false",
+    id, type: field.type || "text", min: field.min, max: field.max, step: field.step, maxlength: field.longest ?? 128,
+    required: !field.optional, autocomplete: "off", spellcheck: "false",
   });
-  made.value = one.value ?? "";
+  made.value = field.value ?? "";
   return made;
 }
 
@@ -109,7 +109,7 @@ export function say(text, bad = false) {
 }
 
 /** Report a result once the page shows it. */
-async function told(text, again) {
+async function report(text, again) {
   try {
     await again?.();
   } catch (why) {
@@ -124,8 +124,8 @@ async function told(text, again) {
  */
 export async function act(work, done = null, again = null) {
   try {
-    const said = await work();
-    if (done) await told(done(said), again && (() => again(said)));
+    const reply = await work();
+    if (done) await report(done(reply), again && (() => again(reply)));
     return true;
   } catch (why) {
     refused(why);

@@ -28,7 +28,7 @@ function hears(node, name, act) {
 }
 
 function present(children) {
-  return children.flat(Infinity).filter((one) => one !== null && one !== undefined);
+  return children.flat(Infinity).filter((child) => child !== null && child !== undefined);
 }
 
 /**
@@ -43,7 +43,7 @@ export function redraw(place, ...children) {
 }
 
 function changed(place, children) {
-  const wanted = present(children).map((one) => one instanceof Node ? one : document.createTextNode(one));
+  const wanted = present(children).map((child) => child instanceof Node ? child : document.createTextNode(child));
   const keys = new Set(wanted.map(key));
   wanted.forEach((fresh, at) => {
     while (place.childNodes[at] && !keys.has(key(place.childNodes[at]))) place.childNodes[at].remove();
@@ -65,7 +65,7 @@ function adopt(old, fresh) {
     return true;
   }
   const names = Object.keys(fresh.acts ?? {});
-  if (names.length !== Object.keys(old.acts ?? {}).length || !names.every((one) => old.acts[one])) return false;
+  if (names.length !== Object.keys(old.acts ?? {}).length || !names.every((name) => old.acts[name])) return false;
   for (const name of names) old.acts[name] = fresh.acts[name];
   for (const { name } of [...old.attributes]) if (name !== "disabled" && !fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) {
@@ -81,16 +81,16 @@ function adopt(old, fresh) {
 function near(node) {
   const rows = [];
   const row = node.closest("tbody tr, li");
-  for (let one = row?.nextElementSibling; one; one = one.nextElementSibling) rows.push(one);
-  for (let one = row?.previousElementSibling; one; one = one.previousElementSibling) rows.push(one);
+  for (let next = row?.nextElementSibling; next; next = next.nextElementSibling) rows.push(next);
+  for (let next = row?.previousElementSibling; next; next = next.previousElementSibling) rows.push(next);
   const card = node.closest(".card");
   const text = node.textContent;
   return () => {
-    const next = rows.find((one) => one.isConnected);
+    const next = rows.find((row) => row.isConnected);
     const inside = next ? [...next.querySelectorAll("button, a")] : [];
-    const found = inside.find((one) => one.textContent === text) ?? inside[0]
+    const target = inside.find((control) => control.textContent === text) ?? inside[0]
       ?? (card?.isConnected ? card.querySelector("h2") : null) ?? document.querySelector("#content h1");
-    found?.focus();
+    target?.focus();
   };
 }
 
@@ -157,7 +157,7 @@ export function head(title, about, ...actions) {
 }
 
 export function qr(rows, label) {
-  const dark = rows.flatMap((row, y) => [...row].map((one, x) => one === "1" ? `M${x} ${y}h1v1h-1z` : "")).join("");
+  const dark = rows.flatMap((row, y) => [...row].map((cell, x) => cell === "1" ? `M${x} ${y}h1v1h-1z` : "")).join("");
   const size = rows.length;
   return svg("svg", { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" },
     svg("path", { d: dark }));

@@ -23,34 +23,34 @@ const CHARTS = [
 ];
 
 export function health(root, live) {
-  let chosen = SPANS[0], said = { now: Date.now() / 1000 }, samples = [], past = null;
+  let chosen = SPANS[0], current = { now: Date.now() / 1000 }, samples = [], past = null;
   const about = el("p", { class: "muted", role: "status" }), choices = el("div", {}), place = el("div", { class: "columns even" });
   const charts = CHARTS.map(([title, unit, series]) => chart(title, unit, series.map(([name]) => name)));
 
   const draw = () => {
-    redraw(choices, choice("Time range", SPANS.map((one) => [one, one[1]]), chosen, choose));
+    redraw(choices, choice("Time range", SPANS.map((span) => [span, span[1]]), chosen, choose));
     const [seconds, , range] = chosen;
     if (range) {
       about.textContent = past ? STEPS[past.stepSeconds] : "Loading…";
-      if (past) charts.forEach((one, at) => one.draw(past.at, CHARTS[at][2].map(([, , name]) => above(past[name] ?? blank(past.at), CHARTS[at][3])), past.now - seconds, past.now));
+      if (past) charts.forEach((chart, at) => chart.draw(past.at, CHARTS[at][2].map(([, , name]) => above(past[name] ?? blank(past.at), CHARTS[at][3])), past.now - seconds, past.now));
       return;
     }
     about.textContent = "One point every five seconds.";
-    const from = said.now - seconds;
-    const shown = samples.filter((one) => one.at > from);
-    charts.forEach((one, at) => one.draw(shown.map((sample) => sample.at),
-      CHARTS[at][2].map(([, name]) => above(shown.map((sample) => number(sample[name])), CHARTS[at][3])), from, said.now));
+    const from = current.now - seconds;
+    const shown = samples.filter((sample) => sample.at > from);
+    charts.forEach((chart, at) => chart.draw(shown.map((sample) => sample.at),
+      CHARTS[at][2].map(([, name]) => above(shown.map((sample) => number(sample[name])), CHARTS[at][3])), from, current.now));
   };
   const look = async () => {
     const [, , range] = chosen;
     if (!range) return;
-    const found = await read("DashboardFigures", { range });
+    const figures = await read("DashboardFigures", { range });
     if (!live.shown() || chosen[2] !== range) return;
-    past = spread(found);
+    past = spread(figures);
     draw();
   };
-  const choose = (one) => {
-    chosen = one;
+  const choose = (span) => {
+    chosen = span;
     past = null;
     draw();
     look().catch((why) => { about.textContent = why.message; });
@@ -61,29 +61,29 @@ export function health(root, live) {
   }, AGAIN_MS);
 
   root.replaceChildren(head("Health", "Load and errors of the metagame (the central server process).", choices), about, place);
-  place.append(...charts.map((one) => one.node));
-  return (told) => {
-    if (told.off) {
+  place.append(...charts.map((chart) => chart.node));
+  return (update) => {
+    if (update.off) {
       place.replaceChildren(card(null, [], nothing("Health is not measured on this server. Set BACKEND_HEALTH=1 in metagame.env and restart the metagame.")));
       choices.hidden = about.hidden = true;
       clearInterval(round);
       return;
     }
-    said = told;
+    current = update;
     const newest = samples.length ? samples[samples.length - 1].at : 0;
-    samples = [...samples, ...told.samples.filter((one) => one.at > newest)].slice(-KEPT);
+    samples = [...samples, ...update.samples.filter((sample) => sample.at > newest)].slice(-KEPT);
     if (!chosen[2]) draw();
   };
 }
 
 /** The figures with a gap for each missing time, when no metagame ran. */
-function spread(found) {
-  const step = found.stepSeconds, there = new Map(found.at.map((at, index) => [at, index]));
+function spread(figures) {
+  const step = figures.stepSeconds, there = new Map(figures.at.map((at, index) => [at, index]));
   const at = [];
-  for (let one = found.at[0] ?? found.now; one <= found.now; one += step) at.push(one);
-  const spaced = { ...found, at };
-  for (const [name, values] of Object.entries(found)) {
-    if (name !== "at" && Array.isArray(values)) spaced[name] = at.map((one) => there.has(one) ? number(values[there.get(one)]) : null);
+  for (let time = figures.at[0] ?? figures.now; time <= figures.now; time += step) at.push(time);
+  const spaced = { ...figures, at };
+  for (const [name, values] of Object.entries(figures)) {
+    if (name !== "at" && Array.isArray(values)) spaced[name] = at.map((time) => there.has(time) ? number(values[there.get(time)]) : null);
   }
   return spaced;
 }

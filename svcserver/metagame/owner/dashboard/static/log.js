@@ -25,15 +25,15 @@ export function log(root, live) {
   function draw() {
     const low = place.scrollHeight - place.scrollTop - place.clientHeight < 40;
     const top = place.scrollTop, wanted = text.value.toLowerCase(), who = actor.value.trim().toLowerCase();
-    const of = (one) => !who || [who, ...ids].some((id) => one.text.toLowerCase().includes(id));
-    const shown = lines.filter((one) => LEVELS.indexOf(one.level) >= LEVELS.indexOf(level.value)
-      && (!service.value || one.service === service.value) && one.text.toLowerCase().includes(wanted) && of(one));
+    const of = (entry) => !who || [who, ...ids].some((id) => entry.text.toLowerCase().includes(id));
+    const shown = lines.filter((entry) => LEVELS.indexOf(entry.level) >= LEVELS.indexOf(level.value)
+      && (!service.value || entry.service === service.value) && entry.text.toLowerCase().includes(wanted) && of(entry));
     place.replaceChildren(...(shown.length ? shown.map(row) : [nothing("No lines match.")]));
     place.scrollTop = low ? place.scrollHeight : top;
   }
   function known() {
-    const there = new Set([...service.options].map((one) => one.value));
-    for (const name of [...new Set(lines.map((one) => one.service))].sort()) {
+    const there = new Set([...service.options].map((entry) => entry.value));
+    for (const name of [...new Set(lines.map((entry) => entry.service))].sort()) {
       if (name && !there.has(name)) service.append(el("option", { value: name }, name));
     }
   }
@@ -41,7 +41,7 @@ export function log(root, live) {
   actor.addEventListener("change", async () => {
     const who = actor.value.trim();
     ids = [];
-    if (who) ids = await read("DashboardPerson", { Account: who.slice(0, 64) }).then((one) => [one.id, one.name.toLowerCase()], () => []);
+    if (who) ids = await read("DashboardPerson", { Account: who.slice(0, 64) }).then((account) => [account.id, account.name.toLowerCase()], () => []);
     if (live.shown()) draw();
   });
   const top = el("div", {});
@@ -49,13 +49,13 @@ export function log(root, live) {
   title("all services");
   root.replaceChildren(top,
     el("div", { class: "tools" }, text, actor, service, level), alone, card(null, [], place));
-  return (said) => {
-    if (said.fresh) lines = [];
-    alone.hidden = !said.alone;
-    title(said.alone ? "the metagame" : "all services");
-    for (const line of said.lines) {
-      const one = understood(line, lines[lines.length - 1]);
-      if (!one.from?.endsWith("requestlog") || !BY_PAGE.test(one.text)) lines.push(one); // changes stay
+  return (update) => {
+    if (update.fresh) lines = [];
+    alone.hidden = !update.alone;
+    title(update.alone ? "the metagame" : "all services");
+    for (const line of update.lines) {
+      const entry = understood(line, lines[lines.length - 1]);
+      if (!entry.from?.endsWith("requestlog") || !BY_PAGE.test(entry.text)) lines.push(entry); // changes stay
     }
     lines.splice(0, Math.max(0, lines.length - KEPT));
     known();
@@ -72,16 +72,16 @@ function understood(whole, before) {
       return { service, time, level, from: namespace, text: message };
     } catch { /* truncated: shown as it is */ }
   }
-  const found = READABLE.exec(line);
-  if (found) {
-    const [, time, level, from, text] = found;
+  const match = READABLE.exec(line);
+  if (match) {
+    const [, time, level, from, text] = match;
     return { service: service || "stack", time, level, from, text };
   }
   return { service, time: "", level: before?.level ?? "info", from: "", text: line };
 }
 
-function row(one) {
-  const time = one.time ? new Date(one.time).toLocaleTimeString(undefined, { hour12: false }) : "";
-  return el("div", { class: one.level }, el("time", {}, time), el("span", { class: "level" }, one.time ? one.level : ""),
-    el("span", { class: "text" }, el("span", { class: "from" }, [one.service, one.from?.replace("svcserver.", "")].filter(Boolean).join(" "), "  "), one.text));
+function row(entry) {
+  const time = entry.time ? new Date(entry.time).toLocaleTimeString(undefined, { hour12: false }) : "";
+  return el("div", { class: entry.level }, el("time", {}, time), el("span", { class: "level" }, entry.time ? entry.level : ""),
+    el("span", { class: "text" }, el("span", { class: "from" }, [entry.service, entry.from?.replace("svcserver.", "")].filter(Boolean).join(" "), "  "), entry.text));
 }

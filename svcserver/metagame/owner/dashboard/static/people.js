@@ -17,75 +17,75 @@ const SILENT = { ...ADDRESSES,
 const ROLES = [["player", "Player"], ["helper", "Helper: read only"], ["moderator", "Moderator: bans, mutes and kicks"], ["owner", "Owner: everything"]];
 
 /** The acts by group, each `[title, buttons]`; a group without a permitted act is left out. */
-export function handling(one, live, rename) {
+export function handling(account, live, rename) {
   const groups = [
-    ["Player", [owners("Rename", rename), moderators("Kick", () => kick(one, live)), moderators("Mute", () => impose("Mute", "muted", one, live))]],
-    ["Account", [owners("Role", () => role(one, live)), owners("New key", () => newKey(one, live)),
-      owners("Merge notes", () => mergeNotes(one, live)), owners("Export", () => exported(one))]],
-    ["Danger", [moderators("Ban", () => impose("Ban", "banned", one, live), "danger"), owners("Delete", () => erase(one), "danger")]],
+    ["Player", [owners("Rename", rename), moderators("Kick", () => kick(account, live)), moderators("Mute", () => impose("Mute", "muted", account, live))]],
+    ["Account", [owners("Role", () => role(account, live)), owners("New key", () => newKey(account, live)),
+      owners("Merge notes", () => mergeNotes(account, live)), owners("Export", () => exported(account))]],
+    ["Danger", [moderators("Ban", () => impose("Ban", "banned", account, live), "danger"), owners("Delete", () => erase(account), "danger")]],
   ];
   return groups.filter(([, acts]) => acts.some(Boolean));
 }
 
-async function newKey(one, live) {
-  const given = await ask({ title: `New key for ${one.name}?`, confirm: "Create", fields: [REASON],
+async function newKey(account, live) {
+  const input = await ask({ title: `New key for ${account.name}?`, confirm: "Create", fields: [REASON],
     text: "The old key stops working, and its sessions end now." });
   let made;
-  if (!given || !await act(async () => { made = await send("DashboardNewKey", { Account: one.id, Reason: given.reason }); })) return;
+  if (!input || !await act(async () => { made = await send("DashboardNewKey", { Account: account.id, Reason: input.reason }); })) return;
   live.again().catch(unread); // behind the dialog with the key, which does not wait
   show(`The key of ${made.Username}`, false, el("p", { class: "join" }, made.Key),
     el("p", { class: "muted small" }, "Send it to the player, privately. It is not shown again."),
     button("Copy key", () => copy(made.Key, "Key")));
 }
 
-async function mergeNotes(one, live) {
-  await ask({ title: `Move the notes (currency) of ${one.name} to another account`, confirm: "Move",
-    text: `${one.name} has ${one.notes.toLocaleString()} notes (currency). All of them are moved. Use this for a player who had to start over.`,
+async function mergeNotes(account, live) {
+  await ask({ title: `Move the notes (currency) of ${account.name} to another account`, confirm: "Move",
+    text: `${account.name} has ${account.notes.toLocaleString()} notes (currency). All of them are moved. Use this for a player who had to start over.`,
     fields: [{ name: "to", label: "Name of the account that gets the notes", longest: 64 }, REASON],
     run: async ({ to, reason }) => {
-      const said = await send("DashboardMergeNotes", { Account: one.id, To: to.trim(), Reason: reason });
-      return `${said.Moved.toLocaleString()} notes of ${said.Username} moved to ${said.To}`;
+      const reply = await send("DashboardMergeNotes", { Account: account.id, To: to.trim(), Reason: reason });
+      return `${reply.Moved.toLocaleString()} notes of ${reply.Username} moved to ${reply.To}`;
     },
     again: live.again });
 }
 
-async function exported(one) {
+async function exported(account) {
   await act(async () => {
-    const found = await gather("DashboardExport", { Account: one.id });
-    save(one.name, found);
-    say(`The data of ${one.name} was downloaded${without(found)}`);
+    const data = await gather("DashboardExport", { Account: account.id });
+    save(account.name, data);
+    say(`The data of ${account.name} was downloaded${without(data)}`);
   });
 }
 
-async function erase(one) {
-  await ask({ title: `Delete ${one.name} for ever?`, danger: true, confirm: "Delete",
+async function erase(account) {
+  await ask({ title: `Delete ${account.name} for ever?`, danger: true, confirm: "Delete",
     text: "The account, its characters, saves and friendships are deleted and can only be restored from a backup. All data of the account is downloaded as a file first.",
-    fields: [{ name: "name", label: `Type ${one.name} to confirm` }, REASON],
-    run: (typed) => erased(one, typed),
+    fields: [{ name: "name", label: `Type ${account.name} to confirm` }, REASON],
+    run: (typed) => erased(account, typed),
     again: () => {
       history.pushState(null, "", "#/accounts"); // the account no longer exists
       dispatchEvent(new HashChangeEvent("hashchange"));
     } });
 }
 
-async function erased(one, { name, reason }) {
-  if (name.trim() !== one.name) throw new Refused(400, "The name does not match. Nothing was deleted.");
-  const what = { Account: one.id, Reason: reason };
-  let found;
+async function erased(account, { name, reason }) {
+  if (name.trim() !== account.name) throw new Refused(400, "The name does not match. Nothing was deleted.");
+  const what = { Account: account.id, Reason: reason };
+  let data;
   try { // a lost reply must not be the only copy
-    found = await gather("DashboardExport", what);
-    save(one.name, found);
+    data = await gather("DashboardExport", what);
+    save(account.name, data);
   } catch (why) {
-    say(`The data of ${one.name} was not downloaded, so nothing was deleted.`, true);
+    say(`The data of ${account.name} was not downloaded, so nothing was deleted.`, true);
     throw why;
   }
   const gone = await send("DashboardDelete", { ...what, Export: false }); // not a second time
-  return `${gone.Username} is deleted; its data was downloaded${without(found)}`;
+  return `${gone.Username} is deleted; its data was downloaded${without(data)}`;
 }
 
 /** The rows left out of an export, in words. */
-function without(found) {
-  const left = Object.entries(found.leftOut).map(([table, rows]) => `${rows} of ${table}`);
+function without(data) {
+  const left = Object.entries(data.leftOut).map(([table, rows]) => `${rows} of ${table}`);
   return left.length ? `, without the oldest rows: ${left.join(", ")}` : "";
 }
 
@@ -96,15 +96,15 @@ function save(name, what) {
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
-async function impose(word, past, one, live) {
+async function impose(word, past, account, live) {
   const ban = word === "Ban";
   await ask({
-    title: `${ban ? "Ban" : "Mute"} ${one.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
+    title: `${ban ? "Ban" : "Mute"} ${account.name}?`, danger: ban, confirm: word, fields: [LASTS, REASON, NOTE, ban ? OUT : SILENT],
     text: ban ? "The player is disconnected within a second and cannot log in." : "The player can read the chat but not write in it.",
     run: async (typed) => {
-      const sent = { Account: one.id, For: typed.lasts, Reason: typed.reason, Note: typed.note, Addresses: typed.addresses === "yes" };
-      const said = await send(`Dashboard${word}`, sent);
-      return `${said.Username} is ${past}${withIt(said.Sanction)}`;
+      const sent = { Account: account.id, For: typed.lasts, Reason: typed.reason, Note: typed.note, Addresses: typed.addresses === "yes" };
+      const reply = await send(`Dashboard${word}`, sent);
+      return `${reply.Username} is ${past}${withIt(reply.Sanction)}`;
     },
     again: live.again,
   });
@@ -115,27 +115,27 @@ export function withIt(sanction) {
   return sanction?.networks.length ? `, with ${count(sanction.networks.length, "address", "addresses")}` : "";
 }
 
-async function kick(one, live) {
-  const given = await ask({ title: `Kick ${one.name}?`, text: "The player is logged out now and may log in again.", fields: [REASON], confirm: "Kick" });
-  if (given) await act(() => send("DashboardKick", { Account: one.id, Reason: given.reason }), (said) => `${said.Username} is logged out`, live.again);
+async function kick(account, live) {
+  const input = await ask({ title: `Kick ${account.name}?`, text: "The player is logged out now and may log in again.", fields: [REASON], confirm: "Kick" });
+  if (input) await act(() => send("DashboardKick", { Account: account.id, Reason: input.reason }), (reply) => `${reply.Username} is logged out`, live.again);
 }
 
-async function role(one, live) {
-  const given = await ask({
-    title: `Role of ${one.name}`, confirm: "Change",
-    fields: [{ name: "role", label: "Role", options: ROLES, value: one.role }, REASON],
+async function role(account, live) {
+  const input = await ask({
+    title: `Role of ${account.name}`, confirm: "Change",
+    fields: [{ name: "role", label: "Role", options: ROLES, value: account.role }, REASON],
   });
-  if (given) {
-    await act(() => send("DashboardRole", { Account: one.id, Role: given.role, Reason: given.reason }),
-      (said) => `${said.Username} is now ${said.Role}`, live.again);
+  if (input) {
+    await act(() => send("DashboardRole", { Account: account.id, Role: input.role, Reason: input.reason }),
+      (reply) => `${reply.Username} is now ${reply.Role}`, live.again);
   }
 }
 
 export async function lift(entry, live) {
   const ban = entry.Kind === "ban";
-  const given = await ask({ title: `${ban ? "Unban" : "Unmute"} ${entry.Username}?`, fields: [REASON], confirm: ban ? "Unban" : "Unmute" });
-  if (given) {
-    await act(() => send(ban ? "DashboardUnban" : "DashboardUnmute", { Account: entry.UserId, Reason: given.reason }),
-      (said) => `${said.Username} may ${ban ? "log in" : "chat"} again`, live.again);
+  const input = await ask({ title: `${ban ? "Unban" : "Unmute"} ${entry.Username}?`, fields: [REASON], confirm: ban ? "Unban" : "Unmute" });
+  if (input) {
+    await act(() => send(ban ? "DashboardUnban" : "DashboardUnmute", { Account: entry.UserId, Reason: input.reason }),
+      (reply) => `${reply.Username} may ${ban ? "log in" : "chat"} again`, live.again);
   }
 }

@@ -11,12 +11,12 @@ export function progression(report, account, live) {
 }
 
 function tracks(report, account, live) {
-  const rows = report.Tracks.map((one) => [el("strong", { title: one.progression_id }, trackName(one.progression_id)), one.progress.toLocaleString(),
-    rank(one.confirmed_fremium_rank, one.earned_free_rank), rank(one.confirmed_premium_rank, one.earned_premium_rank)]);
+  const rows = report.Tracks.map((track) => [el("strong", { title: track.progression_id }, trackName(track.progression_id)), track.progress.toLocaleString(),
+    rank(track.confirmed_fremium_rank, track.earned_free_rank), rank(track.confirmed_premium_rank, track.earned_premium_rank)]);
   const note = `${trackName(report.HuntPass)} · ${count(report.Objectives.length, "objective")}`;
   return card("Progression", [report.RealMode ? null : badge("fixed progression", "warn"), el("span", { class: "muted small" }, note),
     owners("Set progress", () => seed(account, live))], rows.length
-    ? table("Tracks", [["Track"], ["Progress", "end"], ["Free rank", "end"], ["Premium rank", "end"]], rows, report.Tracks.map((one) => one.progression_id))
+    ? table("Tracks", [["Track"], ["Progress", "end"], ["Free rank", "end"], ["Premium rank", "end"]], rows, report.Tracks.map((track) => track.progression_id))
     : nothing("No track has any progress yet."));
 }
 
@@ -35,23 +35,23 @@ function rank(confirmed, earned) {
 }
 
 async function seed(account, live) {
-  const given = await ask({
+  const input = await ask({
     title: `Overwrite the progress of ${account.name}?`, danger: true, confirm: "Overwrite",
     text: "Every track is overwritten. The player's progress on the tracks is lost.",
     fields: [{ name: "mode", label: "How", options: [["fresh", "Fresh: every track at 0"], ["grandfather", "Complete: every track finished"]] }, REASON],
   });
-  if (given) {
-    await act(() => send("SeedProgression", { UserId: account.id, Mode: given.mode, Reason: given.reason }),
-      (said) => `Set ${count(said.Tracks.length, "track")} of ${account.name} to ${said.Mode === "fresh" ? "0" : "complete"}`, live.again);
+  if (input) {
+    await act(() => send("SeedProgression", { UserId: account.id, Mode: input.mode, Reason: input.reason }),
+      (reply) => `Set ${count(reply.Tracks.length, "track")} of ${account.name} to ${reply.Mode === "fresh" ? "0" : "complete"}`, live.again);
   }
 }
 
 function entitlements(report, account, live) {
-  const rows = report.Entitlements.map((one) => [el("strong", {}, one.name),
-    one.duration ? `${one.duration} hours` : "for ever", exactly(one.activatedDate),
-    el("div", { class: "actions" }, owners("Revoke", () => revoke(one, account, live), "danger"))]);
+  const rows = report.Entitlements.map((entitlement) => [el("strong", {}, entitlement.name),
+    entitlement.duration ? `${entitlement.duration} hours` : "for ever", exactly(entitlement.activatedDate),
+    el("div", { class: "actions" }, owners("Revoke", () => revoke(entitlement, account, live), "danger"))]);
   return card("Entitlements", [owners("Grant", () => grant(account, live), "primary")], rows.length
-    ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows, report.Entitlements.map((one) => one.name)) : nothing("No entitlements."));
+    ? table("Entitlements", [["Name"], ["Lasts"], ["Since", "wide-only"], ["", "end"]], rows, report.Entitlements.map((entitlement) => entitlement.name)) : nothing("No entitlements."));
 }
 
 async function grant(account, live) {
@@ -59,7 +59,7 @@ async function grant(account, live) {
   if (!await act(async () => { ({ names } = await read("DashboardEntitlements")); })) return;
   await ask({
     title: `Grant ${account.name} an entitlement`, confirm: "Grant",
-    fields: [{ name: "name", label: "Entitlement", options: [...names.map((one) => [one, one]), ["", "Other (enter below)"]] },
+    fields: [{ name: "name", label: "Entitlement", options: [...names.map((name) => [name, name]), ["", "Other (enter below)"]] },
       { name: "other", label: "Name of another entitlement", optional: true }, { name: "hours", label: "Hours (0: for ever)", type: "number", min: 0, step: "any", value: "0" }, REASON],
     run: async (typed) => {
       const name = typed.name || typed.other.trim();
@@ -70,10 +70,10 @@ async function grant(account, live) {
   });
 }
 
-async function revoke(one, account, live) {
-  const given = await ask({ title: `Revoke ${one.name}?`, text: `${account.name} loses it at once.`, fields: [REASON], danger: true, confirm: "Revoke" });
-  if (given) {
-    await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: one.name, Reason: given.reason }),
-      (said) => said.Revoked ? `${one.name} revoked from ${account.name}` : `${account.name} did not have ${one.name}`, live.again);
+async function revoke(entitlement, account, live) {
+  const input = await ask({ title: `Revoke ${entitlement.name}?`, text: `${account.name} loses it at once.`, fields: [REASON], danger: true, confirm: "Revoke" });
+  if (input) {
+    await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: entitlement.name, Reason: input.reason }),
+      (reply) => reply.Revoked ? `${entitlement.name} revoked from ${account.name}` : `${account.name} did not have ${entitlement.name}`, live.again);
   }
 }

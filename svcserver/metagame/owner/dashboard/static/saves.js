@@ -11,12 +11,12 @@ const FIRST = 8;
 
 export function saves(history, account, live) {
   if (!history) return [card("Saves", [], nothing("This account has no character yet."))];
-  return history.Characters.flatMap((one) => {
-    const cards = [card(`Saves of ${one.Name}`, [el("span", { class: "muted small" }, count(one.CharacterVersions.length, "version"))],
-      ...folded(live, `saves ${one.CharacterId}`, one.CharacterVersions, (shown) => versions(one, shown, account, live)))];
-    if (one.LoadoutVersions.length) {
-      cards.push(card(`Loadouts of ${one.Name}`, [el("span", { class: "muted small" }, count(one.LoadoutVersions.length, "version"))],
-        ...folded(live, `loadouts ${one.CharacterId}`, one.LoadoutVersions, (shown) => loadouts(one, shown, account, live))));
+  return history.Characters.flatMap((character) => {
+    const cards = [card(`Saves of ${character.Name}`, [el("span", { class: "muted small" }, count(character.CharacterVersions.length, "version"))],
+      ...folded(live, `saves ${character.CharacterId}`, character.CharacterVersions, (shown) => versions(character, shown, account, live)))];
+    if (character.LoadoutVersions.length) {
+      cards.push(card(`Loadouts of ${character.Name}`, [el("span", { class: "muted small" }, count(character.LoadoutVersions.length, "version"))],
+        ...folded(live, `loadouts ${character.CharacterId}`, character.LoadoutVersions, (shown) => loadouts(character, shown, account, live))));
     }
     return cards;
   });
@@ -31,32 +31,32 @@ function folded(live, name, all, draw) {
   }))];
 }
 
-function versions(one, shown, account, live) {
-  const newest = one.CharacterVersions[0];
-  return table(`Saves of ${one.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["Size", "wide-only end"], ["", "end"]],
+function versions(character, shown, account, live) {
+  const newest = character.CharacterVersions[0];
+  return table(`Saves of ${character.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["Size", "wide-only end"], ["", "end"]],
     shown.map((version) => {
-      const at = one.CharacterVersions.indexOf(version);
-      const before = one.CharacterVersions[at + 1];
+      const at = character.CharacterVersions.indexOf(version);
+      const before = character.CharacterVersions[at + 1];
       const acts = [];
-      const changes = (older, newer) => compare("DashboardSaveDiff", one, one.Name, older, newer);
+      const changes = (older, newer) => compare("DashboardSaveDiff", character, character.Name, older, newer);
       if (before) acts.push(button("Changes", () => changes(before, version)));
       if (version !== newest) {
-        acts.push(button("Compare with newest", () => changes(version, newest)), owners("Roll back", () => back(one, version, account, live), "danger"));
+        acts.push(button("Compare with newest", () => changes(version, newest)), owners("Roll back", () => back(character, version, account, live), "danger"));
       }
       return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null), exactly(version.SavedDate),
         reason(version.Reason), size(version.Size), el("div", { class: "actions" }, acts)];
     }), shown.map((version) => String(version.Version)));
 }
 
-function loadouts(one, shown, account, live) {
-  const newest = one.LoadoutVersions[0];
-  return table(`Loadouts of ${one.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["", "end"]], shown.map((version) => {
-    const before = one.LoadoutVersions[one.LoadoutVersions.indexOf(version) + 1];
+function loadouts(character, shown, account, live) {
+  const newest = character.LoadoutVersions[0];
+  return table(`Loadouts of ${character.Name}`, [["Version"], ["Saved"], ["By", "wide-only"], ["", "end"]], shown.map((version) => {
+    const before = character.LoadoutVersions[character.LoadoutVersions.indexOf(version) + 1];
     const acts = [];
-    const changes = (older, newer) => compare("DashboardLoadoutDiff", one, `Loadouts of ${one.Name}`, older, newer);
+    const changes = (older, newer) => compare("DashboardLoadoutDiff", character, `Loadouts of ${character.Name}`, older, newer);
     if (before) acts.push(button("Changes", () => changes(before, version)));
     if (version !== newest) {
-      acts.push(button("Compare with newest", () => changes(version, newest)), owners("Roll back", () => backLoadout(one, version, account, live), "danger"));
+      acts.push(button("Compare with newest", () => changes(version, newest)), owners("Roll back", () => backLoadout(character, version, account, live), "danger"));
     }
     return [el("span", {}, String(version.Version), " ", version === newest ? badge("now", "accent") : null),
       exactly(version.SavedDate), reason(version.Reason), el("div", { class: "actions" }, acts)];
@@ -69,18 +69,18 @@ function reason(text) {
   return { "save:client": "the player", "save:gameserver": "a game server", baseline: "creation" }[text] ?? text;
 }
 
-async function compare(route, one, name, older, newer) {
-  let said;
-  const versions = { CharacterId: one.CharacterId, From: older.Version, To: newer.Version };
-  if (!await act(async () => { said = await read(route, versions); })) return;
+async function compare(route, character, name, older, newer) {
+  let reply;
+  const versions = { CharacterId: character.CharacterId, From: older.Version, To: newer.Version };
+  if (!await act(async () => { reply = await read(route, versions); })) return;
   const title = `${name}: version ${older.Version} to ${newer.Version}`;
-  if (said.tooLarge) return show(title, false, el("p", {}, "These saves are too large to compare."));
-  if (!said.changes.length) return show(title, false, el("p", {}, "The two versions are identical."));
-  const rows = said.changes.map((change) => [change.path || "(whole document)",
+  if (reply.tooLarge) return show(title, false, el("p", {}, "These saves are too large to compare."));
+  if (!reply.changes.length) return show(title, false, el("p", {}, "The two versions are identical."));
+  const rows = reply.changes.map((change) => [change.path || "(whole document)",
     change.before === null ? null : el("span", { class: "gone" }, `− ${change.before}`),
     change.after === null ? null : el("span", { class: "new" }, `+ ${change.after}`)]);
   const lines = el("div", { class: "diff" }, table(title, [["Where"], [`Version ${older.Version}`], [`Version ${newer.Version}`]], rows));
-  const more = said.more ? [el("p", { class: "muted small" }, `and ${count(said.more, "further change")}`)] : [];
+  const more = reply.more ? [el("p", { class: "muted small" }, `and ${count(reply.more, "further change")}`)] : [];
   show(title, true, lines, ...more);
 }
 
@@ -93,27 +93,27 @@ async function question(title, text, account) {
     text: `${text} ${now.where ? "" : `${account.name} is not online.`}` });
 }
 
-async function rolled(route, one, version, given, account) {
-  if (given.kick) await send("DashboardKick", { Account: account.id, Reason: given.reason || "rolled back" });
-  return send(route, { CharacterId: one.CharacterId, Version: version.Version, Reason: given.reason });
+async function rolled(route, character, version, input, account) {
+  if (input.kick) await send("DashboardKick", { Account: account.id, Reason: input.reason || "rolled back" });
+  return send(route, { CharacterId: character.CharacterId, Version: version.Version, Reason: input.reason });
 }
 
-async function back(one, version, account, live) {
-  const given = await question(`Roll ${one.Name} back to version ${version.Version}?`,
+async function back(character, version, account, live) {
+  const input = await question(`Roll ${character.Name} back to version ${version.Version}?`,
     `The save of ${exactly(version.SavedDate)} becomes the newest. No version is lost: you can return to a newer version in the same way.`, account);
-  if (!given) return;
-  await act(() => rolled("RollbackCharacter", one, version, given, account), (said) =>
-    `${one.Name} has the contents of version ${said.RolledBackTo} again (stored as version ${said.UpdateVersion})${off(given)}`, live.again);
+  if (!input) return;
+  await act(() => rolled("RollbackCharacter", character, version, input, account), (reply) =>
+    `${character.Name} has the contents of version ${reply.RolledBackTo} again (stored as version ${reply.UpdateVersion})${off(input)}`, live.again);
 }
 
-async function backLoadout(one, version, account, live) {
-  const given = await question(`Roll the loadouts of ${one.Name} back to version ${version.Version}?`,
+async function backLoadout(character, version, account, live) {
+  const input = await question(`Roll the loadouts of ${character.Name} back to version ${version.Version}?`,
     `The loadouts of ${exactly(version.SavedDate)} become the newest.`, account);
-  if (!given) return;
-  await act(() => rolled("RollbackLoadout", one, version, given, account), (said) =>
-    `The loadouts of ${one.Name} were rolled back to version ${said.RolledBackTo}${off(given)}`, live.again);
+  if (!input) return;
+  await act(() => rolled("RollbackLoadout", character, version, input, account), (reply) =>
+    `The loadouts of ${character.Name} were rolled back to version ${reply.RolledBackTo}${off(input)}`, live.again);
 }
 
-function off(given) {
-  return given.kick ? "; the player is logged out" : "";
+function off(input) {
+  return input.kick ? "; the player is logged out" : "";
 }
