@@ -194,7 +194,7 @@ async def _register(port: int, logins: list[Login]) -> None:
 
 
 def unprivileged(home: Path, command: list[str]) -> list[str]:
-    """Return a command that runs ``command`` as the user nobody, if we are root.
+    """Return a command that runs ``command`` as the user ``nobody``, if we are root.
 
     That user then owns ``home``.
     """

@@ -85,7 +85,7 @@ class Table(FloorTable):
     def against(
         self, name: str, figure: float, unit: str, rival: str, theirs: float, floor: float
     ) -> None:
-        """Add a ratio to another server; a floor of 0 sets no limit."""
+        """Add the ratio of a figure to that of another server; a floor of 0 sets no limit."""
         ratio = figure / theirs if theirs else 0.0
         row = (name, f"{figure:,.0f} {unit}", f"{ratio:.2f} x {rival}")
         self.add(*row, f"{floor:.2f}" if floor else "-", ratio >= floor)

@@ -52,7 +52,7 @@ IDLE_S = 3.0
 
 @frozen
 class Counter:
-    """A counter of the instructions that a process executed since the last call, by callgrind."""
+    """A counter, by callgrind, of the instructions that a process executed since the last call."""
 
     pid: int
     folder: Path
@@ -158,7 +158,7 @@ async def bare(port: int, counter: Counter, players: int, requests: int) -> None
 async def parts(
     row: str, counter: Counter, requests: int, play: Callable[[int], Awaitable[None]]
 ) -> None:
-    """Print the median of the parts, and each part."""
+    """Print the median cost of a request over the parts, and the cost in each part."""
     counter.take()
     await asyncio.sleep(IDLE_S)
     by_the_clock = counter.take() / IDLE_S

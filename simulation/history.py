@@ -27,7 +27,7 @@ YOUNG_S = 600.0  # a younger save is never thinned
 
 @define(eq=False)
 class Saves:
-    """Checks saves: acknowledged saves remain, versions only rise, and all data were sent."""
+    """Checks saves: acknowledged saves remain, versions only rise, and players sent all data."""
 
     wrong: Violations
     acked: dict[str, int] = field(factory=dict)  # by character: the highest version acknowledged

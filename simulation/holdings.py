@@ -133,7 +133,7 @@ class Purchases:
 
 @define(eq=False)
 class Write:
-    """One value of a thing that every write replaces as a whole."""
+    """One write of a value that is always replaced as a whole."""
 
     value: str
     sent: float

@@ -216,7 +216,7 @@ class SimHost:
     # -- the services ------------------------------------------------------------
 
     def _metagame(self, reactor: Process) -> Service:
-        """Return the metagame, created like in ``metagame.service.makeService``."""
+        """Return the metagame, created as in ``metagame.service.makeService``."""
         environ = metagame_environ(reactor.name) | self.environ
         settings = load(Settings, environ)[0]
         ledger = SimLedger(self.disk, reactor)
@@ -337,7 +337,7 @@ class SimHost:
         return top
 
     def _gateway(self, reactor: Process) -> Service:
-        """Return the gateway, created like in ``gateway.service.makeService`` but without TLS."""
+        """Return the gateway, created as in ``gateway.service.makeService`` but without TLS."""
         environ = {
             "GATEWAY_CERT": "unused",
             "GATEWAY_KEY": "unused",

@@ -58,7 +58,7 @@ class Memberships:
         return writes
 
     def may_have_joined(self, account: str, since: float) -> bool:
-        """Return whether a request that gives the player a guild was pending since ``since``."""
+        """Return whether a request for a guild has been pending at any time since ``since``."""
         writes = self.of.of.get(account, ())
         return any(write.value and write.ended >= since - JOINS_S for write in writes)
 

@@ -91,7 +91,7 @@ class Network:
         listener.process.listening.pop(listener.address.port, None)
 
     def isolate(self, process: Any, machine: str, spared: int | None = None) -> None:
-        """Disconnect the process from the machine until ``join``; other processes still reach it.
+        """Disconnect the process from the machine until ``join``; others still reach the machine.
 
         ``spared`` is the number of a connection that survives; the oldest has the number 0.
         """

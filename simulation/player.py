@@ -188,7 +188,7 @@ class SimPlayer:
     async def act(self, what: str, dice: random.Random) -> None:
         """Run an action; an exception in the action is logged, which counts as a violation.
 
-        It is none if the action got no reply or the player logged off.
+        An action that gets no reply, or that a log-off ends, is no violation.
         """
         self.acts += 1
         self.busy += 1

@@ -26,7 +26,7 @@ class Listening:
 
 @define(eq=False)
 class ChatHistory:
-    """Checks the chat: one order, no repeats, and all get each line that its sender gets back."""
+    """Checks the chat: one order, no repeats, and no lines that reach only some of the players."""
 
     wrong: Violations
     rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener

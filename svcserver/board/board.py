@@ -100,7 +100,7 @@ class Board(Protocol):
         """Call ``listener`` with every event of this type; all processes see the same order."""
 
     def reads_as(self, name: str) -> None:
-        """Skip, in this process, events that have ``readers`` without ``name`` among them.
+        """Read only events that are for all processes, or that have ``name`` in their ``readers``.
 
         A memory board delivers all events to every listener.
         """

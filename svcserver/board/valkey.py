@@ -131,7 +131,7 @@ class ValkeyBoard:
     async def _try(
         self, work: Work[T], wanted: dict[Key, None], ids: list[str]
     ) -> tuple[Loaded, EngineTransaction, Outcome[T]]:
-        """Load entries and run the work, until it needs no entry that is not loaded."""
+        """Run the work; if it lacks entries, load them and run it again, until it lacks none."""
         loaded = Loaded(self.time_of(self._engine_s()))
         if wanted or self._drift is None:
             await self._load(loaded, wanted)

@@ -37,7 +37,7 @@ WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 
 @frozen
 class Lockout:
-    """The counts of failed log-ins: one for each account and address, one for each address.
+    """The counts of failed log-ins, for an account with an address and for an address alone.
 
     The address is the one that the gateway forwards; IPv6 addresses are counted by /64 network. A
     direct caller has the address "", which is counted only together with an account.

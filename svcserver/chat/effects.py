@@ -118,7 +118,10 @@ class End(NamedTuple):
 
 
 class Over(NamedTuple):
-    """The effect that removes an ended session; ``was_bound`` is True if it was bound."""
+    """The effect that removes an ended session.
+
+    ``was_bound`` is True if the session had bound a resource.
+    """
 
     reason: str
     was_bound: bool

@@ -40,7 +40,7 @@ class Arriving:
     _waiting: list[tuple[EntryAction, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: EntryAction) -> Deferred[bool]:
-        """Call ``entry`` now, or once the other processes are known; its result is passed on."""
+        """Return the result of ``entry``, which runs now or once the other processes are known."""
         if self._knows_others():
             return entry()
         happened: Deferred[bool] = Deferred()

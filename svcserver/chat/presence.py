@@ -48,7 +48,10 @@ class Presences:
     elsewhere: Elsewhere | None = None
 
     def announce(self, session: Session, status: Status) -> None:
-        """Send friends a session's status; the first time, send the session theirs, too."""
+        """Send friends a session's status.
+
+        The first time, the session is also sent its friends' statuses.
+        """
         person = self.people.get(session.account)
         if not self.enabled or session.status == status or person is None:
             return
@@ -103,7 +106,7 @@ class Presences:
             self._send_statuses(self._statuses(ghost.account, person), _receivers(person))
 
     def restate(self, changes: list[tuple[Ghost, Status | None]]) -> None:
-        """Correct the statuses of other processes' sessions; their receivers are not known.
+        """Correct the statuses of other processes' sessions, whose receivers must be looked up.
 
         If any status is new, this visits everyone in this process once.
         """

@@ -125,7 +125,7 @@ class RoomAccess:
     def leave(
         self, session: Session, occupant: Occupant, why: str, *, tell_leaver: bool = True
     ) -> None:
-        """Remove an occupant; ``why`` is left, disconnect, evicted or replaced."""
+        """Remove an occupant; ``why`` is "left", "disconnect", "evicted" or "replaced"."""
         if session.in_rooms.get(occupant.room.key) is not occupant:
             return  # asking the game for the party may have sent the signal that removed it
         if self.together is None:
@@ -136,7 +136,7 @@ class RoomAccess:
     def leave_now(
         self, session: Session, occupant: Occupant, why: str, *, tell_leaver: bool
     ) -> None:
-        """Remove an occupant from a room in this process; does nothing if it has left."""
+        """Remove an occupant from a room in this process, unless the occupant has left already."""
         if session.in_rooms.get(occupant.room.key) is not occupant:
             return
         codes = ("307",) if why == "evicted" else ()

@@ -71,7 +71,10 @@ class Occupant:
         )
 
     def prepared(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
-        """Return the presence text before and after the value of ``to``; only that value varies."""
+        """Return the parts of the presence text before and after the value of ``to``.
+
+        Only this value differs between receivers.
+        """
         presence = self.presence(address, HERE, *codes, gone=gone)
         before, _, after = stanza.serialize(presence).partition(HERE)
         return before, after

@@ -100,7 +100,7 @@ class Workers:
         return self.leases.name
 
     def crowd(self) -> tuple[int, int]:
-        """Return two counts: bound sessions elsewhere, and accounts with a session anywhere."""
+        """Return two counts: bound sessions in other processes, and accounts with any session."""
         return len(self._ghosts), len(self._seats)
 
     # -- actions of sessions here -------------------------------------------

@@ -51,7 +51,8 @@ class _Network:
 class Parking:
     """The waiting requests of one service.
 
-    When a limit is reached, the network with the most waiting requests loses its newest one.
+    When a limit is reached, the newest request of the network with the most waiting requests is
+    refused.
 
     ``reach()`` tries to connect to the upstream once. It returns a Deferred that fires on success
     or fails with Unreachable.

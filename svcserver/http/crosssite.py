@@ -62,9 +62,9 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
-    A page's name can point to any address, but its browser then sends the name. So every IP address
-    is accepted. The only accepted names are those that nobody else can have: localhost, this
-    machine's host name, and the aliases of that name in /etc/hosts.
+    The name of a foreign page may point to this machine, but the browser then sends this name as
+    Host. So every IP address is accepted. The only accepted names are those that nobody else can
+    have: localhost, this machine's host name, and the aliases of that name in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:

@@ -1,4 +1,4 @@
-"""The package's JSON data files, which an owner may replace; an invalid file stops the start."""
+"""The package's JSON data files, which an owner may replace; an invalid file prevents the start."""
 
 from __future__ import annotations
 

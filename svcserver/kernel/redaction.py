@@ -146,7 +146,7 @@ def _without_tokens(match: re.Match[str]) -> str:
 
 
 def _unless_plain(match: re.Match[str]) -> str:
-    """Keep a long run if it is an account id or of one character kind; else mask it."""
+    """Keep a long run that is an account id or has one kind of characters; mask any other run."""
     text = match[0]
     if _ACCOUNT.fullmatch(text):
         return text

@@ -20,10 +20,7 @@ def keep_over_change_of_user() -> None:
 
 
 def reduce_rights(rights: Collection[int] = ()) -> None:
-    """Remove all other capabilities from this process and its future children; raises OSError.
-
-    Raises OSError.
-    """
+    """Remove all other capabilities from this process and its future children; raises OSError."""
     if not IS_LINUX:
         return
     libc = _libc()

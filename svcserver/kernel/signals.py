@@ -124,8 +124,9 @@ class SentToHunt:
 class Announced:
     """The request to show the line ``text`` from the server in every chat room.
 
-    ``made_at`` (epoch milliseconds) identifies the announcement. Its lines count down in ``mark``.
-    Several processes may send the same line; these two fields show that it was sent before.
+    ``made_at`` (epoch milliseconds) identifies the announcement, and ``mark`` is smaller for each
+    later line. Several processes may send the same line; by these two fields, only the first one is
+    published.
     """
 
     text: str

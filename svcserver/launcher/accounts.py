@@ -128,7 +128,7 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
 
 
 async def invite_state(client: HostClient, code: str) -> str | None:
-    """Return a text about an invite's code: "" if the code is valid, None if nobody can tell now.
+    """Return an error text about an invite's code, "" if it is valid, or None if that is unknown.
 
     An older host cannot check codes before the registration.
     """

@@ -44,10 +44,10 @@ class GameFile:
 
 @frozen(eq=False)
 class FileTable(Sequence[GameFile]):
-    """The files in the JSON text of a list, which has been validated.
+    """The validated files of a list, stored as JSON text.
 
-    Each file is parsed again when it is used, because the objects of all files take three times
-    the memory of the text.
+    Each file is parsed again when it is used, because the objects of all files take three times the
+    memory of the text.
     """
 
     text: bytes = field(repr=False)
@@ -96,8 +96,8 @@ class Listing:
 def read_listing(text: bytes) -> Listing:
     """Parse the list in a reply, or raise BadListing.
 
-    The files are parsed one by one, because the objects of a whole hostile list take thirty times
-    its memory. Beside the text, at most as much memory again is used.
+    If a hostile list were parsed as a whole, its objects could take thirty times its memory. So its
+    files are parsed one by one, which takes at most as much memory as the text itself.
     """
     opening = _FILES.search(text, 0, LONGEST_REST)
     if opening is None:

@@ -301,7 +301,10 @@ class Program:
         threading.Thread(target=read, daemon=True).start()
 
     def stop(self) -> Any:
-        """Stop everything, including the game, because its relay ends as well."""
+        """Stop everything.
+
+        The game is stopped as well, because it cannot continue without the relay.
+        """
         one_instance.withdraw(self.state)
         return self.parts.stopService()
 

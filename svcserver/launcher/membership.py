@@ -400,7 +400,7 @@ class Membership:
             self.invite_fault = fault
 
     def correct_code(self, code: str) -> str:
-        """Replace the invite's code, and have the host check it; return an error text, or none."""
+        """Replace the invite's code, and have the host check it; return an error text, or ""."""
         if not self.is_joining:
             return ""
         if not is_code(code):

@@ -187,7 +187,8 @@ class Launcher(Service):
     def leave(self, member: Membership) -> str:
         """Remove a host and its key, but keep the game's files; return an error text, or "".
 
-        If the host has a new certificate that the player has not trusted yet, only that is dropped.
+        If the host has a new certificate that the player has not trusted yet, only this certificate
+        is dropped.
         """
         if member.before is not None:
             self._membership(member.before)

@@ -85,7 +85,7 @@ class Channel(Connection):
 
     @property
     def unused(self) -> bool:
-        """True if the connection had no request, and is too old for one to be on its way."""
+        """True if no request came, and the connection is too old for a request to be on its way."""
         old = self.factory.clock.seconds() - self.since >= YOUNG_S
         return not (self._used or self.waiting) and old
 

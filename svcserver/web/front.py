@@ -158,8 +158,9 @@ class FrontDoor:
     def mount(self, *features: Feature) -> FrontDoor:
         """Bind every route of the features that are switched on.
 
-        A route's endpoint is created at its first request: few of a hundred routes are used soon,
-        and creating them all would take most of a service's start-up time.
+        A route's endpoint is created at its first request, because only a few of a hundred routes
+        are used soon after the start. Creating all endpoints would take most of a service's
+        start-up time.
         """
         for feature in features:
             for row in feature.routes.rows:

@@ -1,8 +1,8 @@
 """The access control of services that only this machine may call.
 
-A caller gets 403 before its body is read if it is not on loopback, came through a proxy, or is
-another site's web page (``http.crosssite``). A route for the owner also needs a ticket of the
-machine (``kernel.machine``), because every user of a machine can reach its loopback addresses.
+A caller that is not on loopback, came through a proxy, or is another site's web page
+(``http.crosssite``) gets 403 before its body is read. A route for the owner also needs a ticket of
+the machine (``kernel.machine``), because every user of a machine can reach its loopback addresses.
 Spec: 2 §4 Deploy server.
 """
 

@@ -1,13 +1,13 @@
 """The wordings of refusals, for the OpenAPI document.
 
 The exceptions themselves are in ``kernel/refusals.py``. This module records the shape that a
-route's ``refuse`` function gives them. A route's ``refusals`` are single statuses with a different
-shape.
+route's ``refuse`` function gives them. A route's field ``refusals`` lists the statuses that have a
+different shape.
 
     @worded_as(NoteRefusal, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...
 
-The decorator only describes: the decorated function stays unchanged.
+The decorator leaves the decorated function unchanged.
 """
 
 from __future__ import annotations
