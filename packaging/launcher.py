@@ -23,7 +23,8 @@ import building
 from building import ROOT, copied, target
 
 PACKAGES = ("kernel", "http", "edge", "relay", "launcher")
-LEFT_OUT = ("relay/service.py", "relay/settings.py", "edge/joining.py")  # of the host's programs
+# of the host's programs
+LEFT_OUT = ("relay/service.py", "relay/settings.py", "relay/checking.py", "edge/joining.py")
 BUNDLE = "svc-launcher.pyz"
 LOCK = ROOT / "requirements" / "launcher.lock"
 WINDOWS_LOCK = ROOT / "requirements" / "launcher-windows.lock"  # what the key store there needs

@@ -23,13 +23,14 @@ from pathlib import Path
 import building
 from building import ROOT, epoch, need, target, version
 from launcher import LOCK, WINDOWS_LOCK, build_wheel, lay_out, run
+from licenses import TEXTS
 
 OWN = ROOT / "packaging" / "windows"
 BUNDLE = "svc-launcher-windows.zip"
 FOLDER = "svc-launcher"
 RUNTIME_LOCK = ROOT / "requirements" / "windows.lock"
 SOURCE_LOCK = ROOT / "requirements" / "cpython.lock"  # in sha256sum's format
-SOURCE_PARTS = re.compile(r"^[^/]+/(Lib/(?!.*/tests?/)|PC/python3dll\.c|LICENSE)")
+SOURCE_PARTS = re.compile(r"^[^/]+/(Lib/(?!.*/tests?/)|PC/|Doc/license|LICENSE)")
 DOWNLOADS = Path(sys.prefix) / "windows"
 PYTHON = (3, 11)  # the bytecode is compiled by the Python that runs this program
 RUNTIME_WHEEL = "panda3d-*.whl"
@@ -39,8 +40,8 @@ COMPILER = "x86_64-w64-mingw32-gcc"
 # what the launcher imports of CPython's own libraries; the others stay in the wheel
 RUNTIME = (
     *("python311.dll", "VCRUNTIME140.dll", "libcrypto-3.dll", "libffi-8.dll", "_ctypes.pyd"),
-    *("_hashlib.pyd", "_socket.pyd", "select.pyd", "unicodedata.pyd", "_queue.pyd", "_bz2.pyd"),
-    *("_lzma.pyd", "_overlapped.pyd", "_asyncio.pyd", "_decimal.pyd", "_uuid.pyd", "pyexpat.pyd"),
+    *("_hashlib.pyd", "_socket.pyd", "select.pyd", "unicodedata.pyd", "_queue.pyd"),
+    *("_overlapped.pyd", "_asyncio.pyd"),
 )
 # modules that nothing imports, by their path's beginning
 UNUSED_LIBRARY = (
@@ -72,6 +73,7 @@ def main() -> None:
         copy_runtime(inputs, app)
         add_modules(source / "Lib", site, app, work)
         compile_programs(source, app, work)
+        copy_licences(source, site, program / "licenses")
         made = pack(program, dist / BUNDLE)
         unpacked = sum(path.stat().st_size for path in program.rglob("*") if path.is_file())
     print(f"{hashlib.sha256(made.read_bytes()).hexdigest()}  {made}")
@@ -151,13 +153,16 @@ def copy_runtime(inputs: Path, app: Path) -> None:
         for name in RUNTIME:
             (app / name).write_bytes(packed.read(f"deploy_libs/{name}"))
     (app / "python311._pth").write_text(f"{MODULES}\n.\n")
-    shutil.copy(OWN / "start.py", app)
+    shutil.copy(OWN / "start.py", app)  # compiled like the other modules
 
 
 def add_modules(library: Path, site: Path, app: Path, work: Path) -> None:
     """Compile all modules: those of packages with compiled parts are files, the others a zip."""
     modules = work / "modules"
     on_disk = {path.relative_to(site).parts[0] for path in site.rglob("*.pyd")}
+    on_disk |= {
+        path.name for path in site.glob("svc_launcher-*")
+    }  # by it, a host reads the version
     for source, unused in ((library, UNUSED_LIBRARY), (site, UNUSED_PACKAGES)):
         for path in sorted(source.rglob("*")):
             name = path.relative_to(source)
@@ -184,8 +189,7 @@ def compile_modules(folder: Path) -> None:
     options = ("-q", "-b", "--invalidation-mode", "unchecked-hash", "-s", folder)
     building.run(sys.executable, "-I", "-m", "compileall", *options, folder)
     for path in folder.rglob("*.py"):
-        if path.with_suffix(".pyc").exists() and path.name != "start.py":
-            path.unlink()
+        path.unlink()
 
 
 def compile_programs(source: Path, app: Path, work: Path) -> None:
@@ -195,7 +199,8 @@ def compile_programs(source: Path, app: Path, work: Path) -> None:
     )
     lines = [f" {name}=python311.{name}{' DATA' * (kind == 'DATA')}" for kind, name in exported]
     (work / "python3.def").write_text("\n".join(["LIBRARY python3", "EXPORTS", *lines, ""]))
-    same = ("-s", "-Wl,--no-insert-timestamp")
+    # else the linker writes its time, and an address that it derives from the folder's name
+    same = ("-s", "-Wl,--no-insert-timestamp,--disable-auto-image-base")
     gcc = (COMPILER, "-Os", "-Wall", "-Werror", *same)
     building.run(*gcc, "-shared", "-nostdlib", "-o", app / "python3.dll", "python3.def", cwd=work)
     for path in OWN.glob("svc-launcher.*"):
@@ -213,16 +218,36 @@ def compile_programs(source: Path, app: Path, work: Path) -> None:
         building.run(*gcc, "-municode", kind, "-o", made, "svc-launcher.c", "resources.o", cwd=work)
 
 
+def copy_licences(source: Path, site: Path, licenses: Path) -> None:
+    """Copy the licences of all parts, a folder for each."""
+    parts = {"CPython": [source / name for name in ("LICENSE", "PC/crtlicense.txt")]}
+    parts["CPython"].append(source / "Doc" / "license.rst")  # also of libffi, zlib and others
+    parts["mingw-w64"] = [Path("/usr/share/doc/mingw-w64-x86-64-dev/copyright")]
+    for package in site.glob("*.dist-info"):
+        files = {path for form in TEXTS for path in package.glob(form) if path.is_file()}
+        parts[package.name.removesuffix(".dist-info")] = sorted(files)
+        if package.name.startswith("cryptography-"):  # OpenSSL is under the same licence
+            parts["OpenSSL"] = list(package.rglob("LICENSE.APACHE"))
+    for name, files in parts.items():
+        (licenses / name).mkdir(parents=True)
+        if not files:
+            raise SystemExit(f"{name} has no licence's text: add it to TEXTS in licenses.py")
+        for file in files:
+            shutil.copyfile(file, licenses / name / file.name)
+
+
 def pack(folder: Path, file: Path) -> Path:
     """Pack a folder into a zip, sorted by name and with the build's time."""
     made = time.gmtime(max(epoch(), building.OLDEST))[:6]
     root = folder if file.name == MODULES else folder.parent
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            entry = zipfile.ZipInfo(path.relative_to(root).as_posix(), made)
+        for path in sorted(folder.rglob("*")):
+            # folders too: without an entry, Python finds no package that has no __init__.py
+            end = "/" if path.is_dir() else ""
+            entry = zipfile.ZipInfo(f"{path.relative_to(root).as_posix()}{end}", made)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            packed.writestr(entry, path.read_bytes())
+            entry.external_attr = (0o755 if end else 0o644) << 16
+            packed.writestr(entry, b"" if end else path.read_bytes())
     return file
 
 

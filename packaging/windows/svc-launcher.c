@@ -1,4 +1,4 @@
-/* svc-launcher.exe: loads CPython from the folder "app" beside this program and runs app\start.py. */
+/* svc-launcher.exe: loads CPython from the folder "app" beside this program and runs app\start.pyc. */
 #include <windows.h>
 #include <stdlib.h>
 #include <wchar.h>
@@ -34,12 +34,12 @@ int wmain(int argc, wchar_t **argv)
         length--;
     wcscpy(library + length, L"app\\");
     wcscpy(script, library);
-    wcscat(script, L"start.py");
+    wcscat(script, L"start.pyc");
     wcscat(library, L"python311.dll");
     open_stream(STD_INPUT_HANDLE, GENERIC_READ);
     open_stream(STD_OUTPUT_HANDLE, GENERIC_WRITE);
     open_stream(STD_ERROR_HANDLE, GENERIC_WRITE);
-    HMODULE python = LoadLibraryExW(library, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
+    HMODULE python = LoadLibraryExW(library, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32);
     py_main run = python ? (py_main)(void *)GetProcAddress(python, "Py_Main") : NULL;
     wchar_t **words = calloc(argc + 5, sizeof *words);
     if (run == NULL || words == NULL)

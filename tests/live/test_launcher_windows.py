@@ -13,11 +13,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.wine import WindowsPC, windows_pc, windows_zip
+from tests.support.wine import WindowsPC, build, windows_pc, windows_zip
 
 pytestmark = pytest.mark.live
 
 MB = 1_000_000
+IMPORTS = """
+import importlib, pkgutil
+count = 0
+for package_name in ("http", "edge", "relay", "launcher"):  # which import what they need of kernel
+    package = importlib.import_module(f"svcserver.{package_name}")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+        count += 1
+print(count)
+"""
+KEY_STORE = """
+import keyring
+keyring.set_password("svc-launcher", "a host", "UUK_5a")
+print(type(keyring.get_keyring()).__name__, keyring.get_password("svc-launcher", "a host"))
+"""
 
 
 def test_the_zip_is_one_small_folder() -> None:
@@ -27,6 +42,21 @@ def test_the_zip_is_one_small_folder() -> None:
     assert {entry.filename.partition("/")[0] for entry in entries} == {"svc-launcher"}
     assert file.stat().st_size < 25 * MB
     assert sum(entry.file_size for entry in entries) < 60 * MB
+
+
+def test_it_holds_the_licence_of_each_part() -> None:
+    with zipfile.ZipFile(windows_zip()) as packed:
+        texts = {name.split("/")[2] for name in packed.namelist() if "/licenses/" in name}
+        with zipfile.ZipFile(packed.open("svc-launcher/app/python311.zip")) as modules:
+            names = modules.namelist()
+    parts = {name.partition(".dist-info")[0] for name in names if name.endswith("/METADATA")}
+    assert len(parts) > 20
+    assert parts | {"CPython", "OpenSSL", "mingw-w64"} <= texts
+
+
+# slow: the zip is built again
+def test_a_second_build_gives_the_same_bytes(tmp_path: Path) -> None:
+    assert build(tmp_path).read_bytes() == windows_zip().read_bytes()
 
 
 def page_of(pc: WindowsPC) -> str:
@@ -51,3 +81,12 @@ def test_it_says_its_version_and_serves_its_page_under_wine(tmp_path: Path) -> N
         assert output.strip() == f"svc-launcher {version('svcserver')}"
         assert "<title>" in page
         assert state.is_file()
+
+
+# slow: every module is loaded from the zip, under Wine
+def test_every_module_and_the_windows_key_store_work(tmp_path: Path) -> None:
+    with windows_pc(tmp_path) as pc:
+        count = int(pc.python(IMPORTS))
+        store = pc.python(KEY_STORE)
+    assert count > 50
+    assert store.split() == ["WinVaultKeyring", "UUK_5a"]

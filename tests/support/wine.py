@@ -32,6 +32,15 @@ BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
 __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size)
 { return SystemFunction036(data, (ULONG)size); }
 """
+PYTHON = """\
+#include <windows.h>
+int _dowildcard = 0;
+int wmain(int argc, wchar_t **argv)
+{
+    HMODULE python = LoadLibraryExW(PYTHON, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
+    return ((int (*)(int, wchar_t **))(void *)GetProcAddress(python, "Py_Main"))(argc, argv);
+}
+"""
 
 
 def need_wine() -> None:
@@ -146,6 +155,16 @@ class WindowsPC:
             output, _ = process.communicate(timeout=START_S)
         assert process.returncode == 0, output
         return output
+
+    def python(self, program: str) -> str:
+        """Return the output of Python code in the launcher's own Python, which must succeed."""
+        python = self.prefix / "python.exe"
+        if not python.exists():
+            source = self.prefix / "python.c"
+            source.write_text(PYTHON)
+            library = "Z:" + str(self.unzipped / "app" / "python311.dll").replace("/", "\\\\")
+            compiled(source, python, "-municode", f'-DPYTHON=L"{library}"')
+        return self.run(python, "-c", program)
 
     def launcher(self, *words: object) -> str:
         """Return the output of the unzipped launcher, which must succeed."""
