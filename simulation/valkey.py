@@ -164,6 +164,8 @@ class SimValkey:
             case b"SUBSCRIBE", [channel]:
                 self._heard.setdefault(channel, {})[wire] = None
                 return reply((b"subscribe", channel, 1))
+            case b"INFO", [b"server"]:
+                return reply(b"# Server\r\nvalkey_version:8.1.0\r\nuptime_in_seconds:60\r\n")
             case b"PUBSUB", [b"NUMSUB", channel]:
                 return reply((channel, len(self._heard.get(channel, {}).keys() & self.wires)))
             case b"DEL", keys_to_delete:

@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
+from attrs import frozen
 from twisted.internet.defer import Deferred
 
 from svcserver.board.kinds import Kind
@@ -82,6 +83,14 @@ class BoardTransaction(ABC):
 Work = Callable[[BoardTransaction], T]
 
 
+@frozen
+class EngineInfo:
+    """The engine that holds live state: its version, empty if unknown, and its uptime."""
+
+    version: str = ""
+    uptime_s: int | None = None
+
+
 class Board(Protocol):
     """The interface through which features use live state."""
 
@@ -113,3 +122,6 @@ class Board(Protocol):
 
     def when_missed(self, look: Callable[[], None]) -> None:
         """Call ``look`` whenever events of other processes may have been missed."""
+
+    def engine_info(self) -> Deferred[EngineInfo | None]:
+        """Fire with the engine, or None for memory; fails if the engine does not answer."""

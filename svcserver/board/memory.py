@@ -11,7 +11,7 @@ from attrs import define
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 
-from svcserver.board.board import BoardTransaction, Key, Work
+from svcserver.board.board import BoardTransaction, EngineInfo, Key, Work
 from svcserver.board.delivery import InOrder, deliver
 from svcserver.board.kinds import FOR_EVER, Kind
 from svcserver.kernel.throttle import Throttle
@@ -140,6 +140,9 @@ class MemoryBoard:
 
     def when_missed(self, look: Callable[[], None]) -> None:
         """Do nothing, because a memory board never misses events."""
+
+    def engine_info(self) -> Deferred[EngineInfo | None]:
+        return succeed(None)
 
     def saved(self) -> dict[str, list[Any]]:
         """Map the name of each kind to its entries, each as (key, value, expiry)."""

@@ -17,7 +17,7 @@ from cachetools import LRUCache
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
-from svcserver.board.board import Key, Work
+from svcserver.board.board import EngineInfo, Key, Work
 from svcserver.board.engine import Ask, Engine
 from svcserver.board.engine_transaction import (
     PREFIX,
@@ -31,6 +31,7 @@ from svcserver.board.engine_transaction import (
 from svcserver.board.kinds import FOR_EVER, Kind
 from svcserver.board.news import NewsFeed
 from svcserver.board.scripts import ABSENT, ANY, COMMIT, DROP, KEEP, LISTED, LOAD, STAMP, UNLISTED
+from svcserver.kernel.digits import MAX_DIGITS, whole_in
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.system import generator, token_hex
 
@@ -108,6 +109,9 @@ class ValkeyBoard:
 
     def when_missed(self, look: Callable[[], None]) -> None:
         self._news.when_missed(look)
+
+    def engine_info(self) -> Deferred[EngineInfo | None]:
+        return self.engine.ask("INFO", "server").addCallback(_engine_info)
 
     async def _act(self, work: Work[T], near: tuple[Key, ...]) -> T:
         ids: list[str] = []
@@ -245,6 +249,13 @@ class ValkeyBoard:
         known = self._habits.get(near[0])
         if len(beside) <= HABIT_KEYS and (beside or known) and known != beside:
             self._habits[near[0]] = beside
+
+
+def _engine_info(reply: bytes) -> EngineInfo:
+    lines = reply.decode("utf-8", "replace").splitlines()
+    values = {name: value for name, _, value in (line.partition(":") for line in lines)}
+    version = values.get("valkey_version") or values.get("redis_version", "")
+    return EngineInfo(version[:32], whole_in(values.get("uptime_in_seconds", ""), MAX_DIGITS))
 
 
 def _run(work: Work[T], transaction: EngineTransaction) -> Outcome[T]:

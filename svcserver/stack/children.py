@@ -173,6 +173,7 @@ class Children(ProcessMonitor):
         self.folder, self.dashboard = folder, dashboard
         self.end = end  # ends the stack when a restart cannot help
         self.on_crash: Callable[[str], object] = lambda name: None
+        self.on_start: Callable[[str], object] = lambda name: None
         self.complete = False  # all components have been ready once
         self.ready: set[str] = set()
         self.starts = 0
@@ -294,6 +295,7 @@ class Children(ProcessMonitor):
         if name in self.protocols or not self.running:
             return
         self.starts += 1
+        self.on_start(name)
         self.timeStarted[name] = self._clock.seconds()
         child = self._prepared.take(name)
         if child is not None:

@@ -196,6 +196,7 @@ def _alerting(
         backs_up=options.backups.at is not None,
     )
     children.on_crash = watch.on_crash
+    children.on_start = lambda name: watch.on_start(name, epoch())
     return service
 
 

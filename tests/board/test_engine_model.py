@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.board import BoardTransaction
+from svcserver.board.board import BoardTransaction, EngineInfo
 from svcserver.board.kinds import Kind
 from tests.board import test_memory
 from tests.board.test_quota_machine import STEPS, follow
@@ -30,6 +30,12 @@ class Base(test_memory.Base):
 
 class ActTests(Base, test_memory.ActTests):
     pass
+
+
+class EngineInfoTests(Base):
+    def test_model_tells_its_version_and_uptime(self) -> None:
+        info = self.successResultOf(self.live.board.engine_info())
+        self.assertEqual(info, EngineInfo("8.1.0", 60))
 
 
 class LifeTests(Base, test_memory.LifeTests):

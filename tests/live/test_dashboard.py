@@ -19,8 +19,9 @@ import pytest
 from attrs import evolve
 from playwright.sync_api import Browser, Route, expect
 
-from svcserver.kernel import backups
+from svcserver.kernel import backups, host_state
 from svcserver.kernel.backups import Backup, Backups
+from svcserver.kernel.host_state import HostFault, HostState, MachineSample, ServiceState
 from tests.live.dashboard_page import (
     PAGES,
     SIZES,
@@ -371,6 +372,61 @@ def test_the_backup_tile_fits_and_gives_the_date_once(
         expect(tile).to_contain_text("Tested")
         assert len(re.findall(r"\d+:\d\d", tile.inner_text())) == 1
         tab.picture("backup-tested")
+
+
+def an_evening(now: float) -> HostState:
+    """Return the state of a host with all services, and an hour of its load."""
+    names = ("metagame", "deploy", "content", "allowlist", "gateway")
+    services = tuple(ServiceState(name, "ready", now - 7300, 0, "0.2.0") for name in names)
+    samples = [
+        MachineSample(
+            now - 60 * ago,
+            round(30 + 20 * math.sin(ago / 5), 1),
+            (900 + 4 * ago) << 20,
+            4 << 30,
+            30 << 30,
+            80 << 30,
+            210 + ago,
+            1024,
+        )
+        for ago in range(60, -1, -1)
+    ]
+    return HostState(now, services, (), tuple(samples))
+
+
+@proves("a service that is frozen is down")
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_the_overview_says_what_is_wrong_and_where_to_look(
+    browser: Browser, here: Host, size: str, colours: str
+) -> None:
+    comes_online(here, 0)
+    state = an_evening(time.time())
+    host_state.write(here.folder, state)
+    with visit(browser, here, size, colours) as tab:
+        tab.sign_in(here.key)
+        status = tab.page.get_by_role("region", name="Status")
+        expect(status).to_have_text("All systems normal")
+        gateway = tab.page.locator(".services li").filter(has_text="gateway")
+        expect(gateway).to_contain_text("running0.2.0 · up 2 h 1 min · 0 restarts")
+        expect(tab.page.locator(".services li").filter(has_text="SQLite")).to_contain_text("3.")
+        cpu = tab.page.get_by_role("img", name=re.compile(r"^CPU in the last hour: 10.* to 50 %$"))
+        expect(cpu).to_be_visible()
+        tab.picture("overview-normal")
+        fault = HostFault("down", "gateway is down", "See its log lines.", time.time() - 90)
+        down = evolve(state.services[4], state="down", restarts=3)
+        bad = evolve(state, services=(*state.services[:4], down), faults=(fault,))
+        host_state.write(here.folder, bad)
+        here.admin("POST", "DashboardDrain", {"On": True, "Reason": "an update"})
+        expect(status).to_contain_text("gateway is down")
+        expect(status).not_to_contain_text("All systems normal")
+        expect(status).to_contain_text("an update")
+        expect(gateway).to_contain_text("down")
+        tab.picture("overview-faults")
+        status.get_by_role("link", name="Read the log").click()
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("Log")
+    here.admin("POST", "DashboardDrain", {"On": False})
+    (here.folder / host_state.STATE_FILE).unlink()
 
 
 def test_health_joins_samples_that_are_minutes_apart(browser: Browser, here: Host) -> None:

@@ -25,6 +25,7 @@ from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import Feed, Spots, feed_watch
 from svcserver.metagame.owner.dashboard.history import health_watch
 from svcserver.metagame.owner.dashboard.live import LivePages
+from svcserver.metagame.owner.dashboard.overview import Engines, Overview
 from svcserver.metagame.owner.dashboard.routes import (
     Admit,
     DashboardPageRoutes,
@@ -43,8 +44,8 @@ from svcserver.metagame.owner.health.feature import (
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
 from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
+from svcserver.metagame.owner.maintenance.wire import DrainEntry, show_drain, show_servers
 from svcserver.metagame.owner.maintenance.wire import show as show_standing
-from svcserver.metagame.owner.maintenance.wire import show_servers
 from svcserver.metagame.owner.management.acts import (
     OnlinePlayers,
     SeenPlayers,
@@ -106,7 +107,9 @@ class Desk:
         yield AlertRoutes(self.alerts)
         acts = DashboardActs(self.parts.ledger, self._granted)
         yield DashboardRoutes(self.dashboard, acts, limit)
-        yield LiveRoutes(self.pages(acts, reports), EventStreams(self.parts.clock), admit)
+        yield LiveRoutes(
+            self.pages(acts, self.overview(reports)), EventStreams(self.parts.clock), admit
+        )
         yield FigureRoutes(self.figures, limit)
         yield PeopleRoutes(self.people, limit)
         yield HandlingRoutes(HandlingActs(self.parts.audit, self.parts.sessions))
@@ -115,11 +118,8 @@ class Desk:
         yield SignInRoutes(self.staff, ways, self.parts.settings.server_name)
         yield AnnouncementRoutes(self.announcements)
 
-    def pages(self, acts: DashboardActs, reports: StatusReports) -> LivePages:
+    def pages(self, acts: DashboardActs, overview: Overview) -> LivePages:
         """Return the live pages, which also show data of other features."""
-
-        async def status() -> ServerStatusReply:
-            return show_status(await reports.full())
 
         def figures() -> BriefReply:
             return show_brief(self.health, memory_mb()["rss"], self.parts.wall_clock())
@@ -128,10 +128,24 @@ class Desk:
         mark = Marks(
             self.parts.ledger, self.people.where, self._machine, self.parts.wall_clock
         ).reader
-        feed, began = Feed(self.parts.board), reports.started_at
-        return LivePages(
-            self.dashboard, feed, acts, status, watched, mark, began, self.parts.wall_clock
+        began, clock = overview.started_at, self.parts.wall_clock
+        return LivePages(self.dashboard, overview.read, acts, watched, mark, began, clock)
+
+    def overview(self, reports: StatusReports) -> Overview:
+        """Return the reader of the overview."""
+
+        async def status() -> ServerStatusReply:
+            return show_status(await reports.full())
+
+        engines = Engines(self.parts.ledger, self.parts.board, self.parts.wall_clock)
+        feed = Feed(self.parts.board)
+        return Overview(
+            engines, feed, status, self._drain, reports.started_at, self.parts.wall_clock
         )
+
+    async def _drain(self) -> DrainEntry | None:
+        drain = await self.maintenance.current()
+        return None if drain is None else show_drain(drain)
 
     async def _machine(self) -> Sequence[object]:
         listed = await self.deploy.listed()

@@ -31,6 +31,8 @@ MOST_REFUSED = 600  # refused requests per minute; a few players never cause so 
 HEALTH = "/svc/api/BackendHealth"
 METAGAME = "metagame"
 _STARTED = re.compile(r"(?m)^process_start_time_seconds (\S+)$")
+_OPEN_FILES = re.compile(r"(?m)^process_open_fds (\S+)$")
+_MOST_FILES = re.compile(r"(?m)^process_max_fds (\S+)$")
 _REFUSED = re.compile(
     r"svc_\w+_(?:refusals|throttled|evicted_connections|failed_logins)_total(?:\{[^}]*\})? (\S+)\Z"
 )
@@ -60,7 +62,8 @@ def refused_in(page: str) -> float:
 class MetricsPoller:
     """A poller that reads the services' metrics with ``agent``, every ``every_s`` seconds.
 
-    ``on_restart`` is called with a component's name when it runs as a new process.
+    ``on_restart`` is called with a component's name when it runs as a new process. ``on_process``
+    is called with its name and start time (epoch s) whenever a process is first found.
     """
 
     reactor: Any
@@ -69,6 +72,7 @@ class MetricsPoller:
     watch: HostWatch
     every_s: float = MINUTE_S
     on_restart: Callable[[str], object] = lambda name: None
+    on_process: Callable[[str, float], object] = lambda name, since: None
     _start_times: dict[str, str] = field(factory=dict, init=False)
     _refused: dict[str, float] = field(factory=dict, init=False)
     _refusing: set[str] = field(factory=set, init=False)  # URLs that refuse svc-stack
@@ -91,13 +95,25 @@ class MetricsPoller:
         if page is not None:
             text = page.decode("utf-8", "replace")
             self._check_restart(name, text)
+            self._note_files(name, text)
             self.watch.report(AlertKind.ATTACK, name, self._attack(name, refused_in(text)), now)
 
     def _check_restart(self, name: str, page: str) -> None:
         match = _STARTED.search(page)
-        if match and self._start_times.setdefault(name, match[1]) != match[1]:
-            self._start_times[name] = match[1]
+        previous = self._start_times.get(name)
+        if match is None or match[1] == previous:
+            return
+        self._start_times[name] = match[1]
+        if previous is not None:
             self.on_restart(name)
+        with suppress(ValueError):  # not a number
+            self.on_process(name, float(match[1]))
+
+    def _note_files(self, name: str, page: str) -> None:
+        matches = [pattern.search(page) for pattern in (_OPEN_FILES, _MOST_FILES)]
+        with suppress(ValueError, OverflowError):
+            files, most = (int(float(match[1])) for match in matches if match is not None)
+            self.watch.open_files[name] = files, most
 
     async def _check_errors(
         self, component: Component, variables: Mapping[str, str], now: float

@@ -33,8 +33,8 @@ def alerting(
 
     ``ready`` returns the names of the components that serve; ``probe`` updates them before each
     check. ``poll_s`` is the interval for polling metrics, in seconds. Set ``reports_crashes`` if
-    the caller reports crashes; otherwise the poller detects them. ``backs_up`` says whether the
-    host should have backups.
+    the caller reports starts and crashes; otherwise the poller detects them. ``backs_up`` says
+    whether the host should have backups.
     """
     sender = AlertSender(reactor, config, data)
     names = tuple(component.name for component in components)
@@ -44,7 +44,7 @@ def alerting(
         reactor, Agent(reactor, connectTimeout=ANSWER_S), components, watch, poll_s
     )
     if not reports_crashes:
-        poller.on_restart = watch.on_crash
+        poller.on_restart, poller.on_process = watch.on_crash, watch.on_start
 
     def check(_: None) -> None:
         watch.check()
@@ -53,7 +53,13 @@ def alerting(
     service = MultiService()
     for part in (
         sender,
-        Every(reactor, EVERY_S, lambda: probe().addCallback(check), "the host's check for alerts"),
+        Every(
+            reactor,
+            EVERY_S,
+            lambda: probe().addCallback(check),
+            "the host's check for alerts",
+            at_once=True,  # the overview shows the services while they start
+        ),
         Every(reactor, poll_s, poller.poll, "polling the services' metrics"),
         requested_tests(reactor, sender),
     ):

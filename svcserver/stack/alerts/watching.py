@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.logger import Logger
 
-from svcserver.kernel import backups, services_down
+from svcserver.kernel import backups, host_state
+from svcserver.kernel.host_state import DOWN, READY, STARTING, HostFault, HostState, ServiceState
 from svcserver.kernel.settings import parse_env_file
 from svcserver.kernel.system import epoch
 from svcserver.stack.alerts.disks import Disk, disk_of, low_disks
-from svcserver.stack.alerts.rules import Alert, AlertKind, Faults
+from svcserver.stack.alerts.machine_load import MachineLoad
+from svcserver.stack.alerts.rules import MAX_TEXT, Alert, AlertKind, Faults
 
 log = Logger()
 EVERY_S = 15.0
@@ -23,6 +26,15 @@ LOOP_S = 600.0
 LOOPS = 3  # crashes within LOOP_S
 SOON_S = 30 * 86_400.0  # before the certificate expires
 CERTIFICATE_EVERY_S = 3600.0
+
+
+@frozen
+class RunningProcess:
+    """A component's process: its start (epoch s), and the number of starts before it."""
+
+    since: float
+    restarts: int
+    version: str
 
 
 @define(eq=False)
@@ -41,37 +53,66 @@ class HostWatch:
     _away_since: dict[str, float] = field(factory=dict, init=False)
     _crashes: dict[str, deque[float]] = field(factory=dict, init=False)
     _is_expecting_backups: bool = field(default=False, init=False)
-    _written: tuple[dict[str, float], float] = field(default=({}, float("-inf")), init=False)
+    open_files: dict[str, tuple[int, int]] = field(factory=dict, init=False)
+    _processes: dict[str, RunningProcess] = field(factory=dict, init=False)
+    _standing: dict[tuple[AlertKind, str], HostFault] = field(factory=dict, init=False)
+    _load: MachineLoad | None = field(default=None, init=False)
     _certificate: tuple[float, float | None] | None = field(default=None, init=False)
 
     def on_crash(self, name: str) -> None:
         """Record that a component ended without being stopped."""
         self._crashes.setdefault(name, deque(maxlen=LOOPS)).append(self.wall_clock())
 
+    def on_start(self, name: str, since: float) -> None:
+        """Record that a component's process has started (epoch s)."""
+        previous = self._processes.get(name)
+        restarts = 0 if previous is None else previous.restarts + 1
+        self._processes[name] = RunningProcess(since, restarts, installed_version())
+
     def check(self) -> None:
         """Check the host and send an alert for each fault that has begun or ended."""
         now = self.wall_clock()
         for what, subject, wrong in self._results(now):
             self.report(what, subject, wrong, now)
-        self._write_down_services(now)
+        self._write_state(now)
 
-    def _write_down_services(self, now: float) -> None:
-        """Write the names of services that are down to a file for the overview."""
-        down = {name: since for name, since in self._away_since.items() if now - since >= DOWN_S}
-        previous, at = self._written
-        if down == previous and now - at < services_down.AGAIN_S:
-            return
-        self._written = down, now
+    def _write_state(self, now: float) -> None:
+        """Write the host's services, faults and load to a file for the overview."""
+        if self._load is None:
+            self._load = MachineLoad(self.data, self.disk)
+            previous = host_state.read(self.data, now)
+            self._load.load(previous.machine if previous is not None else (), now)
+        state = HostState(
+            now,
+            tuple(self._service(name, now) for name in self.names),
+            tuple(self._standing.values()),
+            self._load.sample(now, self.open_files),
+        )
         try:
-            services_down.write(self.data, down, now)
+            host_state.write(self.data, state)
         except OSError as error:
-            log.error(
-                "the list of services that are down cannot be written for the overview: {why}",
-                why=error.strerror,
-            )
+            text = "the host's state cannot be written for the overview: {why}"
+            log.error(text, why=error.strerror)
+
+    def _service(self, name: str, now: float) -> ServiceState:
+        away_since, process = self._away_since.get(name), self._processes.get(name)
+        state = READY if away_since is None else STARTING
+        if away_since is not None and now - away_since >= DOWN_S:
+            state = DOWN
+        if process is None:
+            return ServiceState(name, state)
+        return ServiceState(name, state, process.since, process.restarts, process.version)
 
     def report(self, what: AlertKind, subject: str, wrong: str | None, now: float) -> None:
         """Send an alert if a fault has begun or ended; ``wrong`` is the fault's text, or None."""
+        key = what, subject
+        if wrong is None:
+            self._standing.pop(key, None)
+        elif key in self._standing or len(self._standing) < host_state.MOST:
+            since = self._standing[key].since if key in self._standing else now
+            self._standing[key] = HostFault(
+                what, Alert(what, subject, wrong, now).title, wrong[:MAX_TEXT], since
+            )
         alert = self.faults.update(what, subject, wrong, now)
         if alert is not None:
             self.send(alert)
@@ -128,6 +169,14 @@ class HostWatch:
             f"It expires on {day}. Run svcctl cert make, send everybody a new invite, then run "
             'svcctl cert switch; see the page "Letting players in over the internet".'
         )
+
+
+def installed_version() -> str:
+    """Return the version of the installed package, which a process that starts now runs."""
+    try:
+        return version("svcserver")
+    except PackageNotFoundError:
+        return ""
 
 
 def certificate_end(folder: Path) -> float | None:

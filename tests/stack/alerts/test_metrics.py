@@ -137,13 +137,25 @@ class MetricsTests(SynchronousTestCase):
 
     def test_component_that_is_a_new_process_has_restarted(self) -> None:
         ended: list[str] = []
+        began_at: list[float] = []
         self.poller.on_restart = ended.append
+        self.poller.on_process = lambda name, since: began_at.append(since)
         url = "http://127.0.0.1:9100/metrics"
         for began in ("1.79e+09", "1.79e+09", "1.790000001e+09", "", "1.790000002e+09"):
             page = PAGE % 7 + (f"process_start_time_seconds {began}\n" if began else "")
             self.answers[url] = Reply(200, page.encode())
             self.reports()
         self.assertEqual(ended, ["gateway", "gateway"])
+        self.assertEqual(began_at, [1.79e9, 1.79e9 + 1, 1.79e9 + 2])
+
+    def test_open_files_and_their_limit_are_noted(self) -> None:
+        self.watch.open_files = {}
+        url = "http://127.0.0.1:9100/metrics"
+        for files, most in (("14.0", "1024.0"), ("15.0", "+Inf"), ("many", "1024.0")):
+            page = f"process_max_fds {most}\nprocess_open_fds {files}\n"
+            self.answers[url] = Reply(200, page.encode())
+            self.reports()
+            self.assertEqual(self.watch.open_files, {"gateway": (14, 1024)})
 
     @proves("alerts: errors rising, under attack")
     def test_attack_is_found_at_any_polling_interval(self) -> None:

@@ -15,13 +15,15 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.engine import sqlite_url
-from svcserver.kernel import alert_channels, backups, services_down
+from svcserver.kernel import alert_channels, backups, host_state
 from svcserver.kernel.alert_channels import AlertChannels
 from svcserver.kernel.backups import Backup, Backups
+from svcserver.kernel.host_state import FRESH_S, STATE_FILE, HostState, MachineSample
 from svcserver.stack.alerts import disks, sending, watching
 from svcserver.stack.alerts.channels import Channel
 from svcserver.stack.alerts.delivering import NotDelivered
 from svcserver.stack.alerts.disks import Disk
+from svcserver.stack.alerts.machine_load import MachineLoad
 from svcserver.stack.alerts.rules import Alert, AlertKind
 from svcserver.stack.alerts.sending import (
     AGAIN_S,
@@ -239,25 +241,67 @@ class WatchTests(SynchronousTestCase):
         self.ready.add("gateway")
         self.assertEqual(self.after(60), [(AlertKind.DOWN, "gateway", True)])
 
+    def state(self) -> HostState:
+        state = host_state.read(self.folder, self.now)
+        assert state is not None
+        return state
+
     @proves("a service that is frozen is down")
-    def test_services_that_are_down_are_written_for_the_overview(self) -> None:
+    def test_states_and_faults_are_written_for_the_overview(self) -> None:
+        self.watch.on_start("metagame", self.now - 60)
+        self.watch.on_start("gateway", self.now - 60)
+        self.watch.on_start("gateway", self.now - 30)
         self.after(0)
-        self.assertEqual(services_down.read(self.folder, self.now), {})
+        metagame, gateway = self.state().services
+        self.assertEqual((metagame.state, metagame.restarts), ("ready", 0))
+        self.assertEqual((gateway.since, gateway.restarts), (self.now - 30, 1))
+        self.assertEqual(gateway.version, watching.installed_version())
         self.ready.discard("gateway")
         self.after(1)
-        since = self.now
+        self.assertEqual((self.state().services[1].state, self.state().faults), ("starting", ()))
         self.after(DOWN_S)
-        self.assertEqual(services_down.read(self.folder, self.now), {"gateway": since})
-        later = self.now + services_down.FRESH_S
-        self.assertEqual(services_down.read(self.folder, later + 1), {})  # nobody watches
-        self.after(services_down.FRESH_S)
-        self.assertEqual(services_down.read(self.folder, later), {"gateway": since})
+        [fault], since = self.state().faults, self.now
+        self.assertEqual(self.state().services[1].state, "down")
+        self.assertEqual((fault.kind, fault.title), ("down", "gateway is down"))
+        self.after(60)
+        self.assertEqual([fault.since for fault in self.state().faults], [since])
+        self.assertIsNone(host_state.read(self.folder, self.now + FRESH_S + 1))  # nobody watches
         self.ready.add("gateway")
         self.after(1)
-        self.assertEqual(services_down.read(self.folder, self.now), {})
-        for text in ("", "[]", '{"at":1}', '{"at":1e99,"down":[]}', '{"at":"x","down":{}}'):
-            (self.folder / services_down.STATE_FILE).write_text(text)
-            self.assertEqual(services_down.read(self.folder, 1.0), {})
+        self.assertEqual((self.state().services[1].state, self.state().faults), ("ready", ()))
+
+    def test_unreadable_state_counts_as_none(self) -> None:
+        for text in ("", "[]", '{"at":1}x', '{"at":1,"services":[{"name":"a"}]}', '{"at":"x"}'):
+            (self.folder / STATE_FILE).write_text(text)
+            self.assertIsNone(host_state.read(self.folder, 1.0), text)
+
+    def test_trend_of_an_hour_outlives_the_stack(self) -> None:
+        (self.folder / "stat").write_text("cpu  10 0 10 70 10 0 0 0 0 0\n")
+        (self.folder / "meminfo").write_text("MemTotal: 400 kB\nMemAvailable: 100 kB\n")
+        load = MachineLoad(self.folder, self.disk, self.folder)
+        load.sample(self.now, {})
+        (self.folder / "stat").write_text("cpu  40 0 30 110 20 0 0 0 0 0\n")
+        samples = load.sample(self.now + 60, {"gateway": (10, 1000), "deploy": (30, 200)})
+        self.assertEqual([sample.cpu_percent for sample in samples], [None, 50.0, 50.0])
+        current = samples[-1]
+        self.assertEqual((current.memory_used, current.memory_total), (300 << 10, 400 << 10))
+        self.assertEqual((current.files, current.most_files), (30, 200))
+        self.assertEqual(current.disk_used, 1 << 40)
+        again = MachineLoad(self.folder, self.disk, self.folder)
+        again.load(samples[:2], self.now + 90)
+        self.assertEqual(len(again.sample(self.now + 90, {})), 3)
+        for minute in range(2, 100):
+            samples = again.sample(self.now + 60 * minute, {})
+        self.assertEqual(len(samples), 61)
+        late = MachineLoad(self.folder, self.disk, self.folder)
+        late.load(samples, self.now + 86_400)
+        self.assertEqual(len(late.sample(self.now + 86_400, {})), 2)
+
+    def test_machine_without_proc_has_only_its_disk(self) -> None:
+        load = MachineLoad(self.folder, self.disk, self.folder / "none")
+        current = load.sample(self.now, {})[-1]
+        disk = {"disk_used": 1 << 40, "disk_total": 1 << 41}
+        self.assertEqual(current, MachineSample(self.now, **disk))
 
     def test_repeated_crashes_are_a_loop(self) -> None:
         for _ in range(LOOPS - 1):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, field, frozen
+from attrs import field, frozen
 
-from svcserver.kernel import backups, json, services_down
+from svcserver.kernel import json
 from svcserver.kernel.recent import RECENT, Follower
-from svcserver.kernel.times import iso
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
-from svcserver.metagame.owner.dashboard.feed import Feed
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.web.eventstream import Look
 
@@ -27,9 +25,8 @@ class LivePages:
     """
 
     state: DashboardState
-    feed: Feed
+    overview: Callable[[], Awaitable[Any]]
     acts: DashboardActs
-    status: Callable[[], Awaitable[Mapping[str, Any]]]
     figures: Callable[[], Any] | None
     mark: Callable[[str, str], Callable[[], Awaitable[Any]] | None]
     started_at: float  # epoch seconds, like ``now``
@@ -42,7 +39,7 @@ class LivePages:
         ``who`` is the account shown on an account page.
         """
         pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
-            "overview": lambda: self._overview,
+            "overview": lambda: self.overview,
             "chat": lambda: self._chat,
             "beat": lambda: _nothing,  # only shows that the server is up
             "health": self._health_from_start if self.figures is not None else lambda: _unwatched,
@@ -59,32 +56,6 @@ class LivePages:
 
         return encoded
 
-    async def _overview(self) -> Any:
-        status = {**await self.status()}
-        del status["uptimeSeconds"]  # it would change every second
-        return {
-            "status": status,
-            "startedAt": iso(self.started_at),
-            "health": None if self.figures is None else self.figures(),
-            "backup": self._backup(),
-            "down": [
-                {"name": name, "since": iso(since)}
-                for name, since in services_down.read(self.folder, self.wall_clock()).items()
-            ],
-            "feed": [{**asdict(line), "at": iso(line.at)} for line in await self.feed.newest()],
-        }
-
-    def _backup(self) -> Any:
-        known, now = backups.read(self.folder), self.wall_clock()
-        if known is None:  # neither a stack nor svc-watch has ever run here
-            known = backups.Backups(since=self.started_at)
-        newest = known.newest
-        return {
-            "madeAt": None if newest is None else iso(newest.made),
-            "provenAt": None if known.proven is None else iso(known.proven),
-            "wrong": known.wrong(now),
-        }
-
     async def _chat(self) -> Any:
         figures = None if self.state.chat is None else self.state.chat()
         guilds = {} if figures is None else await self.acts.guild_names(figures.rooms)
@@ -99,7 +70,8 @@ class LivePages:
             if not samples and newest:
                 return None
             newest = samples[-1].at if samples else 0.0
-            return wire.show_health(samples, self.wall_clock())
+            figures = None if self.figures is None else self.figures()
+            return {**wire.show_health(samples, self.wall_clock()), "lastMinute": figures}
 
         return look
 

@@ -135,7 +135,7 @@ class Maintenance:
 
     async def standing(self) -> MaintenanceStatus:
         """Return the state of maintenance mode, with the numbers of hunts and players."""
-        drain, listed = await self._current(), await self.deploy.listed()
+        drain, listed = await self.current(), await self.deploy.listed()
         hunts = None
         if listed is not None:
             hunts = sum(1 for record in listed if record.get("kind") not in WORLDS)
@@ -154,7 +154,7 @@ class Maintenance:
 
     async def _as_kept(self) -> Drain | None:
         """Return the mode stored in the database, and restore it on the board after a crash."""
-        shown = await self._current()
+        shown = await self.current()
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
 
         def mend(transaction: BoardTransaction) -> None:
@@ -225,7 +225,8 @@ class Maintenance:
             await self.board.transact(lambda transaction: _put(transaction, then))
         return mine
 
-    async def _current(self) -> Drain | None:
+    async def current(self) -> Drain | None:
+        """Return the mode, or None if it is off."""
         return await self.board.transact(
             lambda transaction: transaction.get(DRAIN, ONLY), near=[(DRAIN, ONLY)]
         )

@@ -11,7 +11,7 @@ from svcserver.kernel.shapes import Moment, pascal_case, spelled, text, text_whe
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.owner.maintenance.rules import ACTS, DrainOrder, MaintenanceStatus
-from svcserver.metagame.play.drain import TOLD, Then, Until
+from svcserver.metagame.play.drain import TOLD, Drain, Then, Until
 
 Word = Annotated[str, text(0, 16)]
 
@@ -127,20 +127,21 @@ def show_servers(records: list[dict[str, Any]]) -> GameServerList:
     }
 
 
+def show_drain(drain: Drain) -> DrainEntry:
+    """Return the reply's part about the mode while it is on."""
+    return {
+        "by": drain.by,
+        "since": iso(drain.since),
+        "then": drain.then.value,
+        "until": drain.until.value,
+        "reason": drain.reason,
+    }
+
+
 def show(standing: MaintenanceStatus) -> DrainReply:
     """Return the reply with the state of maintenance mode."""
-    drain = standing.drain
-    shown: DrainEntry | None = None
-    if drain is not None:
-        shown = {
-            "by": drain.by,
-            "since": iso(drain.since),
-            "then": drain.then.value,
-            "until": drain.until.value,
-            "reason": drain.reason,
-        }
     return {
-        "drain": shown,
+        "drain": None if standing.drain is None else show_drain(standing.drain),
         "hunts": standing.hunts,
         "playersOnline": standing.players,
         "empty": standing.is_empty,

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from attrs import evolve
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.board.board import EngineInfo
+from svcserver.board.engine import BoardAway
 from svcserver.board.rehearsed import RehearsedBoard
-from svcserver.kernel import backups, services_down
+from svcserver.kernel import backups, host_state
 from svcserver.kernel.backups import Backup, Backups
+from svcserver.kernel.host_state import HostFault, HostState, MachineSample, ServiceState
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import (
     KEPT,
@@ -26,6 +29,7 @@ from svcserver.metagame.owner.dashboard.feed import (
     Spot,
     changes,
 )
+from svcserver.metagame.owner.dashboard.overview import CHECKED_S
 from svcserver.metagame.owner.dashboard.routes import EVENTS
 from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.rules import Placed
@@ -140,7 +144,8 @@ class LivePageTests(SynchronousTestCase):
         self.game = Game(self, BACKEND_HEALTH="1")
         self.olga = self.game.player("Olga", admin=True)
         acts = DashboardActs(self.game.ledger, list)
-        self.pages = self.game.parts.desk.pages(acts, self.reports())
+        self.overview = self.game.parts.desk.overview(self.reports())
+        self.pages = self.game.parts.desk.pages(acts, self.overview)
 
     def reports(self) -> StatusReports:
         parts = self.game.parts
@@ -168,7 +173,7 @@ class LivePageTests(SynchronousTestCase):
     def test_the_overview_shows_the_last_proven_backup_and_faults(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         now = self.game.clock.seconds()
-        self.pages = evolve(self.pages, folder=folder)
+        self.look_in(folder)
         none = self.shown("overview")["backup"]
         self.assertEqual(none, {"madeAt": None, "provenAt": None, "wrong": None})
         self.game.clock.advance(3 * 86_400)
@@ -186,15 +191,58 @@ class LivePageTests(SynchronousTestCase):
         backups.write(folder, Backups([backup], now))
         self.assertIn("two days", self.shown("overview")["backup"]["wrong"])
 
+    def look_in(self, folder: Path) -> None:
+        self.overview = evolve(self.overview, folder=folder)
+        self.pages = evolve(self.pages, overview=self.overview.read)
+
     @proves("a service that is frozen is down")
-    def test_the_overview_names_services_that_are_down(self) -> None:
+    def test_the_overview_shows_services_faults_and_load(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.pages = evolve(self.pages, folder=folder)
-        self.assertEqual(self.shown("overview")["down"], [])
+        self.look_in(folder)
+        alone = self.shown("overview")
+        self.assertEqual((alone["watched"], alone["machine"], alone["faults"]), (False, None, []))
+        self.assertEqual([row["name"] for row in alone["services"]][:2], ["metagame", "SQLite"])
         now = self.game.clock.seconds()
-        services_down.write(folder, {"gateway": now - 60}, now)
-        [down] = self.shown("overview")["down"]
-        self.assertEqual(down["name"], "gateway")
+        state = HostState(
+            now,
+            (ServiceState("gateway", "down", now - 60, 2, "1.2.3"),),
+            (HostFault("down", "gateway is down", "See its log lines.", now - 50),),
+            (
+                MachineSample(now - 60, 10.0, 1, 4, 1, 2, 5, 100),
+                MachineSample(now, 20.0, 2, 4, 1, 2, 5, 100),
+            ),
+        )
+        host_state.write(folder, state)
+        shown = self.shown("overview")
+        gateway = shown["services"][0]
+        self.assertEqual((gateway["state"], gateway["restarts"]), ("down", 2))
+        self.assertEqual([fault["title"] for fault in shown["faults"]], ["gateway is down"])
+        self.assertEqual(shown["machine"]["now"]["memory_used"], 2)
+        trend = {"cpu": [10.0], "memory": [25.0], "disk": [50.0], "files": [5.0]}
+        self.assertEqual(shown["machine"]["trend"], trend)
+
+    def test_the_overview_shows_maintenance_mode(self) -> None:
+        self.assertIsNone(self.shown("overview")["maintenance"])
+        body = {"On": True, "Reason": "update"}
+        self.game.browse("POST", "/svc/api/DashboardDrain", key=self.olga.key, json=body)
+        self.assertEqual(self.shown("overview")["maintenance"]["reason"], "update")
+
+    def test_the_overview_survives_the_loss_of_live_state(self) -> None:
+        board: Any = self.game.board
+        info = EngineInfo("8.1.0", 60)
+        self.patch(board, "engine_info", lambda: succeed(info))
+        [row] = [row for row in self.shown("overview")["services"] if row["name"] == "Valkey"]
+        self.assertEqual((row["state"], row["version"]), ("ready", "8.1.0"))
+        self.game.clock.advance(CHECKED_S)
+
+        def away(*args: object, **more: object) -> Deferred[Any]:
+            return fail(BoardAway())
+
+        self.patch(board, "engine_info", away)
+        self.patch(board, "transact", away)
+        shown = self.shown("overview")
+        self.assertEqual([fault["title"] for fault in shown["faults"]], ["Valkey does not answer"])
+        self.assertEqual((shown["status"], shown["feed"]), (None, None))
 
     @proves("GET DashboardEvents")
     def test_the_route_needs_a_live_page_and_the_accept_header(self) -> None:

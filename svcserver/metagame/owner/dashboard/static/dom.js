@@ -130,6 +130,12 @@ export function table(caption, columns, rows, keys = []) {
     el("table", { "aria-label": caption, class: columns[columns.length - 1][0] ? null : "acts" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines)));
 }
 
+/** A figure with its name and a note, for a `dl` of class "tiles", which should hold four or eight. */
+export function tile(name, value, note, bad = false) {
+  return el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: bad ? "bad" : null }, value),
+    el("dd", { class: "note" }, note));
+}
+
 export function badge(text, kind = "") {
   return el("span", { class: `badge ${kind}` }, text);
 }

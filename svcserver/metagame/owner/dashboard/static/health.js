@@ -3,11 +3,13 @@
 
 import { read } from "./api.js";
 import { chart } from "./chart.js";
-import { card, choice, el, head, nothing, redraw } from "./dom.js";
+import { card, choice, el, head, nothing, redraw, tile } from "./dom.js";
+import { count, short } from "./words.js";
 
 // seconds, label, and the range requested from the database; without a range: live samples
 const SPANS = [[600, "10 min"], [1800, "30 min"], [3600, "1 hour", "hour"], [86_400, "1 day", "day"], [604_800, "1 week", "week"], [4_838_400, "8 weeks", "weeks"]];
 const STEPS = { 60: "One point per minute.", 3600: "One point per hour.", 86400: "One point per day." };
+const TIMER_MS = 20; // the event loop is measured by a timer, whose excess is the lag
 const SLOWEST = 10000;
 const KEPT = 720;
 const AGAIN_MS = 30_000;
@@ -17,7 +19,7 @@ const CHARTS = [
   ["Requests", "/s", [["answered", "requestsPerSecond", "requestsPerSecond"]]],
   ["Latency", " ms", [["p50", "latencyP50UpperMs", "latencyP50UpperMs"], ["p95", "latencyP95UpperMs", "latencyP95UpperMs"]]],
   ["Errors", "", [["client errors (4xx)", "clientErrors", "clientErrors"], ["aborted", "aborted", "aborted"], ["server errors (5xx)", "serverErrors", "serverErrors"]]],
-  ["Event-loop lag", " ms", [["p50", "loopP50Ms", null], ["p95", "loopP95Ms", "loopP95Ms"], ["max", "loopMaxMs", "loopMaxMs"]], 20],
+  ["Event-loop lag", " ms", [["p50", "loopP50Ms", null], ["p95", "loopP95Ms", "loopP95Ms"], ["max", "loopMaxMs", "loopMaxMs"]], TIMER_MS],
   ["Memory", " MB", [["resident", "rssMB", "rssMB"]]],
   ["Players online", "", [["players", "players", "players"], ["peak", null, "playersMost"]]],
 ];
@@ -60,7 +62,8 @@ export function health(root, live) {
     look().catch(() => {}); // the banner shows that the server does not answer
   }, AGAIN_MS);
 
-  root.replaceChildren(head("Health", "Load and errors of the metagame (the central server process).", choices), about, place);
+  const minute = el("div", {});
+  root.replaceChildren(head("Health", "Load and errors of the metagame (the central server process).", choices), minute, about, place);
   place.append(...charts.map((chart) => chart.node));
   return (update) => {
     if (update.off) {
@@ -70,10 +73,21 @@ export function health(root, live) {
       return;
     }
     current = update;
+    if (update.lastMinute) redraw(minute, tiles(update.lastMinute));
     const newest = samples.length ? samples[samples.length - 1].at : 0;
     samples = [...samples, ...update.samples.filter((sample) => sample.at > newest)].slice(-KEPT);
     if (!chosen[2]) draw();
   };
+}
+
+function tiles({ requests, eventLoop }) {
+  const slow = (value) => value === null ? "–" : `${value} ms`;
+  const lag = eventLoop === null ? null : short(Math.max(0, eventLoop.p95Ms - TIMER_MS));
+  return el("dl", { class: "tiles", "aria-label": "Last minute" },
+    tile("Requests", `${short(requests.requestsPerSecond)}/s`, "last minute"),
+    tile("Latency p95", slow(requests.latencyP95UpperMs), `p50 ${slow(requests.latencyP50UpperMs)}`),
+    tile("Error rate", `${short(requests.serverErrorPercent)} %`, count(requests.serverErrors, "server error (5xx)", "server errors (5xx)"), requests.serverErrors > 0),
+    tile("Event-loop lag p95", slow(lag), "last minute"));
 }
 
 /** The figures with a gap for each missing time, when no metagame ran. */
@@ -88,7 +102,7 @@ function spread(figures) {
   return spaced;
 }
 
-/** The values less `offset`: the event loop is measured by a timer of 20 ms, whose excess is the lag. */
+/** The values less `offset`. */
 function above(values, offset = 0) {
   return offset ? values.map((value) => value === null || value === undefined ? value : Math.max(0, value - offset)) : values;
 }

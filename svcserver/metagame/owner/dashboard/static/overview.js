@@ -1,10 +1,11 @@
-// The overview: players and places, recent activity, instances and health.
+// The overview: whether all is well, players and hunts, recent activity, services and the machine.
 
 import { send } from "./api.js";
 import { REASON, act, ask } from "./dialog.js";
-import { badge, button, card, el, head, nothing, person, redraw, table } from "./dom.js";
-import { owners } from "./staff.js";
-import { ago, count, exactly, short, span } from "./words.js";
+import { badge, card, el, head, nothing, person, redraw, svg, table, tile } from "./dom.js";
+import { state } from "./icons.js";
+import { may, owners } from "./staff.js";
+import { ago, count, exactly, short, size, span } from "./words.js";
 
 const PLACES = { city: "In the city", hunt: "Hunting", menu: "In the menu", dojo: "In the dojo", tutorial: "In the tutorial", unknown: "Unknown place" };
 const MODES = [["OPEN", "Open: anyone may register"], ["INVITECODE", "Invite code: only with a code"], ["NONE", "Closed: nobody may register"]];
@@ -15,21 +16,95 @@ export function place(where) {
 
 export function overview(root) {
   root.replaceChildren(head("Overview", "Loading…"));
-  let said;
-  const changed = ({ RegistrationMode: registration }) => draw({ ...said, status: { ...said.status, registration } });
-  const draw = (told) => {
-    said = told;
-    const { status, startedAt, health, backup, down, feed } = said;
-    redraw(root, top(status, startedAt, changed), tiles(status, health, backup, down),
-      el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))));
+  let current;
+  const changed = ({ RegistrationMode: registration }) => draw({ ...current, status: { ...current.status, registration } });
+  const draw = (update) => {
+    current = update;
+    const { status, startedAt, backup, machine, feed } = update;
+    redraw(root, top(status, startedAt, changed), standing(update), services(update), status ? tiles(status, backup) : null,
+      status ? el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null,
+      machine ? load(machine) : null);
   };
   return draw;
 }
 
 function top(status, startedAt, changed) {
+  const up = `Up for ${span((Date.now() - Date.parse(startedAt)) / 1000)}`;
+  if (!status) return head("Overview", up);
   const version = [status.version, status.commit === "unknown" ? "" : status.commit].filter(Boolean).join(" · ");
-  return head("Overview", `Up for ${span((Date.now() - Date.parse(startedAt)) / 1000)}${version ? ` · version ${version}` : ""}`,
+  return head("Overview", `${up}${version ? ` · version ${version}` : ""}`,
     owners("Change registration", () => registration(status, changed)));
+}
+
+const CURES = { // where to look, by the kind of the fault
+  down: ["#/log", "Read the log", "owner"], loop: ["#/log", "Read the log", "owner"], backup: ["#/machine", "See the host"],
+  errors: ["#/health", "See Health"], attack: ["#/health", "See Health"],
+};
+const WORST = ["down", "loop"];
+const QUIET_S = 60; // after a start the stack has not reported yet
+
+/** One line: all is normal, or each fault with the way to its cure. */
+function standing({ status, faults, watched, startedAt, maintenance }) {
+  const lines = faults.map(({ kind, title, text, since }) =>
+    line(`${kind} ${title}`, state(WORST.includes(kind) ? "bad" : "warn", title), since ? `${text} Since ${exactly(since)}.` : text, CURES[kind]));
+  if (!status && !faults.length) lines.push(line("live", state("bad", "Live state cannot be read"), "Players and hunts are unknown.", CURES.down));
+  if (!lines.length) lines.push(line("normal", state("good", "All systems normal"), ""));
+  if (maintenance) {
+    lines.push(line("maintenance", state("warn", "Maintenance mode"),
+      `New hunts are paused since ${exactly(maintenance.since)}${maintenance.reason ? `: ${maintenance.reason}` : ""}.`, ["#/machine", "End it"]));
+  }
+  if (!watched && Date.now() - Date.parse(startedAt) > QUIET_S * 1000) {
+    lines.push(line("alone", state("off", "Only the metagame is watched"), "svc-stack or svc-watch would watch the other services."));
+  }
+  return el("section", { class: "card standing", "aria-label": "Status" }, el("ul", { class: "list" }, lines));
+}
+
+function line(key, what, text, cure = null) {
+  const [target, words, role = "helper"] = cure ?? [];
+  return el("li", { "data-key": key }, el("div", {}, what, text ? el("p", { class: "muted small" }, text) : null),
+    target && may(role) ? el("a", { href: target }, words) : null);
+}
+
+const STATES = { ready: ["good", "running"], starting: ["warn", "starting"], down: ["bad", "down"] };
+
+/** The services of the host, each with state, version, uptime and restarts. */
+function services({ services: all, status }) {
+  const items = all.map(({ name, state: where, version, since, restarts }) => service(name, ...(STATES[where] ?? STATES.down),
+    [version, since ? `up ${span((Date.now() - Date.parse(since)) / 1000)}` : "", restarts === null ? "" : count(restarts, "restart")]));
+  if (status) {
+    const running = status.instances.length;
+    items.push(service("game servers", running ? "good" : "off", hunts ? `${running} running` : "none", []));
+  }
+  return card("Services", [], el("ul", { class: "services" }, items));
+}
+
+function service(name, kind, words, facts) {
+  return el("li", { "data-key": name }, el("strong", {}, name), state(kind, words), el("span", { class: "muted small" }, facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0")).join(" · ")));
+}
+
+/** The machine's load, each with its trend of the last hour. */
+function load({ now, trend }) {
+  const part = (used, total) => total ? `${size(used)} of ${size(total)}` : "";
+  const known = (value) => value === null ? "–" : `${short(value)} %`;
+  const share = (used, total) => used === null || !total ? null : 100 * used / total;
+  const figure = (name, value, note, values) => el("div", { class: "card tile" }, el("dt", {}, name), el("dd", {}, known(value)),
+    el("dd", { class: "note" }, note), el("dd", { class: "trend" }, trendOf(name, values)));
+  return el("dl", { class: "tiles", "aria-label": "Machine" },
+    figure("CPU", now.cpu_percent, "of the machine", trend.cpu),
+    figure("Memory", share(now.memory_used, now.memory_total), part(now.memory_used, now.memory_total), trend.memory),
+    figure("Disk", share(now.disk_used, now.disk_total), part(now.disk_used, now.disk_total), trend.disk),
+    figure("Open files", share(now.files, now.most_files), now.files === null ? "unknown" : `${now.files.toLocaleString()} of ${now.most_files.toLocaleString()}`, trend.files));
+}
+
+/** A line of values in percent; minutes without a value are left out. */
+function trendOf(name, values) {
+  const known = values.flatMap((value, at) => value === null ? [] : [[at, Math.min(100, value)]]);
+  if (known.length < 2) return el("span", { class: "small muted" }, "The trend needs two minutes.");
+  const numbers = known.map(([, value]) => value);
+  const label = `${name} in the last hour: ${short(Math.min(...numbers))} to ${short(Math.max(...numbers))} %`;
+  const points = known.map(([at, value]) => `${(60 * at / (values.length - 1)).toFixed(1)},${(20 - value / 5).toFixed(1)}`).join(" ");
+  return svg("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", role: "img", "aria-label": label },
+    svg("polyline", { points, "vector-effect": "non-scaling-stroke" }));
 }
 
 async function registration(status, changed) {
@@ -39,13 +114,8 @@ async function registration(status, changed) {
   });
   if (given) {
     await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode, Reason: given.reason }),
-      (said) => `Registration changed. ${MODES.find(([mode]) => mode === said.RegistrationMode)?.[1] ?? said.RegistrationMode}`, changed);
+      (reply) => `Registration changed. ${MODES.find(([mode]) => mode === reply.RegistrationMode)?.[1] ?? reply.RegistrationMode}`, changed);
   }
-}
-
-function tile(name, value, note, bad = false) {
-  return el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: bad ? "bad" : null }, value),
-    el("dd", { class: "note" }, note));
 }
 
 function backedUp({ madeAt, provenAt, wrong }) {
@@ -54,48 +124,35 @@ function backedUp({ madeAt, provenAt, wrong }) {
   return madeAt ? tile("Backup", "Made", `not tested yet, ${exactly(madeAt)}`) : tile("Backup", "–", "none yet");
 }
 
-function tiles(status, health, backup, down) {
-  const shown = [
+function tiles(status, backup) {
+  return el("dl", { class: "tiles", "aria-label": "Now" },
     tile("Players online", String(status.playersOnline), "seen in the last 90 s"),
-    tile("Instances", String(status.instances.length), count(status.instances.filter((one) => one.kind === "hunt").length, "hunt")),
+    tile("Hunts", String(status.instances.filter((instance) => instance.kind === "hunt").length), count(status.instances.length, "game server")),
     tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–", "who may register"),
-  ];
-  for (const one of down) shown.push(tile("Service", `${one.name} is down`, `no answer since ${exactly(one.since)}`, true));
-  if (backup) shown.push(backedUp(backup));
-  if (health) {
-    const seen = health.requests;
-    shown.push(
-      tile("Requests", `${short(seen.requestsPerSecond)}/s`, "last minute"),
-      tile("p95 latency", seen.latencyP95UpperMs === null ? "–" : `${seen.latencyP95UpperMs} ms`, "last minute"),
-      tile("Server errors", String(seen.serverErrors), "last minute", seen.serverErrors > 0),
-      tile("Event-loop lag", health.eventLoop === null ? "–" : `${short(Math.max(0, health.eventLoop.p95Ms - 20))} ms`, "p95"),
-      tile("Memory", health.memoryMB.rss === null ? "–" : `${health.memoryMB.rss} MB`, "of the metagame"),
-    );
-  }
-  return el("dl", { class: "tiles", "aria-label": "Now" }, shown);
+    backedUp(backup));
 }
 
 function players(status) {
-  const titles = new Map(status.instances.map((one) => [one.id, one.title]));
-  const somewhere = status.players.some((one) => one.instance);
+  const titles = new Map(status.instances.map((instance) => [instance.id, instance.title]));
+  const somewhere = status.players.some((player) => player.instance);
   const columns = [["Player"], ["Place"], ...(somewhere ? [["Instance"]] : [])];
-  const rows = status.players.map((one) => [
-    person(one.name), place(one.where), one.instance ? titles.get(one.instance) : "–"].slice(0, columns.length));
+  const rows = status.players.map((player) => [
+    person(player.name), place(player.where), player.instance ? titles.get(player.instance) : "–"].slice(0, columns.length));
   return card("Who is where", [], rows.length
-    ? table("Players online", columns, rows, status.players.map((one) => one.name))
+    ? table("Players online", columns, rows, status.players.map((player) => player.name))
     : nothing("Nobody is online."));
 }
 
 function instances(status) {
-  const items = status.instances.map((one) => el("li", {},
-    el("div", {}, el("strong", {}, one.title), el("p", { class: "names" }, `${one.map} · started ${ago(one.startedAt)}`)),
-    badge(one.maxPlayers ? `${one.players} of ${one.maxPlayers}` : count(one.players, "player"), one.players ? "accent" : "")));
+  const items = status.instances.map((instance) => el("li", {},
+    el("div", {}, el("strong", {}, instance.title), el("p", { class: "names" }, `${instance.map} · started ${ago(instance.startedAt)}`)),
+    badge(instance.maxPlayers ? `${instance.players} of ${instance.maxPlayers}` : count(instance.players, "player"), instance.players ? "accent" : "")));
   return card("Instances", [], items.length ? el("ul", { class: "list" }, items) : nothing("No game server is running."));
 }
 
 function evening(feed) {
-  const items = feed.map((one) => el("li", {}, el("p", {}, names(one.who, one.count), " ", one.what),
-    el("time", { datetime: one.at, title: exactly(one.at), class: "muted small" }, ago(one.at))));
+  const items = feed.map((event) => el("li", {}, el("p", {}, names(event.who, event.count), " ", event.what),
+    el("time", { datetime: event.at, title: exactly(event.at), class: "muted small" }, ago(event.at))));
   return card("Recent activity", [], items.length ? el("ul", { class: "list feed", tabindex: "0", "aria-label": "Recent activity" }, items) : nothing("No recent events."));
 }
 

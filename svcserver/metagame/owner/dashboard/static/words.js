@@ -22,8 +22,11 @@ export function count(number, one, many = `${one}s`) {
   return `${number} ${number === 1 ? one : many}`;
 }
 
+const UNITS = ["B", "KB", "MB", "GB", "TB"];
+
 export function size(bytes) {
-  return bytes < 1024 ? `${bytes} B` : bytes < 1048576 ? `${(bytes / 1024).toFixed(1)} KB` : `${(bytes / 1048576).toFixed(1)} MB`;
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  return power ? `${(bytes / 1024 ** power).toFixed(1)} ${UNITS[power]}` : `${bytes} B`;
 }
 
 export function short(value) {

@@ -1,0 +1,91 @@
+"""The state of a host: services, faults and machine. The stack writes it, the overview reads it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import attrs
+from attrs import frozen
+from cattrs import Converter
+
+from svcserver.kernel import json
+from svcserver.kernel.disk import replace_json
+
+STATE_FILE = "host-state.json"
+FRESH_S = 180.0  # an older file is ignored: its writer has stopped
+MOST = 100  # faults
+MOST_BYTES = 1 << 20
+READY, STARTING, DOWN = "ready", "starting", "down"
+_CONVERTER = Converter(detailed_validation=False)
+
+
+@frozen
+class ServiceState:
+    """A service; ``since`` is when its process started (epoch s), None if unknown."""
+
+    name: str
+    state: str
+    since: float | None = None
+    restarts: int = 0
+    version: str = ""
+
+
+@frozen
+class HostFault:
+    """A fault that lasts: the kind and title of its alert, and since when (epoch s)."""
+
+    kind: str
+    title: str
+    text: str
+    since: float
+
+
+@frozen
+class MachineSample:
+    """The machine's load at a time (epoch s); sizes in bytes, None for what is unknown.
+
+    ``files`` is the number of open files of the service closest to its limit ``most_files``.
+    """
+
+    at: float
+    cpu_percent: float | None = None
+    memory_used: int | None = None
+    memory_total: int | None = None
+    disk_used: int | None = None
+    disk_total: int | None = None
+    files: int | None = None
+    most_files: int | None = None
+
+
+@frozen
+class HostState:
+    """The host at a time (epoch s); ``machine`` has its load of the last hour, oldest first."""
+
+    at: float
+    services: tuple[ServiceState, ...] = ()
+    faults: tuple[HostFault, ...] = ()
+    machine: tuple[MachineSample, ...] = ()
+
+
+def write(folder: Path, state: HostState) -> None:
+    """Replace the state file, which only its owner can read; raises OSError."""
+    replace_json(folder / STATE_FILE, folder / f"{STATE_FILE}.new", attrs.asdict(state))
+
+
+def read(folder: Path, now: float) -> HostState | None:
+    """Return the host's state, or None if there is no recent file."""
+    path = folder / STATE_FILE
+    try:
+        status = path.stat()
+        if status.st_size > MOST_BYTES:
+            return None
+        state = _read(path, status.st_mtime_ns, status.st_ino)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return state if abs(now - state.at) <= FRESH_S else None
+
+
+@lru_cache(maxsize=1)  # many pages read it every second, and it changes every fifteen
+def _read(path: Path, changed_at: int, inode: int) -> HostState:
+    return _CONVERTER.structure(json.parse(path.read_bytes()), HostState)

@@ -1,0 +1,176 @@
+"""The data of the overview: the host's services, faults and load, players and activity."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, define, field, frozen
+from sqlalchemy import Connection, extract, func, literal_column, select
+from twisted.logger import Logger
+
+from svcserver.board.board import Board
+from svcserver.db.ledger import Ledger
+from svcserver.kernel import backups, host_state
+from svcserver.kernel.host_state import DOWN, READY, HostState, MachineSample
+from svcserver.kernel.refusals import Unavailable
+from svcserver.kernel.times import iso
+from svcserver.metagame.owner.dashboard.feed import Feed
+
+log = Logger()
+CHECKED_S = 10.0  # between two checks of the database and of the live-state engine
+
+_POSTGRESQL = select(
+    func.current_setting("server_version"),
+    extract("epoch", func.pg_postmaster_start_time()),
+)
+_SQLITE = select(func.sqlite_version(), literal_column("NULL"))
+
+
+@define(eq=False)
+class Engines:
+    """The database and the live-state engine; checked at most every ``CHECKED_S``."""
+
+    ledger: Ledger
+    board: Board
+    wall_clock: Callable[[], float]
+    _checked_at: float = field(default=float("-inf"), init=False)
+    _states: list[dict[str, Any]] = field(factory=list, init=False)
+
+    async def states(self) -> list[dict[str, Any]]:
+        """Return one entry for the database, and one for the engine unless it is memory."""
+        if not 0 <= self.wall_clock() - self._checked_at < CHECKED_S:
+            self._states = [await self._database(), *await self._engine()]
+            self._checked_at = self.wall_clock()
+        return self._states
+
+    async def _database(self) -> dict[str, Any]:
+        def work(tx: Connection) -> tuple[str, Any]:
+            if tx.dialect.name == "sqlite":
+                return "SQLite", tx.execute(_SQLITE).first()
+            return "PostgreSQL", tx.execute(_POSTGRESQL).first()
+
+        try:
+            name, row = await self.ledger.read(work)
+        except Unavailable:
+            return _service("Database", DOWN)
+        version, since = row if row is not None else ("", None)
+        # Debian's version is "17.6 (Debian 17.6-1)"
+        return _service(
+            name, READY, str(version).split(" ")[0], None if since is None else float(since)
+        )
+
+    async def _engine(self) -> list[dict[str, Any]]:
+        try:
+            info = await self.board.engine_info()
+        except Unavailable:
+            return [_service("Valkey", DOWN)]
+        if info is None:
+            return []
+        since = None if info.uptime_s is None else self.wall_clock() - info.uptime_s
+        return [_service("Valkey", READY, info.version, since)]
+
+
+def _service(
+    name: str,
+    state: str,
+    version: str = "",
+    since: float | None = None,
+    restarts: int | None = None,
+) -> dict[str, Any]:
+    at = None if since is None else iso(since)
+    return {"name": name, "state": state, "version": version, "since": at, "restarts": restarts}
+
+
+@frozen
+class Overview:
+    """The reader of the overview; ``folder`` has the files that the stack writes."""
+
+    engines: Engines
+    feed: Feed
+    status: Callable[[], Awaitable[Mapping[str, Any]]]
+    maintenance: Callable[[], Awaitable[Mapping[str, Any] | None]]
+    started_at: float  # epoch seconds
+    wall_clock: Callable[[], float]
+    folder: Path = field(factory=Path.cwd)  # the stack's working directory
+
+    async def read(self) -> dict[str, Any]:
+        """Return the data; without the live-state engine, the data that it holds is null."""
+        now = self.wall_clock()
+        state = host_state.read(self.folder, now)
+        engines = await self.engines.states()
+        backup = self._backup(now)
+        return {
+            **await self._live(),
+            "startedAt": iso(self.started_at),
+            "watched": state is not None,
+            "services": [*self._services(state), *engines],
+            "faults": [*_faults(state, engines, backup)],
+            "machine": None if state is None else _machine(state.machine),
+            "backup": backup,
+        }
+
+    async def _live(self) -> dict[str, Any]:
+        try:
+            status = {**await self.status()}
+            del status["uptimeSeconds"]  # it would change every second
+            lines = [{**asdict(line), "at": iso(line.at)} for line in await self.feed.newest()]
+            return {"status": status, "feed": lines, "maintenance": await self.maintenance()}
+        except Unavailable as error:
+            log.debug("the overview lacks live state: {why}", why=str(error))
+            return {"status": None, "feed": None, "maintenance": None}
+
+    def _services(self, state: HostState | None) -> Iterator[dict[str, Any]]:
+        if state is None:  # neither svc-stack nor svc-watch runs: only this process is known
+            yield _service("metagame", READY, since=self.started_at)
+            return
+        for known in state.services:
+            yield _service(known.name, known.state, known.version, known.since, known.restarts)
+
+    def _backup(self, now: float) -> dict[str, Any]:
+        known = backups.read(self.folder)
+        if known is None:  # neither a stack nor svc-watch has ever run here
+            known = backups.Backups(since=self.started_at)
+        newest = known.newest
+        return {
+            "madeAt": None if newest is None else iso(newest.made),
+            "provenAt": None if known.proven is None else iso(known.proven),
+            "wrong": known.wrong(now),
+        }
+
+
+def _faults(
+    state: HostState | None, engines: list[dict[str, Any]], backup: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield each fault with the kind of its alert; the backup's is read anew each time."""
+    for engine in engines:
+        if engine["state"] == DOWN:
+            title = f"{engine['name']} does not answer"
+            yield {"kind": "down", "title": title, "text": "See the log.", "since": None}
+    if backup["wrong"]:
+        yield {"kind": "backup", "title": "Backup", "text": backup["wrong"], "since": None}
+    for fault in state.faults if state is not None else ():
+        if fault.kind != "backup":
+            at = iso(fault.since)
+            yield {"kind": fault.kind, "title": fault.title, "text": fault.text, "since": at}
+
+
+def _machine(samples: tuple[MachineSample, ...]) -> dict[str, Any] | None:
+    """Return the current load, and the trend of each value in percent, oldest first."""
+    if not samples:
+        return None
+    *minutes, current = samples
+    return {
+        "now": {name: value for name, value in asdict(current).items() if name != "at"},
+        "trend": {
+            "cpu": [sample.cpu_percent for sample in minutes],
+            "memory": [_percent(sample.memory_used, sample.memory_total) for sample in minutes],
+            "disk": [_percent(sample.disk_used, sample.disk_total) for sample in minutes],
+            "files": [_percent(sample.files, sample.most_files) for sample in minutes],
+        },
+    }
+
+
+def _percent(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else round(100 * part / whole, 1)

@@ -1,0 +1,86 @@
+"""The load of the machine: CPU, memory, disk and open files, for the overview."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from attrs import define, evolve, field
+
+from svcserver.kernel.host_state import MachineSample
+from svcserver.stack.alerts.disks import Disk
+
+MINUTE_S = 60.0
+KEPT = 60  # minutes
+IDLE = (3, 4)  # the fields "idle" and "iowait" of the first line of /proc/stat
+OpenFiles = Mapping[str, tuple[int, int]]
+"""Each service's number of open files, and its limit."""
+
+
+@define(eq=False)
+class MachineLoad:
+    """The load now and at each minute of the last hour; ``sample`` measures it."""
+
+    data: Path
+    disk: Callable[[Path], Disk]
+    proc: Path = Path("/proc")
+    _minutes: deque[MachineSample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
+    _ticks: tuple[int, int] | None = field(default=None, init=False)
+    _minute_ticks: tuple[int, int] | None = field(default=None, init=False)
+
+    def load(self, samples: tuple[MachineSample, ...], now: float) -> None:
+        """Restore the minutes that an earlier process measured."""
+        self._minutes.extend(
+            sample for sample in samples if 0 <= now - sample.at <= KEPT * MINUTE_S
+        )
+
+    def sample(self, now: float, open_files: OpenFiles) -> tuple[MachineSample, ...]:
+        """Measure the load; return the minutes of the last hour, and the current load last."""
+        ticks = self._cpu_ticks()
+        used, total = self._memory()
+        current = MachineSample(now, _busy_percent(self._ticks, ticks), used, total)
+        self._ticks = ticks
+        try:
+            disk = self.disk(self.data)
+        except OSError:
+            pass  # the check of the disks reports it
+        else:
+            current = evolve(current, disk_used=disk.total - disk.free, disk_total=disk.total)
+        if open_files:
+            files, most = max(open_files.values(), key=lambda entry: entry[0] / max(1, entry[1]))
+            current = evolve(current, files=files, most_files=most)
+        if not self._minutes or not 0 <= now - self._minutes[-1].at < MINUTE_S:
+            whole_minute = _busy_percent(self._minute_ticks, ticks)
+            self._minute_ticks = ticks
+            self._minutes.append(evolve(current, cpu_percent=whole_minute))
+        return (*self._minutes, current)
+
+    def _cpu_ticks(self) -> tuple[int, int] | None:
+        """Return the idle and the total CPU time since the start; None if unknown."""
+        try:
+            line = (self.proc / "stat").read_text("ascii").partition("\n")[0]
+            ticks = [int(word) for word in line.split()[1:9]]
+            return sum(ticks[at] for at in IDLE), sum(ticks)
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def _memory(self) -> tuple[int | None, int | None]:
+        """Return the used and the total memory in bytes, each None if unknown."""
+        try:
+            lines = (self.proc / "meminfo").read_text("ascii").splitlines()
+            sizes = {
+                name: int(rest.split()[0]) * 1024
+                for name, _, rest in (line.partition(":") for line in lines)
+                if name in ("MemTotal", "MemAvailable")
+            }
+            return sizes["MemTotal"] - sizes["MemAvailable"], sizes["MemTotal"]
+        except (OSError, ValueError, IndexError, KeyError):
+            return None, None
+
+
+def _busy_percent(before: tuple[int, int] | None, now: tuple[int, int] | None) -> float | None:
+    if before is None or now is None or now[1] <= before[1]:
+        return None
+    idle, total = now[0] - before[0], now[1] - before[1]
+    return round(100 * max(0.0, 1 - idle / total), 1)
