@@ -205,7 +205,11 @@ def create_invite(host: Host, out: Out, uses: int, qr: bool | None, reason: str)
     letter = joining.letter(host.folder, text) if host.folder is not None and text else []
     out.data({"code": code, "uses": uses, "join": text, "letter": letter})
     out.text(f"code  {code} ({uses} {'use' if uses == 1 else 'uses'})")
-    out.text(f"join  {text}" if text else "only this machine reaches this host, so no join string")
+    out.text(
+        f"join  {text}"
+        if text
+        else "only this machine can reach this host, so there is no join string"
+    )
     if text:
         out.text("", "Send this to your friend, privately:", "", *letter, "", text)
     drawn = on_terminal() if qr is None else qr

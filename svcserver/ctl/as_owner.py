@@ -22,8 +22,8 @@ from svcserver.stack.components import metagame_url
 ANSWER_S = 5.0
 ACT_S = 60.0  # a game server may end slowly
 UNPROVEN = (
-    "the metagame knows neither the key nor this machine's ticket: run this on its machine with "
-    "the metagame.env that it began with, and restart it where its signing key has been changed"
+    "the metagame accepts neither the key nor this machine's ticket: run this on the metagame's "
+    "machine, with its metagame.env; if the signing key there was changed, restart the metagame"
 )
 MAX_ANSWER = 16 * 1024 * 1024
 
@@ -83,7 +83,9 @@ def _exchange(
     try:
         port = url.port or 80
     except ValueError:
-        fail(f"{what} cannot be asked on {base}: its PORT is not a port number. Run svcctl doctor.")
+        fail(
+            f"{what} cannot be reached at {base}: its PORT is not a port number. Run svcctl doctor."
+        )
     connection = http.client.HTTPConnection(url.hostname or "", port, timeout=patience_s)
     try:
         connection.request(method, path, body, headers)
@@ -109,8 +111,8 @@ def foreign(base: str) -> str:
     """Return the likely cause of a reply that did not come from the expected component."""
     port = urlsplit(base).port or 80
     return (
-        f"another program holds port {port} (ss -ltnp 'sport = :{port}' names it); "
-        "end it, or change PORT"
+        f"another program uses port {port} (find it with ss -ltnp 'sport = :{port}'); "
+        "stop that program, or change PORT"
     )
 
 

@@ -267,7 +267,7 @@ def listed(host: Host, out: Out) -> None:
 @Act("DisbandGuild", DisbandWish, {"guild": "NAME"}, guild)
 def disband(reply: Reply, _: Arguments) -> str:
     """Disband a guild and notify its members."""
-    return f"{reply['Guild']} disbanded; {reply['Members']} members told"
+    return f"{reply['Guild']} disbanded; {reply['Members']} members notified"
 
 
 # -- game servers --------------------------------------------------------------

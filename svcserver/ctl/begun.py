@@ -1,4 +1,4 @@
-"""The marker of a host that is being created in a folder, and the host's first files.
+"""The marker of a host that is being created in a folder, and functions that write its files.
 
 ``svcctl init`` and ``svcctl backup restore --into`` write the marker first and ``metagame.env``
 last, and then remove the marker. After an interruption, even by ``kill -9``, the same command
@@ -40,10 +40,10 @@ class Begun:
         """Return a one-line message: how to finish or abandon the interrupted work."""
         goal, file = shlex.quote(str(folder)), shlex.quote(self.backup)
         do = f"backup restore {file} --into {goal}" if self.backup else f"init {goal}"
-        what = f"the restore of {self.backup}" if self.backup else "a host"
+        what = f"the restore of {self.backup}" if self.backup else "the creation of a host"
         return (
-            f"{what} was begun in {folder}: finish it with svcctl {do}, with the options of then, "
-            "or empty that folder to give it up"
+            f"{what} in {folder} was interrupted: run svcctl {do} with the same options to "
+            "finish it, or empty that folder to abandon it"
         )
 
 
@@ -100,7 +100,7 @@ def place(source: Path, folder: Path) -> None:
 
 
 def _turn(path: Path) -> tuple[int, Path]:
-    """Return the sort key by which the files that start services are moved last."""
+    """Return the sort key of a file: files without which no service starts are moved last."""
     if path.is_dir():
         return 0, path
     return 3 if path.name == LAST else 2 if path.name.endswith(".env") else 1, path

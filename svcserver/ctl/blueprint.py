@@ -183,8 +183,7 @@ def files(plan: Plan) -> dict[str, str]:
 
 def _stack(plan: Plan) -> str:
     text = f"""\
-# svc-stack itself: how many metagames share the work.
-# See the page "Scale"
+# Settings of svc-stack. WORKERS is the number of metagame processes (see the page "Scale").
 WORKERS={plan.scale.workers}
 """
     if plan.ports.workers != Ports().workers:
@@ -206,14 +205,15 @@ AUTH_SIGNING_PUBKEY_B64={secrets.signing.public}
 REGISTRATION_MODE=INVITECODE
 DATABASE_URL={plan.scale.database or sqlite_url(plan.data / "svc.db")}
 {f"LIVE_URL={plan.scale.live}" if plan.scale.live else "# LIVE_URL=memory:"}
-# of each character: so many newest saves, the last of 48 hours and of 30 days; without it all
+# saves kept for each character: the newest 100, and one for each of 48 hours and 30 days.
+# Without this line, every save is kept.
 SAVE_HISTORY_KEEP=100
 {_shielded(plan)}SERVER_NAME=Game Server
 MATCHMAKING_MODE=DEPLOYSERVER
 DEPLOYSERVER_URL=127.0.0.1:{ports.deploy}
 # the same in deploy.env; put your game's city here
 CITY_MAP={CITY_MAP}
-# requests, errors and answer times for svcctl status, the dashboard and alerts
+# counts requests, errors and response times for svcctl status, the dashboard and alerts
 BACKEND_HEALTH=1
 {_figures(ports.metagame_figures)}{_chat(plan)}"""
     if plan.demo:
@@ -224,7 +224,7 @@ BACKEND_HEALTH=1
 
 def _figures(port: int) -> str:
     return f"""\
-# figures for Prometheus and for alerts, on this machine only
+# metrics for Prometheus and for alerts, readable on this machine only
 METRICS_PORT={port}
 """
 
@@ -233,16 +233,16 @@ def _shielded(plan: Plan) -> str:
     """Return the metagame's settings that depend on whether the host has a gateway."""
     if plan.private:
         return f"""\
-# players come straight to BIND_HOST, so it answers for the region list itself
+# players connect directly to BIND_HOST, so the metagame itself answers for the region list
 QOS_TARGET_URL=http://{plan.public_host}:{plan.ports.metagame}/QoS
 """
     return f"""\
 # the same in gateway.env
 GATEWAY_SECRET={plan.secrets.gateway.reveal()}
-# the same in allowlist.env: a ban or a kick shuts the game ports for the player at once
+# the same in allowlist.env: a ban or a kick immediately closes the game ports for the player
 ALLOWLIST_URL=http://127.0.0.1:{plan.ports.allowlist}
 ALLOWLIST_SECRET={plan.secrets.allowlist.reveal()}
-# the players' own relay: it answers for the region list
+# the relay on the player's computer, which answers for the region list
 QOS_TARGET_URL=http://127.0.0.1:61000/QoS
 """
 
@@ -250,7 +250,7 @@ QOS_TARGET_URL=http://127.0.0.1:61000/QoS
 def _chat(plan: Plan) -> str:
     if plan.private:
         return f"""\
-# the chat is reached through a gateway only
+# without a gateway, players cannot reach the chat
 CHAT=0
 CONTENT_PORT={plan.ports.content}
 """
@@ -267,9 +267,9 @@ NODE_ENV=production
 MY_IP={address_of(plan.public_host)}
 PORT_RANGE_BEGIN={plan.ports.hunts}
 PORT_RANGE_END={plan.ports.city}
-# a stand-in that answers like a game server; put the path of the real program here
+# a simulated game server; put the path of the real program here
 GAMESERVER_BINARY_PATH={program()}
-# each launch gets a key of its own, which ends with its game server
+# each launch gets a separate key, which is valid while its game server runs
 GAMESERVER_LAUNCH_KEYS=1
 # for game servers started by hand; registered with the metagame (svcctl gameserver-key add)
 METAGAME_API_KEY={plan.secrets.game_server.reveal()}
@@ -291,11 +291,11 @@ PORT={plan.ports.content}
 BIND_HOST={plan.metagame_host}
 METAGAME_URL=http://{plan.metagame_host}:{plan.ports.metagame}
 CONTENT_GAME_DIR={plan.data / "game"}
-# after every change of the game's files: svcctl content manifest
+# after every change of the game's files, run svcctl content manifest
 CONTENT_MANIFEST={plan.data / "manifest.json"}
-# of these files the one that starts the game; launchers know it then, and players type nothing
+# the file that starts the game, so that players need not enter it in the launcher
 # CONTENT_GAME_PROGRAM=Game/Binaries/Win64/Game.exe
-# the players' program, for those who have none yet: svcctl content launcher FILE puts it there
+# the launcher that players download; svcctl content launcher FILE copies it there
 CONTENT_LAUNCHER_DIR={plan.data / LAUNCHER}
 {_figures(plan.ports.content_figures)}"""
     if plan.private:
@@ -308,9 +308,11 @@ GATEWAY_SECRET={plan.secrets.gateway.reveal()}
 
 def _gateway(plan: Plan) -> str:
     ports, secrets, live = plan.ports, plan.secrets, plan.scale.live
-    more = f"# 1: how to play here, for friends, at /join\nGATEWAY_JOIN_PAGE={int(plan.demo)}\n"
+    more = (
+        f"# 1: the page /join explains to players how to join\nGATEWAY_JOIN_PAGE={int(plan.demo)}\n"
+    )
     if live:
-        more += f"# several gateways share their rates there\nLIVE_URL={live}\n"
+        more += f"# several gateways share their rate limits there\nLIVE_URL={live}\n"
     return f"""\
 # The public HTTPS entry; players pin its certificate.
 GATEWAY_BIND={"127.0.0.1" if plan.demo else EVERYWHERE}
@@ -331,7 +333,7 @@ ALLOWLIST_SECRET={secrets.allowlist.reveal()}
 def _allowlist(plan: Plan) -> str:
     text = f"""\
 # Opens the UDP game ports for players' addresses.
-# 1: only writes down what it would do. 0: changes the host's firewall, and needs root.
+# 1: only logs what it would do. 0: changes the host's firewall, which needs root.
 ALLOWLIST_DRY_RUN=1
 ALLOWLIST_BIND=127.0.0.1
 ALLOWLIST_PORT={plan.ports.allowlist}
@@ -347,7 +349,7 @@ ALLOWLIST_STATE_FILE={plan.data / "allowlist-state.json"}
 def _relay(plan: Plan) -> str:
     return f"""\
 # On a player's machine; svc-stack starts it only with --with-relay.
-# Players use port 61000; on this host that is the metagame's.
+# Players use port 61000; on this host, the metagame uses that port.
 SVC_RELAY_PORT={plan.ports.relay}
 SVC_RELAY_HOST={plan.public_host}
 SVC_RELAY_GATEWAY_PORT={plan.ports.gateway}

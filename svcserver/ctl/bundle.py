@@ -77,7 +77,7 @@ def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
 
 
 def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
-    """Yield each part's name and text; if a part cannot be read, its text is the reason."""
+    """Yield each part's name and text; the text of an unreadable part is the reason."""
     yield "doctor.json", told(lambda: [as_data(finding) for finding in examine(host, folder)])
     yield "versions.json", told(versions)
     for name in (*SHAPES, "stack", *alert_files(folder)):
@@ -232,7 +232,7 @@ def last_lines(paths: Sequence[Path], count: int) -> str:
 
 
 def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the metrics of the component ``name`` if it exposes any, as a bundle part."""
+    """Yield the metrics of the component ``name`` as a part of the bundle, if it has metrics."""
     if not (folder / f"{name}.env").is_file():
         return
     try:

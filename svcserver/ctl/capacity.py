@@ -102,7 +102,7 @@ def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage
 
 
 def cost_of(before: dict[int, Usage], after: dict[int, Usage], seconds: float) -> Cost | None:
-    """Return the mean cost of the game servers that are in both samples; None if none are."""
+    """Return the mean cost of the game servers that are in both samples, or None without any."""
     groups = [group for group in after if group in before]
     if not groups:
         return None
@@ -183,8 +183,8 @@ def _show(
             **filled,
         }
     )
-    assumed = "those that run have just begun" if running else "no hunt runs"
-    how = f"measured on {cost.measured}" if cost.measured else f"assumed: {assumed}"
+    assumed = "the running hunts have just begun" if running else "no hunt runs"
+    how = f"measured on {cost.measured}" if cost.measured else f"assumed, because {assumed}"
     out.text(f"a hunt takes {cost.memory_mb:.0f} MB and {cost.cores:.3f} cores ({how})")
     run = "1 hunt runs" if running == 1 else f"{running} hunts run"
     more = f"{first.more or 'no'} more {'fits' if first.more == 1 else 'fit'}"
@@ -198,7 +198,7 @@ def _show(
 
 
 def bars(counts: Sequence[int]) -> list[str]:
-    """Return a bar for each count; bars over four times the smallest end with an ellipsis."""
+    """Return a bar for each count; a bar over four times the shortest ends with an ellipsis."""
     longest = 4 * min((count for count in counts if count > 0), default=1)
     return [
         "█" * WIDTH + "…" if count > longest else "█" * math.ceil(WIDTH * count / longest)

@@ -89,13 +89,14 @@ def missing(file: Path) -> tuple[str, str]:
     """Return the error message for a missing database file, with its fix."""
     if file.is_symlink():
         return (
-            f"there is no database {file}: it is a link to {os.readlink(file)}, which is not there",
-            "is the disk of that mounted?",
+            f"there is no database {file}: it is a link to {os.readlink(file)}, "
+            "which does not exist",
+            "is the disk of that file mounted?",
         )
     if not file.parent.is_dir():
         return (
             f"there is no database {file}: there is no folder {file.parent}",
-            "is its disk mounted? Else correct DATABASE_URL",
+            "is its disk mounted? If so, correct DATABASE_URL",
         )
     return (
         f"there is no database {file}",
@@ -112,7 +113,7 @@ def existing_file(file: Path) -> Path:
         fail("; ".join(missing(file)))
     except OSError as why:
         hindrance = obstacle(file)
-        fail("; ".join(hindrance or (f"{file}: {why.strerror}", "look at its folder")))
+        fail("; ".join(hindrance or (f"{file}: {why.strerror}", "check its folder")))
     if not file.is_file():
         fail(f"{file} is not a file. Correct DATABASE_URL.")
     return file
@@ -132,11 +133,11 @@ def obstacle(file: Path) -> tuple[str, str] | None:
         for path in (folder, file, *filter(os.path.lexists, beside)):
             wanted = os.R_OK | os.W_OK | (os.X_OK if path == folder else 0)
             if disk.f_flag & os.ST_RDONLY:
-                return f"the disk of {path} can only be read", "mount it to be written, too"
+                return f"the disk of {path} is mounted read-only", "mount it for writing"
             if not os.access(path, wanted):
                 return _not_ours(path, folder)
     except OSError as why:
-        return f"{file} cannot be looked at: {why.strerror}", "look at its folder and its disk"
+        return f"{file} cannot be accessed: {why.strerror}", "check its folder and its disk"
     if not disk.f_bavail:
         return f"the disk of {file} is full", "make room there"
     return None
@@ -147,7 +148,7 @@ def _not_ours(path: Path, folder: Path) -> tuple[str, str]:
     status, home = path.stat(), folder.stat()
     what = f"{user_name(os.geteuid())} may not read and write {path} of {user_name(status.st_uid)}"
     if status.st_uid not in (os.geteuid(), home.st_uid):
-        return what, f"give it to whom its folder belongs: chown {user_name(home.st_uid)} {path}"
+        return what, f"give it to the owner of its folder: chown {user_name(home.st_uid)} {path}"
     if status.st_uid == os.geteuid():
         return what, f"chmod u+rw{'x' if path == folder else ''} {path}"
     return what, f"run this as {user_name(status.st_uid)}"

@@ -33,7 +33,7 @@ _AUDIT_TRIGGER = re.compile(  # created by migration 0009
     r"CREATE TRIGGER audit_log_no_[a-z]+ BEFORE [A-Z]+ ON audit_log "
     r"BEGIN SELECT RAISE\(ABORT, '[a-z ]+'\); END"
 )
-DANGLING = "refers to a row that is not there"
+DANGLING = "refers to a row that does not exist"
 _MAGIC = b"SQLite format 3\0"
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _NOT_UPGRADED = "upgrade failed: the backup's data is in place"
@@ -70,27 +70,30 @@ def migrate(url: URL) -> None:
 
 
 def bring_up(url: URL, previous: Path | None) -> None:
-    """Upgrade a database just restored; ``previous`` is the file with the earlier contents."""
+    """Upgrade a database that was just restored.
+
+    ``previous`` is the file that the previous database was saved to, if there is one.
+    """
     so_far = "the backup's data is in place, but not upgraded to this version"
     if previous is not None:
         so_far += (
-            f"; what was there is in {previous}, and comes back with svcctl db restore {previous}"
+            f". The previous database is in {previous}; svcctl db restore {previous} restores it"
         )
     try:
         migrate_restored(url)
     except Failed as why:
-        line = f"{so_far}; once that is mended: svcctl db upgrade ({why.message})"
+        line = f"{so_far}. To continue, fix this and run svcctl db upgrade: {why.message}"
         raise HalfDone(line, _NOT_UPGRADED) from None
     except STOPPED:
         raise HalfDone(
-            f"stopped; {so_far}; run svcctl db upgrade to continue", _NOT_UPGRADED
+            f"stopped; {so_far}. Run svcctl db upgrade to continue", _NOT_UPGRADED
         ) from None
 
 
 def _way_back(previous: Path | None) -> str:
     if previous is None:
         return ""
-    return f"; what was there is in {previous}, and comes back with svcctl db restore {previous}"
+    return f". The previous database is in {previous}; svcctl db restore {previous} restores it"
 
 
 def migrate_restored(url: URL) -> None:
@@ -138,7 +141,7 @@ def sqlite_faults(file: Path | None) -> list[str]:
         hindrance = database.obstacle(file)
         if hindrance is not None:
             fail("; ".join(hindrance))
-        fail(f"{file} cannot be checked: {why}; {cure_of(why) or 'look at the file and its disk'}")
+        fail(f"{file} cannot be checked: {why}; {cure_of(why) or 'check the file and its disk'}")
     return [line for line in lines if line != "ok"] + [
         f"row {row[1]} of {row[0]} {DANGLING}" for row in broken
     ]
@@ -148,9 +151,9 @@ def cure_of_damage(faults: list[str]) -> str:
     """Return how to fix the damage that ``sqlite_faults`` found."""
     restore = "stop the metagame and restore a backup with svcctl db restore FILE"
     if NO_SQLITE in faults:
-        return f"correct DATABASE_URL; where it was this host's database, {restore}"
+        return f"correct DATABASE_URL; if it is correct, {restore}"
     if all(fault.endswith(DANGLING) for fault in faults):
-        return f"somebody changed it by hand: undo that; where nobody knows how, {restore}"
+        return f"somebody changed it by hand: undo that; if that is impossible, {restore}"
     return restore
 
 
@@ -217,9 +220,9 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
 def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None:
     """Replace the database with the backup FILE.
 
-    Stop the host first, or use --stop. The previous database is kept. SQLite: next to the database
-    file, as svc.db.before-restore-DATE-TIME. PostgreSQL: in the host's folder, as
-    before-restore-DATE-TIME.dump. This command can restore the previous database, too.
+    Stop the host first, or use --stop. The previous database is kept, and this command can restore
+    it, too. For SQLite, it is next to the database file, as svc.db.before-restore-DATE-TIME. For
+    PostgreSQL, it is in the host's folder, as before-restore-DATE-TIME.dump.
     """
     with noted(host, "restore", source.name, reason=reason), stoppable():
         url = database.url_of(host)
@@ -242,7 +245,10 @@ def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None
                 previous = put_back(source, file)
             bring_up(url, previous)
     out.data({"restored": str(source), "kept": str(previous) if previous else None})
-    out.text(f"restored from {source}" + (f"; what was there is in {previous}" if previous else ""))
+    out.text(
+        f"restored from {source}"
+        + (f"; the previous database is in {previous}" if previous else "")
+    )
 
 
 def _has_accounts(source: Path) -> bool:
@@ -266,7 +272,7 @@ def put_back(source: Path, file: Path) -> Path | None:
     try:
         copy_sqlite(source, file)
     except STOPPED:  # the copy is atomic, but it may be complete already
-        line = f"stopped; {file} may be that of the backup by now: svcctl db upgrade makes it ready"
+        line = f"stopped; {file} may already be the backup: run svcctl db upgrade to prepare it"
         raise HalfDone(line + _way_back(previous), "stopped: it may have been done") from None
     return previous
 
@@ -278,7 +284,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
     def tried(status: int, _left: int, _pages: int) -> None:
         # Python handles signals only here: SQLite's own wait would ignore them and never end
         if status != sqlite3.SQLITE_DONE and time.monotonic() - began > LOCKED_S:
-            raise sqlite3.OperationalError("somebody else holds one of them")
+            raise sqlite3.OperationalError("another program has locked one of them")
 
     try:
         with (
@@ -295,7 +301,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
 
 def make_one_file(copy: Path) -> None:
-    """Switch a copy out of WAL mode, because readers would leave -wal and -shm files."""
+    """Switch a copy out of WAL mode; otherwise its readers would leave -wal and -shm files."""
     try:
         with closing(sqlite3.connect(copy, timeout=30)) as connection:
             connection.execute("PRAGMA journal_mode=DELETE")

@@ -48,7 +48,10 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
 
 def place(words: str, name: str) -> URL:
-    """Return the database of a URL or env file; never print it, as it may contain a password."""
+    """Return the database of a URL or env file.
+
+    An error message never contains the URL, because the URL may contain a password.
+    """
     if "://" not in words:
         file = Path(words)
         url = database.url_of(Host(None, file))
@@ -68,7 +71,7 @@ def copy_all(source: URL, target: URL) -> dict[str, int]:
     with database.snapshot(database.existing(source)) as old:
         before = _Known.of(old)
         if before.revision is None:
-            fail("SOURCE is not a host's database. Give the one of DATABASE_URL.")
+            fail("SOURCE is not a host's database. Give the value of its DATABASE_URL.")
         migrate(target)
         with database.transaction(make_engine(target)) as new:
             after = _Known.of(new)

@@ -138,7 +138,11 @@ def player_lines(host: Host) -> list[str]:
     return [
         "",
         "What a player would open:",
-        *([f"  {page} (a browser warns of the host's own certificate{none})"] if page else []),
+        *(
+            [f"  {page} (a browser warns about the host's self-signed certificate{none})"]
+            if page
+            else []
+        ),
         f"  {text}",
         f"or, on this machine, {program('svc-launcher')} '{text}'",
     ]

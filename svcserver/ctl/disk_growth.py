@@ -1,8 +1,8 @@
 """A forecast of when the host's disks will be full, based on their growth so far.
 
 The database grows by its daily average since the first account was created. Logs grow by their own
-daily average until they rotate. One backup is added each night until the oldest is dropped; each
-is as large as the forecast database requires.
+daily average until they rotate. One backup is added each night until the oldest is dropped; its
+size follows from the forecast size of the database.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ class Filled:
 
 
 def disks(host: Host, data: Path, now: float | None = None) -> tuple[list[Filled], float]:
-    """Return each disk that grows, first the one of ``data``, and the host's age in days."""
+    """Return the disks on which the host's data grow, and the host's age in days.
+
+    The disk of ``data`` comes first.
+    """
     moment = time.time() if now is None else now
     began, size = transact(host, _of_database)
     days = max(1.0, (moment - began) / DAY_S)
@@ -201,10 +204,10 @@ def as_data(filled: Sequence[Filled], days: float) -> dict[str, object]:
 
 def show(out: Out, filled: Sequence[Filled], days: float) -> None:
     """Print when each disk will be full, and a chart of its contents."""
-    so_far = f"of {days:.0f} days so far" if days > 1 else "of its first day, which says little"
+    so_far = f"of {days:.0f} days" if days > 1 else "of one day, which is too short to be exact"
     for disk in filled:
         when = "not full in ten years" if disk.full_in is None else f"full in {disk.full_in} days"
-        out.text("", f"disk of {disk.place}: {when}, by the growth {so_far}")
+        out.text("", f"disk of {disk.place}: {when}, estimated from the growth {so_far}")
         rows = [(row, row.has + row.gains(HORIZON_DAYS)) for row in merged(disk.fillings)]
         longest = max((then for _, then in rows), default=0.0) or 1.0
         cells = [

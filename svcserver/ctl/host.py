@@ -1,9 +1,9 @@
 """The host that a command works on: a folder of env files, one env file, or the environment.
 
-``--config DIR`` reads only ``DIR/NAME.env``, as ``svc-stack`` does. ``--env-file FILE`` reads one
-component's file, which environment variables override, as for a service that is started alone.
-Without either option, the working directory is used if it contains ``metagame.env``, else the
-environment.
+``--config DIR`` reads only ``DIR/NAME.env``, as ``svc-stack`` does. ``--env-file FILE`` reads the
+settings of one component, and environment variables override them, as if that service were started
+alone. Without either option, the working directory is used if it contains ``metagame.env``, else
+the environment.
 """
 
 from __future__ import annotations
@@ -116,12 +116,12 @@ class Host:
 def unreadable(path: Path, why: OSError | UnicodeDecodeError) -> str:
     """Return a one-line message: the file, why it cannot be read, and the fix."""
     if isinstance(why, UnicodeDecodeError):
-        return f"{path} cannot be read: it is not UTF-8 text; save it so, or see svcctl init"
+        return f"{path} cannot be read: it is not UTF-8 text; save it as UTF-8"
     if isinstance(why, FileNotFoundError | NotADirectoryError):
         return f"{path} cannot be read: {why.strerror}; {NO_HOST}"
     if isinstance(why, PermissionError):
-        return f"{path} cannot be read: {why.strerror}; run this as the user whose file it is"
-    return f"{path} cannot be read: {why.strerror}; look at the file and its disk"
+        return f"{path} cannot be read: {why.strerror}; run this as the owner of the file"
+    return f"{path} cannot be read: {why.strerror}; check the file and its disk"
 
 
 def find(config: str | None, env_file: str | None) -> Host:
@@ -149,7 +149,7 @@ def as_owner_of(folder: Path | None) -> Iterator[None]:
         actor = act_as_owner(folder) if folder is not None else None
     except ForeignFolder as why:
         fail(str(why))
-    elsewhere = f"{actor}: name a place where that user may read and write"
+    elsewhere = f"{actor}: choose a path that this user may read and write"
     try:
         yield
     except HalfDone:

@@ -218,7 +218,7 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
     except (BadCertificate, BadDatabase, BuildFailed) as why:
         fail(f"{folder}: {why}")
     except Refusal as why:
-        fail(f"--owner {owner}: {why.message}; the database knows that name already")
+        fail(f"--owner {owner}: {why.message}; the database already has an account with this name")
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
 
@@ -232,8 +232,8 @@ def whole_path(folder: Path) -> Path:
     path = folder.resolve() if ".." in folder.parts else folder.absolute()
     if not str(path).isprintable() or str(path) != str(path).strip():
         fail(
-            f"{str(path)!a} has a line break, another character that cannot be printed or a "
-            "blank at its end, which no setting can name: choose another folder"
+            f"no setting can contain the path {str(path)!a}, because it ends in a blank or has a "
+            "character that cannot be printed: choose another folder"
         )
     return path
 

@@ -306,8 +306,8 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
     if (made.folder / LIVE_CONFIG).exists():
         out.text(
             "",
-            "Before all that give the engine its password, which init has made: copy it to where",
-            "the engine may read it, under the user of your engine (valkey or redis),",
+            "First of all, give the engine the password that init made: copy it to a folder where",
+            "the engine can read it (use the user of your engine: valkey or redis),",
             f"  sudo install -o valkey -m 640 {shlex.quote(str(made.folder / LIVE_CONFIG))}"
             f" {ENGINE_CONFIG}",
             f"add the line  include {ENGINE_CONFIG}  to its configuration, and restart it.",
@@ -327,7 +327,9 @@ def tell_my_ip(out: Out, made: CreatedHost) -> None:
     if made.my_ip and (address in (LOOPBACK, made.my_ip) or not made.my_ip.startswith("127.")):
         return
     resolved = (
-        f"is here only {made.my_ip}" if made.my_ip else "has no IPv4 address that is known here"
+        f"resolves here only to {made.my_ip}"
+        if made.my_ip
+        else "does not resolve to an IPv4 address here"
     )
     out.text(
         "",

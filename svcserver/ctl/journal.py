@@ -16,7 +16,7 @@ UNITS = "svc-*"
 DEADLINE_S = 20.0
 MOST = 8 << 20  # bytes read from the end of journalctl's output
 LONGEST = 4_000  # characters of a line
-BY_HAND = f"look at them with journalctl -u '{UNITS}'"
+BY_HAND = f"read them with journalctl -u '{UNITS}'"
 
 
 def last_lines(count: int) -> str:
@@ -38,12 +38,14 @@ def last_lines(count: int) -> str:
         except subprocess.TimeoutExpired:
             return f"the journal did not answer within {DEADLINE_S:.0f} s; {BY_HAND}\n"
         except OSError as why:
-            return f"the journal cannot be asked: {why.strerror}; {BY_HAND}\n"
+            return f"the journal cannot be read: {why.strerror}; {BY_HAND}\n"
         size = out.seek(0, os.SEEK_END)
         out.seek(max(0, size - MOST))
         rows = out.read(MOST).split(b"\n")[1 if size > MOST else 0 :]
     text = "".join(f"{line}\n" for line in _lines(rows))
-    return text if text or done.returncode == 0 else f"the journal is not ours to read; {BY_HAND}\n"
+    return (
+        text if text or done.returncode == 0 else f"this user may not read the journal; {BY_HAND}\n"
+    )
 
 
 def _lines(rows: list[bytes]) -> Iterator[str]:

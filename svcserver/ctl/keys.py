@@ -141,9 +141,10 @@ class _PublicKeys:
 
 
 def expired_at(tx: Connection, public: str) -> datetime | None:
-    """Return when the last token signed by an older key expires; None if one still signs.
+    """Return when the last token that an older key signed expires.
 
-    ``public`` is the current signing key; raises BadKey.
+    Returns None while the metagame still signs with an older key. ``public`` is the current public
+    key; raises BadKey if it is invalid.
     """
     since = signs_since(tx, key_id(load_public(public)))
     return None if since is None else datetime.fromtimestamp(since + LIFETIME_S, UTC)

@@ -85,5 +85,5 @@ def supply(host: Host, out: Out) -> None:
 def how(folder: Path | None) -> str:
     """Return how to add a launcher to a host."""
     where = f" {config_of(folder)}" if folder is not None else ""
-    have = "a release holds svc-launcher.pyz, make launcher in a clone builds it"
-    return f"{have}; then svcctl content launcher FILE{where}"
+    have = "svc-launcher.pyz is in every release; in a clone, make launcher builds it"
+    return f"{have}; then run svcctl content launcher FILE{where}"

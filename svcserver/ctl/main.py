@@ -60,12 +60,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("demo", "demo"),
 }
 CURES = {
-    errno.EACCES: "run this as the user whose file it is",
-    errno.EPERM: "run this as the user whose file it is",
-    errno.EROFS: "its disk can only be read",
+    errno.EACCES: "run this as the owner of the file",
+    errno.EPERM: "run this as the owner of the file",
+    errno.EROFS: "its disk is mounted read-only",
     errno.ENOSPC: "make room on its disk",
     errno.EDQUOT: "make room on its disk",
-    errno.EIO: "look at its disk",
+    errno.EIO: "check its disk",
 }
 """Cures of errors of the operating system."""
 _QUIET = logging.NullHandler()

@@ -99,7 +99,7 @@ def sanctions(host: Host, out: Out) -> None:
 
 
 def _every_sanction(tx: Connection) -> list[HeldSanction]:
-    """Return all sanctions in force, read in parts that fit one query."""
+    """Return all sanctions in force; they are read page by page."""
     return [entry for piece in holding(tx, time.time()) for entry in piece]
 
 
@@ -154,7 +154,7 @@ def _came_of(row: AuditRow) -> str:
 
 
 def _ago(name: str, text: str) -> float | None:
-    """Return the time in epoch seconds that lies the duration ``text`` ago; None if it is empty."""
+    """Return the epoch seconds at the duration ``text`` before now; None if ``text`` is empty."""
     span = seconds_of(text) if text else None
     if text and span is None:
         fail(f"{name} {text}: give a duration like 12h or 7d")

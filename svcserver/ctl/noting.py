@@ -33,7 +33,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
         yield trace
     except HalfDone as why:
         trace.after = {**(trace.after or {}), "outcome": why.outcome}
-        _leave(host, entry, trace, None, prefix="this is not")
+        _leave(host, entry, trace, None, prefix="this failure is not")
         raise
     except Failed as why:
         _leave(host, entry, Trace(), why.message)  # one line is enough
@@ -44,7 +44,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
         trace.after = {**(trace.after or {}), **outcome}
         _leave(host, entry, trace, None)
         raise
-    _leave(host, entry, trace, None, prefix="done, but not")
+    _leave(host, entry, trace, None, prefix="the change was made, but is not")
 
 
 def _leave(

@@ -176,7 +176,7 @@ def _tell(out: Out, name: str, passport: rules.Passport, done: rules.Taken) -> N
             "left_out": list(done.left_out),
         }
     )
-    out.text(f"{name} has now what {passport.username} had on {passport.host[:64]}:")
+    out.text(f"{name} now has what {passport.username} had on {passport.host[:64]}:")
     out.text(
         f"  {done.tracks} tracks raised, {done.characters} characters, {done.items} items, "
         f"{done.currencies} currencies, {done.loadouts} loadouts"

@@ -179,7 +179,7 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
 def _without(left: Mapping[str, int]) -> str:
     """Return a note about the rows that were left out because there are too many."""
     rows = ", ".join(f"{count} of {table}" for table, count in left.items())
-    return f"; without the oldest rows, which were too much: {rows}" if rows else ""
+    return f"; the oldest rows are left out, because there are too many: {rows}" if rows else ""
 
 
 def _change_access(host: Host, entry: AuditEntry, **change: Any) -> Account:
@@ -218,7 +218,9 @@ def dashboard_key(host: Host, out: Out, name: str, off: bool, reason: str) -> No
     if key is None:
         out.text(f"the account key of {account.username} opens the dashboard again")
     else:
-        out.text(f"the dashboard's key of {account.username}; the account key only plays now")
+        out.text(
+            f"the dashboard key of {account.username}; the account key is now only for playing"
+        )
         out.text(f"key     {key}", "Keep the key: it is the only copy.")
 
 

@@ -184,7 +184,7 @@ def clean_up(host: Host, players: Sequence[Player], story: Story) -> PlayFailed 
     except Failed as why:
         return PlayFailed("database", f"the players' accounts are still there: {why.message}")
     if gone:
-        story.add(f"{counted(gone, 'account')} with all that was theirs are gone again")
+        story.add(f"{counted(gone, 'account')} and all their data were deleted again")
     return None
 
 

@@ -35,8 +35,8 @@ _OF_THE_DATABASE = re.compile(r"\d+; \d+ \d+ (COMMENT - )?(EXTENSION|PUBLICATION
 _OURS = ("--no-owner", "--no-privileges")
 _DEADLOCK = re.compile(r":  40P01: ")
 _BUSY = re.compile(r":  (?:40P01|55P03): ")
-_AS_IT_WAS = "the database is as it was"
-_UNSURE = "it may have been restored: look at it with svcctl db check"
+_AS_IT_WAS = "the database was not changed"
+_UNSURE = "it may have been restored: check it with svcctl db check"
 _MAYBE = "failed: it may have been done"
 _BEGIN = "\\o /dev/null\nBEGIN;\n"  # of psql's output, only the line of ``_FED`` is needed
 _FED = b"fed\n"
@@ -125,7 +125,7 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
         with _wanted(listed) as wanted:
             _tried(source, url, wanted, say)
     except HalfDone as why:
-        note = f"; what was there is in {previous}" if previous is not None else ""
+        note = f"; the previous database is in {previous}" if previous is not None else ""
         raise HalfDone(why.message + note, why.outcome) from None
     return previous
 
@@ -155,7 +155,7 @@ def _of_a_host(source: Path) -> str:
 
 @contextmanager
 def _wanted(listed: str) -> Iterator[str]:
-    """Yield the pg_restore argument that excludes entries about the database itself."""
+    """Yield the pg_restore option that leaves out entries about the database itself."""
     ours = [line for line in listed.splitlines() if not _OF_THE_DATABASE.match(line)]
     with tempfile.NamedTemporaryFile("w", prefix="svc-restore-", encoding="utf-8") as file:
         file.write("\n".join([*ours, ""]))

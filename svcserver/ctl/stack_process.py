@@ -38,8 +38,7 @@ def broken_of(line: str) -> PlayFailed:
 class Stack:
     """The ``svc-stack`` process for ``folder``; its output is written to ``stack.log`` there.
 
-    Only the end of a long log is kept: ``stack.log``, and the same amount before it in
-    ``stack.log.1``.
+    Only the end of a long log is stored. When ``stack.log`` is full, it becomes ``stack.log.1``.
     """
 
     reactor: Any

@@ -98,7 +98,7 @@ def instance(entry: dict[str, Any]) -> list[str]:
 
 
 def health_lines(health: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the health as text for people, without the constant ``bans``."""
+    """Return the health as text for people, without ``bans``, which never changes."""
     return flat({name: value for name, value in (health or {}).items() if name != "bans"})
 
 
@@ -120,7 +120,7 @@ FIGURE_HEADS = [
     "95 % within",
     "4xx",
     "5xx",
-    "event loop 95 %",
+    "loop lag p95",
     "memory",
     "players",
     "most",

@@ -228,7 +228,7 @@ class Card:
         """Return where the owner's key is; a host restored without secrets has no key file."""
         if (self.folder / OWNER_KEY).is_file():
             return f"the key is in {self.folder / OWNER_KEY}"
-        return "its owner's key still counts, and is in no file here"
+        return "the owner's key is still valid, but no file here has it"
 
     def _invite(self) -> list[str]:
         if self.join is not None:

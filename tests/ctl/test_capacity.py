@@ -91,5 +91,5 @@ class CommandTests(HostCase):
         with mock.patch.object(capacity, "SAMPLE_S", 0.05):
             ran = self.ctl("capacity")
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertIn("assumed: no hunt runs", ran.out)
+        self.assertIn("assumed, because no hunt runs", ran.out)
         self.assertIn("█", ran.out)

@@ -67,7 +67,7 @@ class DatabaseTests(HostCase):
             writer.execute("UPDATE accounts SET notes = 77")
             ran = self.ctl("db", "backup", copy)
             self.assertEqual(ran.status, 0)
-            self.assertIn("done, but not in the audit log", ran.err)
+            self.assertIn("the change was made, but is not in the audit log", ran.err)
             writer.execute("COMMIT")
         with closing(sqlite3.connect(copy)) as backup:
             self.assertEqual(backup.execute("SELECT notes FROM accounts").fetchall(), [(0,)])
@@ -84,7 +84,7 @@ class DatabaseTests(HostCase):
     def test_who_holds_the_file_is_not_waited_for_for_ever(self) -> None:
         self.patch(database_commands, "LOCKED_S", 0)
         copy, target = self.held()
-        with self.assertRaisesRegex(Failed, "somebody else holds one of them"):
+        with self.assertRaisesRegex(Failed, "another program has locked one of them"):
             database_commands.copy_sqlite(copy, target)
 
     def test_a_copy_that_waits_hears_signals_and_what_was_there_is_named(self) -> None:
@@ -104,7 +104,7 @@ class DatabaseTests(HostCase):
         if isinstance(
             caught.exception, HalfDone
         ):  # else it came before the copy, on a slow machine
-            self.assertIn("what was there is in", caught.exception.message)
+            self.assertIn("previous database is in", caught.exception.message)
 
     @proves("svcctl db")
     def test_restore_refuses_what_is_no_backup(self) -> None:

@@ -128,7 +128,7 @@ class HostTests(HostCase):
             ran = self.ctl("capacity")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn(f"disk of {self.folder}: ", ran.out)
-        self.assertIn("by the growth of 10 days so far", ran.out)
+        self.assertIn("estimated from the growth of 10 days", ran.out)
         [row] = [line for line in ran.out.splitlines() if line.startswith("database")]
         self.assertEqual(row.split()[1:3], ["80.0", "320.0"])
         self.assertIn("█", row)

@@ -23,7 +23,7 @@ FAULTS = (  # component, variable, value, fault, cure
     ("deploy", "MY_IP", "", "is not set: no game server can be handed out", "correct it in"),
     ("content", "BIND_HOST", "0.0.0.0", "is neither loopback", "make only the gateway public"),
     ("metagame", "DEPLOYSERVER_URL", "http://127.0.0.1:61001", "is not host:port", "without http"),
-    ("metagame", "CITY_MAP", "/Game/Maps/x", "is not the one of deploy.env", "the same map"),
+    ("metagame", "CITY_MAP", "/Game/Maps/x", "differs from that in deploy.env", "the same map"),
     ("deploy", "PORT_RANGE_BEGIN", "8700", "ALLOWLIST_PORTS is 8770-8777", "=8700-8777"),
     ("gateway", "GATEWAY_BIND", "127.0.0.1", "only this machine reaches", "=0.0.0.0"),
     ("gateway", "GATEWAY_METAGAME_URL", WRONG_PORT, "leads to port 61009", "to 61000 in gateway"),
@@ -38,7 +38,7 @@ FAULTS = (  # component, variable, value, fault, cure
 )
 NOTES = (  # component, variable, value, note; nothing is wrong
     ("deploy", "MY_IP", "127.0.0.1", "only this machine can play"),
-    ("deploy", "MY_IP", "203.0.113.99", "203.0.113.99, but 203.0.113.10 is 203.0.113.10"),
+    ("deploy", "MY_IP", "203.0.113.99", "203.0.113.99, but 203.0.113.10 has the address"),
 )
 
 
@@ -166,7 +166,7 @@ class SettingsTests(DoctorCase):
 
     def test_an_env_file_that_is_no_text(self) -> None:
         (self.folder / "relay.env").write_bytes(b"\xff\xfe\x00")
-        self.finds("relay.env cannot be read: it is not UTF-8 text", "svcctl init")
+        self.finds("relay.env cannot be read: it is not UTF-8 text", "save it as UTF-8")
 
     def test_a_component_that_is_not_here_is_only_a_note(self) -> None:
         for name in ("gateway", "allowlist", "relay", "content", "deploy"):
@@ -187,14 +187,14 @@ class MatchingTests(DoctorCase):
         for component in ("metagame", "content"):
             self.plant(component, "GATEWAY_SECRET", hex_token(64))
             self.finds(
-                "GATEWAY_SECRET is not the one of gateway.env",
+                "GATEWAY_SECRET differs from that in gateway.env",
                 f"put the same value in {component}.env",
             )
             self.plant(component, "GATEWAY_SECRET", right)
         for component in ("gateway", "metagame"):
             right = value(self.folder, component, "ALLOWLIST_SECRET")
             self.plant(component, "ALLOWLIST_SECRET", hex_token(64))
-            what = "ALLOWLIST_SECRET is not the one of allowlist.env"
+            what = "ALLOWLIST_SECRET differs from that in allowlist.env"
             self.finds(what, f"put the same value in {component}.env")
             self.plant(component, "ALLOWLIST_SECRET", right)
 

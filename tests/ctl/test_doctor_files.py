@@ -104,7 +104,7 @@ class FileTests(DoctorCase):
     def test_a_launcher_that_is_missing(self) -> None:
         for word in ("/nowhere/run", "no-such-launcher"):
             self.plant("deploy", "GAMESERVER_LAUNCHER", f"{word} --fast")
-            self.finds(f"GAMESERVER_LAUNCHER starts with {word}", "leave it out")
+            self.finds(f"GAMESERVER_LAUNCHER starts with {word}", "remove the setting")
         self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")  # found on PATH
         self.assertEqual(self.wrong(), [])
 
@@ -120,9 +120,9 @@ class FileTests(DoctorCase):
 
     def test_game_files_that_changed_or_went_after_the_manifest(self) -> None:
         (self.folder / "game" / "README.txt").write_text("another length")
-        self.finds("README.txt is not as the manifest says", "svcctl content manifest")
+        self.finds("README.txt does not match the manifest", "svcctl content manifest")
         (self.folder / "game" / "README.txt").unlink()
-        self.finds("README.txt is in the manifest but not there", "svcctl content manifest")
+        self.finds("README.txt is in the manifest, but does not exist", "svcctl content manifest")
 
 
 class ProgramTests(DoctorCase):
@@ -166,7 +166,7 @@ class DatabaseTests(DoctorCase):
         engine = make_engine(database_url(f"sqlite:///{self.folder / 'svc.db'}"))
         migrations.upgrade(engine, revisions.known()[0])
         engine.dispose()
-        self.finds("this version wants", "svcctl db upgrade")
+        self.finds("this version needs", "svcctl db upgrade")
 
     def test_on_a_disk_of_its_own_that_has_less_than_the_reserve(self) -> None:
         elsewhere = self.folder / "disk"
@@ -182,13 +182,13 @@ class DatabaseTests(DoctorCase):
     def test_a_link_into_nowhere_asks_for_the_disk(self) -> None:
         (self.folder / "svc.db").rename(self.folder / "away.db")
         (self.folder / "svc.db").symlink_to(self.folder / "disk" / "svc.db")
-        self.finds("is a link to", "is the disk of that mounted?")
+        self.finds("is a link to", "is the disk of that file mounted?")
 
     def test_another_kind_of_file_asks_for_its_name_first(self) -> None:
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'stack.json'}")
         (self.folder / "stack.json").write_text("{" + " " * 100 + "}")
         (self.folder / "stack.json").chmod(0o600)
-        self.finds("does not begin as an SQLite database does", "correct DATABASE_URL; where")
+        self.finds("does not begin as an SQLite database does", "correct DATABASE_URL; if it")
 
     def test_a_row_that_refers_to_nothing_is_mended_by_hand(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as database:
@@ -196,12 +196,12 @@ class DatabaseTests(DoctorCase):
             database.execute("CREATE TABLE mine(account TEXT REFERENCES accounts(id))")
             database.execute("INSERT INTO mine VALUES ('nobody')")
             database.commit()
-        self.finds("row 1 of mine refers to a row that is not there", "changed it by hand: undo")
+        self.finds("row 1 of mine refers to a row that does not exist", "changed it by hand: undo")
 
     def test_empty(self) -> None:
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'new.db'}")
         os.close(os.open(self.folder / "new.db", os.O_CREAT | os.O_WRONLY, 0o600))
-        self.finds("it is empty", "restore a backup; else run svcctl db upgrade")
+        self.finds("it is empty", "restore a backup; otherwise run svcctl db upgrade")
 
     def test_of_a_later_version(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as database:

@@ -28,8 +28,8 @@ class MachineTests(DoctorCase):
             (443, "gateway"),
         ):
             machine = Quiet(taken={port: PortState(taken=True)}, says={port: (200, b"<html>")})
-            what = f"{port} is held by a program that is not the {name}"
-            self.finds(what, "end that program", machine)
+            what = f"{port} is used by a program that is not the {name}"
+            self.finds(what, "stop that program", machine)
 
     def test_a_port_that_the_host_itself_holds(self) -> None:
         shown = self.ctl("cert", "fingerprint").out.strip()
@@ -45,7 +45,7 @@ class MachineTests(DoctorCase):
 
     def test_another_gateway_on_the_port_is_a_stranger(self) -> None:
         machine = Quiet(taken={443: PortState(taken=True)}, shows="0" * 64)
-        self.finds("GATEWAY_PORT 443 is held", "end that program", machine)
+        self.finds("GATEWAY_PORT 443 is used", "stop that program", machine)
 
     def test_the_same_component_of_another_host_is_named(self) -> None:
         words = ("python", "twistd", "svc-metagame", "--env-file", "/srv/other/metagame.env")
@@ -54,13 +54,15 @@ class MachineTests(DoctorCase):
             says={61000: (200, b'{"playersOnline": 0}')},
             held={61000: PortHolder(4121, words)},
         )
-        what = "PORT 61000 is held by the metagame of the host in /srv/other (process 4121)"
+        what = "PORT 61000 is used by the metagame of the host in /srv/other (process 4121)"
         self.finds(what, "stop that host, or change PORT", machine)
 
     def test_an_own_component_that_does_not_answer_is_restarted(self) -> None:
         words = ("twistd", "svc-metagame", "--env-file", str(self.folder / "metagame.env"))
         machine = Quiet(taken={61000: PortState(taken=True)}, held={61000: PortHolder(4121, words)})
-        self.finds("it holds PORT 61000 (process 4121), but does not answer", "restart", machine)
+        self.finds(
+            "it listens on PORT 61000 (process 4121), but does not answer", "restart", machine
+        )
 
     def test_a_game_server_that_runs_on_is_not_to_be_ended(self) -> None:
         program = value(self.folder, "deploy", "GAMESERVER_BINARY_PATH")
@@ -99,18 +101,18 @@ class MachineTests(DoctorCase):
     def test_two_components_on_one_port(self) -> None:
         self.plant("content", "PORT", "61001")
         self.plant("gateway", "GATEWAY_CONTENT_URL", "http://127.0.0.1:61001")
-        self.finds("PORT 61001 is also PORT of the deploy", "a port of its own")
+        self.finds("PORT 61001 is also PORT of the deploy", "a different port")
 
     def test_two_components_that_show_figures_on_one_port(self) -> None:
         self.plant("metagame", "METRICS_PORT", "9100")
         self.plant("gateway", "METRICS_PORT", "9100")
-        self.finds("METRICS_PORT 9100 is also METRICS_PORT of the metagame", "a port of its own")
+        self.finds("METRICS_PORT 9100 is also METRICS_PORT of the metagame", "a different port")
 
     def test_a_stranger_where_figures_belong(self) -> None:
         self.plant("content", "METRICS_PORT", "9100")
         taken = {9100: PortState(taken=True)}
         stranger = Quiet(taken=taken, says={9100: (200, b"node_load1 0.5")})
-        self.finds("METRICS_PORT 9100 is held", "end that program", stranger)
+        self.finds("METRICS_PORT 9100 is used", "stop that program", stranger)
         self.assertEqual(
             self.wrong(Quiet(taken=taken, says={9100: (200, b"svc_content_bytes_sent 1")})), []
         )

@@ -139,7 +139,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(child(partial(killed_at_put, begun.LAST), *own), KILLED)
         ran = svcctl(*own, "--data", nowhere(self))
         self.assertEqual(ran.status, 1)
-        self.assertIn(f"finish it with svcctl init {self.folder}, with the options of", ran.line)
+        self.assertIn(f"run svcctl init {self.folder} with the same options to finish it", ran.line)
         self.assertEqual(svcctl(*own).status, 0)
 
     # slow: a host is made and finished again and again
@@ -184,7 +184,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(svcctl("init", target, *self.words()[2:]).status, 0)
         ran = svcctl(*self.words("--share-database"))
         self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
-        self.assertIn("knows that name already", ran.err)
+        self.assertIn("already has an account with this name", ran.err)
 
     def test_a_database_that_became_another_hosts_is_not_taken(self) -> None:
         self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)

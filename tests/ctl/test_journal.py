@@ -52,9 +52,9 @@ class JournalTests(SynchronousTestCase):
         self.fault = subprocess.TimeoutExpired("journalctl", 20)
         self.assertIn("did not answer", journal.last_lines(5))
         self.fault = FileNotFoundError(2, "No such file or directory")
-        self.assertIn("cannot be asked", journal.last_lines(5))
+        self.assertIn("journal cannot be read", journal.last_lines(5))
         self.fault, self.status = None, 1
-        self.assertIn("not ours to read", journal.last_lines(5))
+        self.assertIn("may not read the journal", journal.last_lines(5))
         self.status = 0
         self.assertEqual(journal.last_lines(5), "")  # there are no such units
         self.patch(shutil, "which", lambda name: None)

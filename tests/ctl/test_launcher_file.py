@@ -115,7 +115,9 @@ class LauncherFileTests(SynchronousTestCase):
     def test_the_doctor_says_how_players_get_one(self) -> None:
         cure = f"svcctl content launcher FILE --config {self.folder}"
         notes = self.notes()
-        self.assertIn(f"there is no launcher in {self.launchers}a release holds", notes)
+        self.assertIn(
+            f"there is no launcher in {self.launchers}svc-launcher.pyz is in every release", notes
+        )
         self.assertIn(cure, notes)
         self.put()
         self.assertEqual(self.notes(), "")
@@ -167,7 +169,7 @@ class LauncherFileTests(SynchronousTestCase):
     def test_what_cannot_be_done_is_one_line(self) -> None:
         ran = svcctl("content", "launcher", self.folder / "none", "--config", self.folder)
         self.assertEqual(ran.status, 1)
-        self.assertIn("make launcher in a clone builds it", ran.line)
+        self.assertIn("in a clone, make launcher builds it", ran.line)
         env = self.folder / "content.env"
         env.write_text(env.read_text().replace("CONTENT_LAUNCHER_DIR", "# "))
         ran = svcctl("content", "launcher", self.built, "--config", self.folder)

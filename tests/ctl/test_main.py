@@ -43,8 +43,8 @@ class MainTests(SynchronousTestCase):
         denied = PermissionError(EACCES, "Permission denied", "/srv/game/metagame.env")
         with mock.patch.object(Path, "is_file", side_effect=denied):
             ran = svcctl("up", "--yes", "/srv/game")
-        line = "svcctl: /srv/game/metagame.env: Permission denied; run this as the user whose"
-        self.assertEqual((ran.status, ran.line), (1, f"{line} file it is"))
+        line = "svcctl: /srv/game/metagame.env: Permission denied; run this as the owner"
+        self.assertEqual((ran.status, ran.line), (1, f"{line} of the file"))
         with mock.patch.object(Path, "is_file", side_effect=FileNotFoundError("ours")):
             self.assertRaises(FileNotFoundError, svcctl, "up", "--yes", "/srv/game")
 

@@ -144,8 +144,8 @@ class NotingTests(HostCase):
         file = self.ctl("backup", "now", "--json").data["file"]
         for what, source in (("db", copy), ("backup", file)):
             for why, message in (
-                (BadDatabase("the disk is full"), r"svcctl db upgrade \(the disk is full\)$"),
-                (EndedBySignal(143), "^svcctl: stopped; .* run svcctl db upgrade to continue$"),
+                (BadDatabase("the disk is full"), r"svcctl db upgrade: the disk is full$"),
+                (EndedBySignal(143), "^svcctl: stopped; .* Run svcctl db upgrade to continue$"),
             ):
                 self.ctl("account", "create", "Alpha")
                 with (
@@ -156,7 +156,7 @@ class NotingTests(HostCase):
                 self.assertEqual(ran.status, 1)
                 self.assertRegex(ran.line, message)
                 [previous] = self.folder.glob(f"svc.db.before-restore-{what}-{type(why)}")
-                self.assertIn(f"comes back with svcctl db restore {previous}", ran.line)
+                self.assertIn(f"svcctl db restore {previous} restores it", ran.line)
                 self.assertNotIn("Alpha", self.accounts())
                 newest = self.rows()[0]
                 self.assertEqual((newest["action"], newest["refused"]), ("restore", None))
@@ -188,4 +188,6 @@ class NotingTests(HostCase):
         (self.folder / "svc.db").unlink()
         ran = self.ctl("cert", "make", "--host", "203.0.113.10")
         self.assertEqual(ran.status, 0)
-        self.assertIn("done, but not in the audit log: there is no database", ran.line)
+        self.assertIn(
+            "the change was made, but is not in the audit log: there is no database", ran.line
+        )

@@ -97,10 +97,10 @@ class TalkTests(SynchronousTestCase):
         self.assertIn("waited for a line", self.fault(Server(copies=0)))
 
     def test_a_doubled_line_is_seen(self) -> None:
-        self.assertIn("heard 3 lines too many and 0 too few", self.fault(Server(copies=2)))
+        self.assertIn("received 3 lines too many and 0 too few", self.fault(Server(copies=2)))
 
     def test_a_whisper_that_others_hear_is_seen(self) -> None:
-        self.assertIn("heard 1 lines too many", self.fault(Server(astray=True)))
+        self.assertIn("received 1 lines too many", self.fault(Server(astray=True)))
 
     def test_a_refused_line_is_seen(self) -> None:
         server = Server()

@@ -83,7 +83,7 @@ class CleaningTests(HostCase):
         host = find(str(self.folder), None)
         self.assertIsNone(clean_up(host, players, Story(lines.append, lambda: 0.0)))
         self.assertEqual(self.left(), {})
-        self.assertIn("2 accounts with all that was theirs are gone", lines[0])
+        self.assertIn("2 accounts and all their data were deleted", lines[0])
         self.assertEqual(self.accounts(), {"Olga": True, "Stranger": False})
         with database_of(self.folder) as tx:
             self.assertIsNone(SqlGuilds(tx).guild("g"))

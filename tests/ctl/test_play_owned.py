@@ -142,7 +142,7 @@ class EarningTests(SynchronousTestCase):
 
         server = Forgetful(self.wire(), GAME_SERVER_KEY)
         done = Deferred.fromCoroutine(server.loot(self.ada, 2))
-        self.assertIn("was told", str(self.failureResultOf(done, PlayFailed).value))
+        self.assertIn("but the host reported", str(self.failureResultOf(done, PlayFailed).value))
 
     def test_a_failed_write_counts_for_nothing(self) -> None:
         self.ada.character = "another"

@@ -61,12 +61,12 @@ class StopTests(SynchronousTestCase):
             with (
                 stopping.stoppable(),
                 tempfile.TemporaryFile() as errors,
-                self.assertRaisesRegex(Failed, "^stopped; the database is as it was$"),
+                self.assertRaisesRegex(Failed, "^stopped; the database was not changed$"),
                 postgres_restore._psql(words, dict(os.environ), errors) as psql,
             ):
                 assert psql.stdout is not None
                 self.assertEqual(psql.stdout.readline(), b"begun\n")
-                fail("stopped; the database is as it was")
+                fail("stopped; the database was not changed")
             self.assertEqual(psql.returncode, -signal.SIGKILL, name)
 
 
@@ -194,7 +194,7 @@ class RestoreTests(HostCase):
         self.assertIn(f"write it into {target / 'metagame.env'} first", ran.out)
         self.assertIn(f"svcctl db restore {target / 'restored.dump'} --config {target}", ran.out)
         env = f"{target / 'metagame.env'}: DATABASE_URL is still postgresql://USER"
-        self.assertIn(f"done, but not in the audit log: {env}", ran.line)
+        self.assertIn(f"the change was made, but is not in the audit log: {env}", ran.line)
         for words in (("db", "upgrade"), ("doctor",)):
             ran = svcctl(*words, "--config", target)
             self.assertEqual(ran.status, 1)
@@ -207,9 +207,13 @@ class RestoreTests(HostCase):
         block = data.rindex(b"\x78\x9c")  # where compressed rows begin
         damaged = {
             "was not changed": data[:1000],  # not even its contents can be read
-            "end of file; the database is as it was": data[:-30],
-            "uncompress data.*; the database is as it was": data[:block] + b"0" + data[block + 1 :],
-            "psql: .*; the database is as it was": data.replace(b"CREATE INDEX", b"CREATE INDEY"),
+            "end of file; the database was not changed": data[:-30],
+            "uncompress data.*; the database was not changed": data[:block]
+            + b"0"
+            + data[block + 1 :],
+            "psql: .*; the database was not changed": data.replace(
+                b"CREATE INDEX", b"CREATE INDEY"
+            ),
         }
         for number, (fault, content) in enumerate(damaged.items()):
             with self.subTest(fault):
@@ -234,7 +238,7 @@ class RestoreTests(HostCase):
             reader.execute(text("SELECT count(*) FROM accounts"))
             ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
-        self.assertRegex(ran.line, "lock timeout .*stop it .*; the database is as it was$")
+        self.assertRegex(ran.line, "lock timeout .*stop it .*; the database was not changed$")
         self.assertEqual(self.names(), {"alpha", "later"})
 
     def test_no_metagame_starts_while_a_restore_holds_the_database(self) -> None:
@@ -348,7 +352,9 @@ class RestoreTests(HostCase):
         ran = self.ctl("db", "restore", self.copy)
         self.assertEqual((ran.status, ran.err), (0, ""))
         for number in (2, 3):
-            self.assertIn(f"; the database is as it was; trying again ({number} of 3)\n", ran.out)
+            self.assertIn(
+                f"; the database was not changed; trying again ({number} of 3)\n", ran.out
+            )
         self.assertEqual(self.names(), {"alpha"})
 
         self.add("later")
@@ -356,7 +362,7 @@ class RestoreTests(HostCase):
         with mock.patch.object(time, "strftime", return_value="then"):
             ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
-        self.assertRegex(ran.line, "metagame is running, stop it .*; the database is as it was$")
+        self.assertRegex(ran.line, "metagame is running, stop it .*; the database was not changed$")
         self.assertEqual(self.names(), {"alpha", "later"})
         self.assertEqual(self.last_row()["refused"], ran.line.removeprefix("svcctl: "))
         with self.administered() as tx:
@@ -387,8 +393,8 @@ class RestoreTests(HostCase):
             # while the other still reads: so nothing waited for it any more
             eventually(lambda: admin.exec_driver_sql(waiting).scalar_one() == 0, 20)
         self.assertEqual(command.returncode, 1)
-        self.assertEqual(errors, "svcctl: stopped; the database is as it was\n")
-        self.assertEqual(self.last_row()["refused"], "stopped; the database is as it was")
+        self.assertEqual(errors, "svcctl: stopped; the database was not changed\n")
+        self.assertEqual(self.last_row()["refused"], "stopped; the database was not changed")
         self.assertEqual(self.names(), {"alpha", "later"})
 
     @proves("svcctl db")
@@ -411,7 +417,9 @@ class RestoreTests(HostCase):
             ran = self.ctl("db", "restore", self.copy)
         previous = self.folder / "before-restore-then.dump"
         self.assertEqual(ran.status, 1)
-        self.assertRegex(ran.line, f"may have been restored: .*; what was there is in {previous}$")
+        self.assertRegex(
+            ran.line, f"may have been restored: .*; the previous database is in {previous}$"
+        )
         row = self.last_row()
         self.assertEqual(
             (row["refused"], row["after"]), (None, {"outcome": "failed: it may have been done"})

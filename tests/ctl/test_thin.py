@@ -230,11 +230,11 @@ class StatusTests(HostCase):
     def test_a_foreign_server_on_the_port_is_named_as_such(self) -> None:
         with self.metagame({}, 404):
             line = self.ctl("status").line
-        self.assertIn("another program holds port", line)
+        self.assertIn("another program uses port", line)
 
     def test_a_file_that_may_not_be_read_is_named_with_its_cause(self) -> None:
         for error, cure in (
-            (PermissionError(13, "Permission denied"), "as the user whose file it is"),
+            (PermissionError(13, "Permission denied"), "as the owner of the file"),
             (OSError(5, "Input/output error"), "its disk"),
         ):
             with mock.patch.object(Path, "read_text", side_effect=error):

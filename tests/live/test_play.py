@@ -41,7 +41,7 @@ def test_an_evening_with_invites_leaves_no_code_behind(folder: Path) -> None:
     ran = run("play", "--config", folder, "--players", 3, "--relay-port", relay_port(folder))
     assert ran.returncode == 0, ran.stderr + ran.stdout
     assert json.loads(run("invite", "list", "--json", "--config", folder).stdout) == {"invites": []}
-    assert "3 accounts with all that was theirs are gone again" in ran.stdout
+    assert "3 accounts and all their data were deleted again" in ran.stdout
     with closing(sqlite3.connect(folder / "svc.db")) as tx:
         assert list(tx.execute("SELECT username FROM accounts")) == [("owner",)]
         assert list(tx.execute("SELECT id FROM characters")) == []

@@ -74,13 +74,13 @@ THEFTS = {
         "AFTER INSERT ON item_stacks",
         "UPDATE item_stacks SET quantity = 2 * quantity "
         "WHERE character_id = NEW.character_id AND catalog_id = NEW.catalog_id",
-        r"metagame: \w+ was told .* and earned|metagame: .*'s stacks are not what was earned",
+        r"metagame: \w+ earned .*, but the host re|metagame: .*'s stacks are not what was earned",
     ),
     "lost save": (
         "AFTER INSERT ON character_saves WHEN NEW.reason = 'save:client'",
         "DELETE FROM character_saves WHERE character_id = NEW.character_id "
         "AND reason = 'save:client' AND id < NEW.id",
-        r"database: .* has 1 saves in the history, not 3",
+        r"database: .* has 1 saves in the history instead of 3",
     ),
 }
 

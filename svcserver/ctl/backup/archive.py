@@ -152,7 +152,7 @@ def _contents(archive: ArchiveReader) -> Contents:
 
 
 def _checked(contents: Contents) -> Contents:
-    """Return the contents if all fields are valid; raises ValueError or DamagedBackup."""
+    """Return the contents if every field is valid; raises ValueError or DamagedBackup."""
     counted = contents.counted
     texts = [contents.version, contents.kind, counted.characters, contents.folder, contents.data]
     numbers = list(counted.tables.values())

@@ -265,7 +265,7 @@ def _made(path: Path) -> datetime:
 
 
 def looked_at(state: Backups) -> Backups:
-    """Return ``state`` with a fault for each backup file that has changed since it was written."""
+    """Return ``state``; a backup whose file has changed since it was written gets a fault."""
     return evolve(state, kept=[_looked_at(entry) for entry in state.kept])
 
 

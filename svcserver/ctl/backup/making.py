@@ -135,8 +135,8 @@ def _room(target: Path, file: Path | None) -> None:
     free = shutil.disk_usage(target).free
     if free < ROOM * size + (64 << 20):
         fail(
-            f"the disk of {target} has {free >> 20} MB left, but a backup needs "
-            f"{(ROOM * size >> 20) + 64}; make room, or set BACKUP_DIR in stack.env"
+            f"the disk of {target} has {free >> 20} MB of free space, but a backup needs "
+            f"{(ROOM * size >> 20) + 64} MB; make room, or set BACKUP_DIR in stack.env"
         )
 
 
@@ -251,7 +251,7 @@ def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
 
 
 def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
-    """Yield the files below a folder; a folder at the maximum depth is yielded itself."""
+    """Yield the files below a folder; a folder that is too deep is yielded instead of its files."""
     for path in sorted(folder.iterdir()):
         if LEFT_OUT.fullmatch(path.name) or path.is_symlink() or path.resolve() in skipped:
             continue
@@ -262,7 +262,7 @@ def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
 
 
 def _game(wanted: Wanted) -> Path:
-    """Return the folder with the game files, which backups leave out."""
+    """Return the folder of the game files, which are not part of backups."""
     named = ""
     if (wanted.folder / "content.env").is_file():
         named = wanted.host.variables("content").get("CONTENT_GAME_DIR", "")

@@ -80,7 +80,7 @@ def set_apart(folder: Path, plain: Path) -> None:
 
 
 def _rules(values: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the settings without ports, addresses and paths outside the backup."""
+    """Return the settings that hold no port or address, and no path outside the backup."""
     return {
         name: text
         for name, text in values.items()
@@ -152,7 +152,7 @@ def prove(source: Path, lock: Lock, live: URL) -> Proof:
     except Failed as why:
         return Proof(why.message)
     except OSError as why:
-        return Proof(f"it cannot be tried: {why.strerror or why}")
+        return Proof(f"it cannot be tested: {why.strerror or why}")
     return Proof(fault, contents)
 
 
@@ -163,7 +163,9 @@ def _enough_memory() -> None:
         return
     for line in lines:
         if line.startswith("MemAvailable:") and int(line.split()[1]) >> 10 < NEEDED_MB:
-            raise DamagedBackup(f"it was not tried: a drill needs {NEEDED_MB} MB of memory")
+            raise DamagedBackup(
+                f"it was not tested: the restore test needs {NEEDED_MB} MB of memory"
+            )
 
 
 @contextmanager
@@ -196,7 +198,9 @@ def _printed(host: ThrowAway, *words: str) -> str:
     try:
         return str(json.parse(output.encode())["key"])
     except (ValueError, KeyError, TypeError):
-        raise DamagedBackup(f"svcctl {words[0]} failed on it: {output.strip()[:200]}") from None
+        raise DamagedBackup(
+            f"svcctl {words[0]} failed on the restored host: {output.strip()[:200]}"
+        ) from None
 
 
 @contextmanager
@@ -232,8 +236,9 @@ def _evening(host: ThrowAway) -> str | None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"the session on it did not end within {EVENING_S:.0f} s"
+        return f"the simulated session on the restored host did not end within {EVENING_S:.0f} s"
     if done.returncode == 0:
         return None
     errors = done.stderr.strip().splitlines()
-    return f"the session on it failed: {errors[-1] if errors else 'no reason was given'}"
+    reason = errors[-1] if errors else "no reason was given"
+    return f"the simulated session on the restored host failed: {reason}"

@@ -63,7 +63,7 @@ def opened(source: Path, lock: Lock, into: Path) -> Contents:
 
 
 def same(contents: Contents, url: URL) -> None:
-    """Compare the restored database with the original's counts; raises DamagedBackup."""
+    """Compare the restored database with the counts in the backup; raises DamagedBackup."""
     present, expected = count(url), contents.counted
     for table, rows in expected.tables.items():
         if present.tables.get(table) != rows:
@@ -103,7 +103,10 @@ def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = F
                 previous = put_back(restored, file)
             bring_up(url, previous)
     out.data({"restored": str(source), "kept": str(previous) if previous else None})
-    out.text(f"restored from {source}" + (f"; what was there is in {previous}" if previous else ""))
+    out.text(
+        f"restored from {source}"
+        + (f"; the previous database is in {previous}" if previous else "")
+    )
 
 
 @frozen
@@ -151,7 +154,7 @@ def _claim(folder: Path, note: Begun) -> bool:
     before = begun.read(folder)
     if before is None:
         if there := begun.others(folder):
-            line = f"it holds {there[0]}; a restore overwrites nothing: choose another folder"
+            line = f"it has {there[0]}; a restore overwrites no files: choose another folder"
             fail(f"{folder} is not empty: {line}")
     elif before.sha256 != note.sha256:
         fail(before.cure(folder))
@@ -167,7 +170,7 @@ def _made(source: Path, lock: Lock, folder: Path) -> RestoreOutcome:
     with _sound_backup(source):
         contents = opened(source, lock, parts)
         if f"{archive.FILES}metagame.env" not in contents.files:
-            raise DamagedBackup("it holds no metagame.env, so it is not a host's")
+            raise DamagedBackup("it has no metagame.env, so it is not the backup of a host")
         made_anew = restored(contents, parts, at, folder)
         missing = () if contents.secrets else _missing(parts / archive.FILES, at)
         _room_for_the_game(at, folder)
@@ -180,13 +183,13 @@ def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
     out.data({"folder": str(folder), **result, "left_out": list(done.left_out)})
     out.text(f"the host of {source} is in {folder}")
     if fresh:
-        out.text("made anew, since the backup holds no secrets: " + ", ".join(fresh))
+        out.text("created anew, because the backup has no secrets: " + ", ".join(fresh))
         out.text(
             "Your account key is unchanged. "
             f"If {OWNER_KEY} is lost, run svcctl account new-key NAME."
         )
     if done.missing:
-        out.text("Set these again, which the backup leaves out: " + ", ".join(done.missing))
+        out.text("Set these again, because they are not in the backup: " + ", ".join(done.missing))
     if done.left_out:
         more = f" and {len(done.left_out) - MOST_TOLD} more" * (len(done.left_out) > MOST_TOLD)
         named = ", ".join(done.left_out[:MOST_TOLD])
@@ -197,10 +200,10 @@ def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
             out.text(
                 f"DATABASE_URL was not in the backup: write it into {folder / 'metagame.env'} first"
             )
-        out.text(f"its {done.kind} database is in {folder / DUMP}: unless it is still where it")
+        out.text(f"its {done.kind} database is in {folder / DUMP}. If the server has lost it,")
         dump = shlex.quote(str(folder / DUMP))
-        out.text(f"was, put it back with svcctl db restore {dump} {config}")
-    out.text(f"look at it with svcctl doctor {config}")
+        out.text(f"run svcctl db restore {dump} {config}")
+    out.text(f"check it with svcctl doctor {config}")
 
 
 def _room_for_the_game(at: Path, folder: Path) -> None:
@@ -269,8 +272,8 @@ def _readable(source: Path) -> Iterator[None]:
 def _kinds(contents: Contents, url: URL) -> None:
     if contents.kind != url.get_backend_name():
         fail(
-            f"the backup is of {contents.kind}, DATABASE_URL of {url.get_backend_name()}; "
-            "restore it with --into DIR, and move it with svcctl db copy"
+            f"the backup is of {contents.kind}, but DATABASE_URL is {url.get_backend_name()}; "
+            "restore it with --into DIR, and copy the database with svcctl db copy"
         )
 
 
@@ -304,7 +307,7 @@ def _moved(contents: Contents, text: str, folder: Path) -> str:
 
 
 def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> Path:
-    """Move the database to the path in ``metagame.env`` if that is in the new folder."""
+    """Move the database to the path in ``metagame.env``, if that path is in the new folder."""
     if contents.kind != "sqlite":
         return Path(shutil.move(parts / archive.DATABASE, at / DUMP))
     env = at / "metagame.env"

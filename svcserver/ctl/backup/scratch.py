@@ -1,7 +1,7 @@
 """Temporary folders and databases for restores and restore tests.
 
 Each restore test holds a lock in its folder. The lock ends with the process, so the next test finds
-and removes the leftovers of a killed one.
+the leftovers of a test that was killed, and removes them.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ def database(folder: Path, live: URL) -> Iterator[URL]:
 
 
 def _dropped(folder: Path, live: URL) -> bool:
-    """Return whether a killed test's database is gone; if not, its folder is kept."""
+    """Drop the database of a killed test; return whether it is gone.
+
+    If it is not, the caller keeps the folder, so that the next test tries again.
+    """
     if not (folder / DATABASE).exists():
         return True
     name, _, server = (folder / DATABASE).read_text(encoding="utf-8").partition(" ")
@@ -102,7 +105,9 @@ def on_server(url: URL, statement: str) -> None:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
             tx.execute(text(statement))
     except SQLAlchemyError as why:
-        reason = f"{describe(why)}; let its role make one (ALTER ROLE ... CREATEDB)"
-        raise DamagedBackup(f"it was not tried in a database of its own: {reason}") from None
+        reason = f"{describe(why)}; allow the role to make databases (ALTER ROLE ... CREATEDB)"
+        raise DamagedBackup(
+            f"it was not tested, because that needs a new database: {reason}"
+        ) from None
     finally:
         engine.dispose()

@@ -69,7 +69,7 @@ class Lock:
                 raise CannotSeal(text)
             target.write_bytes(age.passphrase.encrypt(source.read_bytes(), self._words))
         except age.RecipientError:
-            text = "BACKUP_RECIPIENTS holds no age public key; make one with age-keygen"
+            text = "BACKUP_RECIPIENTS has no age public key; make one with age-keygen"
             raise CannotSeal(text) from None
         except age.EncryptError as why:
             raise CannotSeal(f"it cannot be encrypted: {why}") from None

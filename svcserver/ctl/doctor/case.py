@@ -42,7 +42,10 @@ class Finding:
 
     @classmethod
     def of(cls, component: str, line: str, otherwise: str) -> Finding:
-        """Return a finding from ``fault; fix``, from two sentences, or with the default fix."""
+        """Split a message, at ``; `` or after its first sentence, into the fault and its fix.
+
+        ``otherwise`` is the fix if the message has none.
+        """
         what, *cure = re.split(r"; |\. (?=[A-Z])", line, maxsplit=1)
         return cls(component, what.removesuffix("."), cure[0] if cure else otherwise)
 

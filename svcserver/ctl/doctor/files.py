@@ -93,12 +93,12 @@ def game_server(case: Case) -> Iterator[Finding]:
         yield Finding("deploy", f"the game server {path} cannot be run", f"chmod +x {path}")
     elif str(path) == program():
         yield Finding.note(
-            "deploy", "the game server is the stand-in that nobody can play on", cure
+            "deploy", "the game server is the simulator, on which nobody can play", cure
         )
     words = case.deploy.launcher
     if words and not (case.folder / words[0]).is_file() and shutil.which(words[0]) is None:
         what = f"GAMESERVER_LAUNCHER starts with {words[0]}, which is missing"
-        yield Finding("deploy", what, "name a program that is there, or leave it out")
+        yield Finding("deploy", what, "name an existing program, or remove the setting")
     yield from _executes(case, words[0] if words else str(path))
 
 
@@ -133,7 +133,7 @@ def game_files(case: Case) -> Iterator[Finding]:
     except BadManifest as why:
         cause = why.__context__
         if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
-            make = "look at its owner and its disk"
+            make = "check its owner and its disk"
         yield Finding("content", f"the manifest {listed} {why}", make)
         return
     for path, entry in list(manifest.files.items())[:SOME_FILES]:
@@ -141,14 +141,14 @@ def game_files(case: Case) -> Iterator[Finding]:
         try:
             size = file.stat().st_size
         except FileNotFoundError:
-            yield Finding("content", f"{file} is in the manifest but not there", changed)
+            yield Finding("content", f"{file} is in the manifest, but does not exist", changed)
             return
         except OSError as why:
-            what = f"{file} cannot be looked at: {why.strerror}"
+            what = f"{file} cannot be accessed: {why.strerror}"
             yield Finding("content", what, "give its folders to the user of the content server")
             return
         if size != entry.size:
-            yield Finding("content", f"{file} is not as the manifest says", changed)
+            yield Finding("content", f"{file} does not match the manifest", changed)
             return
     if set(manifest.files) <= {OWNERS_NOTE}:
         what = f"{folder} holds no game yet"

@@ -71,7 +71,7 @@ def _keeping(facts: EngineFacts) -> Iterator[Finding]:
     for name, what in (("rdb_last_bgsave_status", "save"), ("aof_last_write_status", "append")):
         if info.get(name, "ok") != "ok":
             text = f"the engine's last {what} to its disk failed: it may refuse every write"
-            yield Finding(ENGINE, text, "look at its log, and make room on its disk")
+            yield Finding(ENGINE, text, "see its log, and make room on its disk")
     if info.get("aof_enabled") == "0" and facts.save == "":
         what = "the engine writes nothing to disk: its restart ends parties, queues and sign-ins"
         cure = "set save or appendonly yes in its configuration, if that matters to you"

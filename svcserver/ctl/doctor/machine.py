@@ -35,10 +35,10 @@ class EngineRefused(Exception):
 
 @frozen
 class EngineFacts:
-    """The facts about a Valkey or Redis server: INFO, its clock, and two settings if readable.
+    """The facts about a Valkey or Redis server: INFO, its clock, and two settings if allowed.
 
     ``buffers`` is ``client-output-buffer-limit``. For each kind of client it holds the hard limit
-    and the soft limit in bytes, and the seconds of the soft limit.
+    and the soft limit in bytes, and for how many seconds the soft limit may be exceeded.
     """
 
     info: Mapping[str, str]

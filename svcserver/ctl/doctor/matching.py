@@ -51,7 +51,7 @@ def _secret(
     elif not value.matches(expected.reveal()):
         yield Finding(
             component,
-            f"{name} is not the one of {source}.env",
+            f"{name} differs from that in {source}.env",
             f"put the same value in {component}.env and {source}.env",
         )
 
@@ -59,7 +59,7 @@ def _secret(
 def figures(case: Case) -> Iterator[Finding]:
     """Check that the metagame collects metrics, because alerts need them to report errors."""
     if case.metagame is not None and not case.metagame.backend_health:
-        what = "BACKEND_HEALTH is off: no figures, and no alert where requests fail"
+        what = "BACKEND_HEALTH is off: there are no metrics, and no alerts about failing requests"
         yield Finding.note("metagame", what, "set BACKEND_HEALTH=1 in metagame.env")
 
 
@@ -73,7 +73,7 @@ def signing_keys(case: Case) -> Iterator[Finding]:
         private = load_private(words[0])
     except BadKey:
         what = "AUTH_SIGNING_PRIVKEY_B64 is not base64 of a PEM RSA key: nobody can log in"
-        yield Finding("metagame", what, f"put it back from a backup of the host, or {cure}")
+        yield Finding("metagame", what, f"restore it from a backup of the host, or {cure}")
         return
     try:
         public = load_public(words[1])
@@ -249,8 +249,8 @@ def _ways_in(case: Case) -> Iterator[Finding]:
     elif all(map(_here, addresses)):  # Debian's /etc/hosts maps a machine's own name to 127.0.1.1
         return
     elif case.deploy is not None and case.deploy.my_ip and case.deploy.my_ip not in addresses:
-        what = f"MY_IP is {case.deploy.my_ip}, but {public} is {min(addresses)}"
-        cure = "set MY_IP in deploy.env to the address that games reach this machine by"
+        what = f"MY_IP is {case.deploy.my_ip}, but {public} has the address {min(addresses)}"
+        cure = "set MY_IP in deploy.env to the address at which games reach this machine"
         yield Finding.note("deploy", what, cure)
 
 
@@ -258,7 +258,7 @@ def _city(case: Case) -> Iterator[Finding]:
     if case.deploy is None:
         return
     if case.metagame is not None and case.metagame.city_map != case.deploy.city_map:
-        what = "CITY_MAP is not the one of deploy.env: nobody gets into the city"
+        what = "CITY_MAP differs from that in deploy.env: nobody can enter the city"
         yield Finding("metagame", what, "put the same map in metagame.env and deploy.env")
     if case.deploy.city_map == CITY_MAP:
         what = f"CITY_MAP is still the placeholder {CITY_MAP}"

@@ -46,7 +46,7 @@ def ports(case: Case) -> Iterator[Finding]:
         if place.port in first:
             earlier = first[place.port]
             what = f"{place.setting} is also {earlier.variable} of the {earlier.component}"
-            yield Finding(place.component, what, "give each a port of its own")
+            yield Finding(place.component, what, "give each a different port")
             continue
         first[place.port] = place
         state = case.machine.port(place.host, place.port)
@@ -56,26 +56,26 @@ def ports(case: Case) -> Iterator[Finding]:
 
 
 def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Finding]:
-    """Find why a port cannot be opened, unless its own component already listens on it."""
+    """Find why a port cannot be opened; nothing is wrong if its own component listens on it."""
     program = "metagame" if place.component == "chat" else place.component
     holder = case.machine.holder(place.host, place.port, program) if state.taken else None
     settings = holder.settings_of(program) if holder is not None else None
-    change = f"or change {place.variable} to {_free_port(case, place)} and what leads there"
+    change = f"or change {place.variable} to {_free_port(case, place)} in all settings"
     if holder is not None and settings is not None and not _same(settings, case.file(program)):
-        what = f"{place.setting} is held by the {place.component} of the host in {settings.parent}"
-        cure = f"stop that host, {change} in one of the two"
+        what = f"{place.setting} is used by the {place.component} of the host in {settings.parent}"
+        cure = f"stop that host, {change} of one of the two"
         yield Finding(place.component, f"{what} (process {holder.pid})", cure)
     elif place.is_it(_reachable(place.host)):
         return
     elif holder is not None and settings is not None:
-        what = f"it holds {place.setting} (process {holder.pid}), but does not answer"
-        yield Finding(place.component, what, "look at its log, then restart it")
+        what = f"it listens on {place.setting} (process {holder.pid}), but does not answer"
+        yield Finding(place.component, what, "see its log, then restart it")
     elif state.denied:
         cure = 'start it by the systemd unit (CAP_NET_BIND_SERVICE), or see the page "Firewall"'
-        what = f"port {place.port} needs a right that you do not have"
+        what = f"this user may not listen on port {place.port}"
         yield Finding.note(place.component, what, cure)
     elif state.taken:
-        what = f"{place.setting} is held by a program that is not the {place.component}"
+        what = f"{place.setting} is used by a program that is not the {place.component}"
         yield Finding(place.component, what, f"{_ended(holder, place.port, 'lt')}, {change}")
 
 
@@ -95,8 +95,8 @@ def _same(left: Path, right: Path) -> bool:
 def _ended(holder: PortHolder | None, port: int, kind: str) -> str:
     """Return instructions for ending the program that uses a port."""
     if holder is None:
-        return f"end that program (ss -{kind}np 'sport = :{port}' names it)"
-    return f"end that program (process {holder.pid}, {holder.words[0]})"
+        return f"stop that program (find it with ss -{kind}np 'sport = :{port}')"
+    return f"stop that program (process {holder.pid}, {holder.words[0]})"
 
 
 def _game_ports(case: Case) -> Iterator[Finding]:
@@ -194,7 +194,7 @@ def _helps(case: Case, host: str) -> bool:
 
 
 def _chats(case: Case, host: str) -> bool:
-    """Return whether a plain request gets a 4xx status, as from the chat's WebSocket server."""
+    """Return whether a plain request gets a 4xx status, as the chat's WebSocket server replies."""
     if case.chat is None:
         return False
     status, _ = case.machine.answer(host, case.chat.port, "/", {})
@@ -235,7 +235,7 @@ def _open_files(case: Case) -> Iterator[Finding]:
     wanted = FILES_A_PLAYER * case.gateway.max_connections + OWN_FILES
     most = max(limits.soft, min(limits.hard, ENOUGH))  # each service raises its own limit
     if most < wanted:
-        what = f"a process may open {most} files, GATEWAY_MAX_CONNECTIONS needs {wanted}"
+        what = f"a process may open {most} files, but GATEWAY_MAX_CONNECTIONS needs {wanted}"
         cure = f"LimitNOFILE={wanted} in the systemd unit, or ulimit -n {wanted} before the start"
         yield Finding("gateway", what, cure)
 
@@ -265,12 +265,12 @@ def firewall(case: Case) -> Iterator[Finding]:
         return
     if helper.dry_run:
         what = "ALLOWLIST_DRY_RUN is 1: no port is opened or closed"
-        yield Finding.note("allowlist", what, "set it to 0 once it may change the firewall")
+        yield Finding.note("allowlist", what, "set it to 0 when the helper may change the firewall")
     elif helper.backend == "none":
         what = "ALLOWLIST_BACKEND is none: no port is opened or closed"
         yield Finding("allowlist", what, "set ALLOWLIST_BACKEND=auto in allowlist.env")
     elif not case.machine.may_change_firewall() and not _helps(case, helper.bind_host):
         cure = "start it by the systemd unit, or as root"
         yield Finding.note(
-            "allowlist", "you may not change the firewall; it needs that right", cure
+            "allowlist", "you may not change the firewall, but the helper must", cure
         )

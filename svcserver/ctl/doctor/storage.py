@@ -102,10 +102,10 @@ def _inside(case: Case, url: URL) -> Iterator[Finding]:
 
 
 def _content(case: Case, tx: Connection) -> Iterator[Finding]:
-    cure = f"run svcctl db upgrade {config_of(case.folder)}; the metagame does it at its start"
+    cure = f"run svcctl db upgrade {config_of(case.folder)}, or restart the metagame"
     revision = revisions.present(tx)
     if revision is None:
-        restore = "if this host had players, correct DATABASE_URL or restore a backup; else"
+        restore = "if this host had players, correct DATABASE_URL or restore a backup; otherwise"
         yield Finding("database", "it is empty", f"{restore} {cure}")
         return
     newer = revisions.newer(tx)
@@ -116,7 +116,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
             return
         yield Finding.note("database", f"it can be used, although {what}", migrations.INSTALL)
     elif revision != revisions.known()[-1]:
-        what = f"its revision is {revision}, this version wants {revisions.known()[-1]}"
+        what = f"its revision is {revision}, but this version needs {revisions.known()[-1]}"
         yield Finding("database", what, cure)
         return
     with suppress(BadSetting):  # the check ``workers`` reports the bad setting

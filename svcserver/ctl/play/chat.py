@@ -19,7 +19,7 @@ from svcserver.players.chat import ChatClient, Line
 from svcserver.players.websocket import connect
 
 LATE_S = 0.2  # how much later a duplicate of a line may arrive
-LINE = "chat line, from saying to hearing"
+LINE = "chat line, from sending to receiving"
 LOGIN = "chat login"
 
 
@@ -119,7 +119,7 @@ class Chat:
             too_many = sum((received - wanted).values())
             too_few = sum((wanted - received).values())
             raise PlayFailed(
-                "chat", f"{client.name} heard {too_many} lines too many and {too_few} too few"
+                "chat", f"{client.name} received {too_many} lines too many and {too_few} too few"
             )
 
     def _line(self, words: str) -> str:

@@ -37,7 +37,10 @@ _SAVES = text(
 
 
 def stored(host: Host, players: Sequence[Player]) -> tuple[int, int]:
-    """Compare the database with acknowledged data; return its saves and transactions."""
+    """Compare the database with what the host acknowledged.
+
+    Returns the numbers of saves and of transactions.
+    """
 
     def work(tx: Connection) -> tuple[int, int]:
         _accounts(tx, players)
@@ -69,7 +72,7 @@ def _character(tx: Connection, player: Player) -> int:
     saves = int(tx.execute(_SAVES, {"wanted": player.character}).scalar_one())
     if saves != player.saves:
         raise PlayFailed(
-            "database", f"{player.name} has {saves} saves in the history, not {player.saves}"
+            "database", f"{player.name} has {saves} saves in the history instead of {player.saves}"
         )
     return saves
 
@@ -91,7 +94,7 @@ async def read_again(
 
 def _same_document(fresh: Player, player: Player) -> None:
     if fresh.account != player.account or fresh.character != player.character:
-        raise PlayFailed("metagame", f"{player.name}'s second login is another account")
+        raise PlayFailed("metagame", f"{player.name}'s second login led to another account")
     if fresh.data != player.data or fresh.version != player.version:
         raise PlayFailed("metagame", f"{player.name}'s document is not the one acknowledged last")
 

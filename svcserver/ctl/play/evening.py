@@ -109,7 +109,7 @@ class Evening:
             self._direct.timings = self.timings
         names = ", ".join(player.name for player in self.players[:SHOWN])
         more = len(self.players) - SHOWN
-        self.story.add(f"{counted(len(self.players), 'player')} come: {names}{and_more(more)}")
+        self.story.add(f"{counted(len(self.players), 'player')} arrive: {names}{and_more(more)}")
 
     def _relay_ports(self) -> Iterator[int]:
         """Yield the ports to try for relays, except those that the host's components use."""
@@ -199,7 +199,7 @@ class Evening:
         deliveries = await chat.settle()
         self.story.add(
             f"they talked in the city and the guild, and whispered: {chat.lines_sent} lines, "
-            f"heard {deliveries} times, each exactly once"
+            f"received {deliveries} times, each exactly once"
         )
 
     async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
@@ -227,7 +227,7 @@ class Evening:
             )
         if self.chain is not None and self.wishes.stand_in:
             kinds = await checks.gone(self.reactor, self.chain.deploy, self.players)
-            left = "only the city runs" if kinds == ["city"] else f"{', '.join(kinds)} run on"
+            left = "only the city runs" if kinds == ["city"] else f"{', '.join(kinds)} still run"
             self.story.add(f"their game servers have ended; {left}")
 
     def _outing(self, members: Sequence[Player], at: int) -> PartyEvening:

@@ -77,7 +77,7 @@ class HuntServer:
             [track] = answer["payload"]["progress_tracks"]
             if track["progress"] != player.earned.tracks[SEASON]:
                 fault = f"{track['progress']} experience, not {player.earned.tracks[SEASON]}"
-                raise PlayFailed("metagame", f"{player.name} is told {fault}")
+                raise PlayFailed("metagame", f"the host reported to {player.name} {fault}")
 
     async def bounty(self, player: Player, hunt: int) -> None:
         """Write a bounty; the first hunt creates the bounty, later hunts update it."""
@@ -146,4 +146,6 @@ def _totals(player: Player, answers: list[Any], touched: list[str]) -> None:
     for answer in answers:
         totals = {entry["catalogId"]: entry["quantity"] for entry in answer["updatedStackedItems"]}
         if totals != wanted:
-            raise PlayFailed("metagame", f"{player.name} was told {totals} and earned {wanted}")
+            raise PlayFailed(
+                "metagame", f"{player.name} earned {wanted}, but the host reported {totals}"
+            )

@@ -1,4 +1,4 @@
-"""Compares a player's belongings with those that the host acknowledged."""
+"""Compares a player's belongings with what the host has acknowledged."""
 
 from __future__ import annotations
 

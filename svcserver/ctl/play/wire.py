@@ -23,7 +23,7 @@ IDLE_S = 20.0  # idle time of a keep-alive connection; shorter than the other si
 CONNECTIONS = 8  # the connection stays open for the next request
 _FROM_THE_EDGE = {
     "upstream_unreachable": ("gateway", "the relay cannot reach it"),
-    "certificate_mismatch": ("gateway", "it presents another certificate than the invite names"),
+    "certificate_mismatch": ("gateway", "its certificate is not the one that the invite names"),
 }
 _BEHIND_THE_GATEWAY = ("bad_gateway", "upstream_timeout")
 
@@ -113,7 +113,7 @@ class Wire:
         if word in _BEHIND_THE_GATEWAY:
             return PlayFailed(link, "the gateway gets no answer from it")
         if word == "rate_limited":
-            return PlayFailed("gateway", f"{method} {path} met the rate limit")
+            return PlayFailed("gateway", f"{method} {path} exceeded the rate limit")
         detail = f" ({word})" if word else ""
         return PlayFailed(link, f"{method} {path} answered {reply.status}{detail}")
 

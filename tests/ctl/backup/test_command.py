@@ -68,7 +68,7 @@ class BackupTests(BackupCase):
         ran, _ = self.restored()
         self.assertEqual(ran.status, 0, ran.err)
         wanted = "LIVE_URL in metagame.env, BACKUP_PASSPHRASE in stack.env"
-        self.assertIn(f"Set these again, which the backup leaves out: {wanted}\n", ran.out)
+        self.assertIn(f"Set these again, because they are not in the backup: {wanted}\n", ran.out)
 
     def test_a_restore_keeps_a_file_that_is_no_text(self) -> None:
         (self.folder / "notes.env").write_bytes(b"caf\xe9=1\n")
@@ -139,7 +139,7 @@ class BackupTests(BackupCase):
         note = (self.folder / "game" / "README.txt").read_text()
         self.assertEqual((restored / "game" / "README.txt").read_text(), note)  # of no backup
         again = self.ctl("backup", "restore", made["file"], "--into", restored)
-        self.assertIn("is not empty: it holds allowlist.env; a restore", again.line)
+        self.assertIn("is not empty: it has allowlist.env; a restore", again.line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_a_host_without_its_secrets_gets_new_ones(self) -> None:
@@ -189,7 +189,9 @@ class BackupTests(BackupCase):
         (half / "owner.key").touch()
         ran = self.ctl("backup", "restore", made, "--into", half)
         self.assertEqual((ran.status, len(list(half.iterdir()))), (1, 2))
-        self.assertIn(f"a host was begun in {half}: finish it with svcctl init {half}", ran.line)
+        self.assertIn(
+            f"the creation of a host in {half} was interrupted: run svcctl init {half}", ran.line
+        )
         file = nowhere(self)
         file.touch()
         self.assertIn("is not a folder", self.ctl("backup", "restore", made, "--into", file).line)
@@ -227,7 +229,7 @@ class BackupTests(BackupCase):
         for name in ("two\nlines", "not \udcff text", "blank "):
             folder = nowhere(self) / name
             for words in (("init",), ("backup", "restore", made, "--into")):
-                self.assertIn("which no setting can name", svcctl(*words, folder).line)
+                self.assertIn("no setting can contain the path", svcctl(*words, folder).line)
             self.assertFalse(folder.parent.exists())
 
     def test_a_full_disk_is_not_said_to_be_a_damaged_backup(self) -> None:

@@ -112,7 +112,7 @@ class KilledTests(BackupCase):
         before = files_of(folder)
         for ran in (self.restored(another, folder), svcctl("init", folder)):
             self.assertEqual((ran.status, files_of(folder)), (1, before))
-            cure = f"finish it with svcctl backup restore {file} --into {folder}"
+            cure = f"run svcctl backup restore {file} --into {folder} with the same options"
             self.assertIn(cure, ran.line)
         self.assertEqual(self.restored(file, folder).status, 0)
 
@@ -123,7 +123,7 @@ class KilledTests(BackupCase):
         first, second = nowhere(self), nowhere(self)
         for folder in (first, second):
             self.assertEqual(child(killed_at_place, *words, folder), KILLED)
-        self.assertIn("made anew", self.restored(another, first).out)
+        self.assertIn("created anew", self.restored(another, first).out)
         self.assertEqual(svcctl("init", second, "--owner", "Ben").status, 0)
         self.assertEqual(self.names(second), {"Ben"})
 

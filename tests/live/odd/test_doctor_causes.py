@@ -123,7 +123,7 @@ def test_a_disk_that_can_only_be_read_is_not_damage(place: Path, bin_folder: Pat
         remount = ["mount", "-o", "remount,ro", str(disk)]
         subprocess.run(remount, check=True, timeout=30)
         for uid in (0, UID):
-            _says(bin_folder / "svcctl", host, uid, "can only be read", reads=True)
+            _says(bin_folder / "svcctl", host, uid, "is mounted read-only", reads=True)
 
 
 def test_a_file_of_root_in_a_host_is_named(place: Path, bin_folder: Path) -> None:

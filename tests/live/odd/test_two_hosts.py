@@ -41,6 +41,6 @@ def test_doctor_names_the_host_that_holds_the_port(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.wait(PATIENCE_S)
-    assert f"PORT {port} is held" not in mine
-    what = f"PORT {port} is held by the metagame of the host in {first} (process {process.pid})"
+    assert f"PORT {port} is used" not in mine
+    what = f"PORT {port} is used by the metagame of the host in {first} (process {process.pid})"
     assert f"wrong  metagame: {what}; stop that host" in others
