@@ -15,7 +15,7 @@ from svcserver.players.chat import ANSWER_S, ChatClient
 from svcserver.players.frames import CLOSE, ChatReader, masked, upgrade
 
 PATIENCE_S = ANSWER_S
-_ANSWERS = (b'code="110"', b"code='110'", b"<error")  # of the presences, those that are waited for
+_ANSWERS = (b'code="110"', b"code='110'", b"<error")  # the presences that end a join
 
 
 @frozen

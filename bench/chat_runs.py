@@ -209,7 +209,7 @@ async def stalled(server: Server) -> tuple[bool, float]:
 
     for talker in talkers:
         talker.sink = hear
-    await _shout(talkers, asyncio.Event(), 2.0, lambda: None)  # what every client needs
+    await _shout(talkers, asyncio.Event(), 2.0, lambda: None)  # allocates what each client needs
     await reader.arrive(receive_buffer=8 * KIB)
     await reader.join(ROOM)
     assert reader.transport is not None

@@ -20,7 +20,7 @@ from bench.servers import free_port, metagame, running
 
 PLAYERS = 1_000
 AT_ONCE = 25  # players who register, or enter a room
-FAST = "1000,1000"  # room messages a second for each client: the fan-out is not to be throttled
+FAST = "1000,1000"  # burst and rate of room messages per client, too high to throttle the fan-out
 USUAL = "8,1"
 NOBODY = "nobody"
 

@@ -43,7 +43,7 @@ ROWS = (
     *("status", "heartbeat", "login", "balance", "character-read", "save", "inventory"),
     *("party", "mix"),
 )
-WARM = 40  # operations of each row before any is counted; the mix a whole session of each player
+WARM = 40  # uncounted operations of each row; for the mix, a whole session of each player
 SESSION = 60  # about as many steps as a session of the mix has
 START_S = 180.0
 PARTS = 5

@@ -25,7 +25,7 @@ from typing import Any
 from bench.plants import PLANTS, Plant
 
 SEEDS, PLAYERS, SECONDS = 200, 8, 900.0
-PLAIN = "no failure of ours"  # by a traceback or a 500: told only where no other rule finds it
+PLAIN = "no failure of ours"  # a traceback or a 500; reported only if no other rule is violated
 
 
 class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):

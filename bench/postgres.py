@@ -25,7 +25,7 @@ from tests.support.postgres import Instance
 Scenario = Callable[[str, tuple[int, int], int, float], Awaitable[Run]]
 SCENARIOS = ("balance", "party", "character-read", "save", "inventory", "mix")
 PLAYERS = 16
-# CPU of a request on PostgreSQL, in those of SQLite: at most
+# maximum ratio of a request's CPU on PostgreSQL to that on SQLite
 MOST = {"balance": 2.5, "party": 2.0, "inventory": 4.0, "save": 3.0, "mix": 2.0}
 MOST_RERUN = 0.02
 RERUN = "svc_metagame_rerun_transactions_total"

@@ -15,7 +15,7 @@ from svcserver.ctl.keys import new_signing_keys
 
 SERVER_CORE = 0
 LOAD_CORE = 1
-START_S = 90.0  # where much else runs
+START_S = 90.0  # enough on a busy machine
 CORES = os.sched_getaffinity(0)  # as we were started, before the generator pins itself
 
 

@@ -15,7 +15,7 @@ from simulation.outcomes import Violations
 
 SETTLES_S = 60.0  # how long traces of a mended fault may be visible
 PROMPT_S = 15.0  # the deadline of a reply while nothing is broken
-# in any state; the actions themselves check what the history knows
+# allowed in every state; the actions themselves check their replies against the history
 MAY_REFUSE: dict[str, tuple[int, ...]] = {
     "POST /svc/api/Register": (429,),  # the gateway counts the tries while it was broken, too
     "POST /candidate/join/*": (404,),  # the party's candidate is another by now

@@ -153,7 +153,7 @@ class SimPlayer:
             self.history.answers.unanswered(who, f"{method} {path}", began)
             raise
         self.history.answers.took(who, f"{method} {path}", began, self.now)
-        # by the rules, an ended token is answered 500 here
+        # by the specification, the reply to a revoked token is 500 here
         if reply.status not in (401, 500) or not self.is_over(issued):
             self.history.answers.heard(who, method, path, reply.status, began)
         return reply

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from simulation.clock import World
 
-# by the beginning of the name; each run picks one of the rates
+# start of the name -> rates, of which each run picks one
 RATES: dict[str, tuple[float, ...]] = {
     "firewall: ": (0.0, 0.1, 0.4),
     "engine: we listen ": (0.0, 0.3, 0.7),
@@ -24,7 +24,7 @@ RATES: dict[str, tuple[float, ...]] = {
 USUAL = (0.0, 0.0, 0.002, 0.02, 0.1)
 LIVE_STATE = ("engine: ", "chat: a lease ")  # these may lose live state
 APART_S = 10.0  # and metagames may miss each other's news
-# by the beginning of the name: how long later requests may notice it; pending ones always may
+# start of the name -> how long later requests may notice the event; pending requests always may
 TRACES_S: dict[str, float] = {
     "engine: ": 60.0,
     "chat: a lease ": 60.0,

@@ -78,7 +78,7 @@ class Script:
         }
         parts: list[Iterator[Step]] = []
         count = 0
-        for who in range(players):  # counted one after the other from the same dice
+        for who in range(players):  # counted here, generated later with the same random numbers
             dice = random.Random()  # noqa: S311
             dice.setstate(draw.getstate())
             parts.append(_of_player(who, players, seconds, pace_s, weights, dice))

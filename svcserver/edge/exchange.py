@@ -81,7 +81,7 @@ class Exchange:
         self.body: Body = NO_BODY if head.length == 0 else body_of(head.length)
         self.tunnelling = self.ended = False
         self.answered = False  # the client has received the answer's head
-        self.moved = True  # since the last sweep
+        self.moved = True  # bytes have moved since the last sweep
         self.connection: Any = None  # the upstream connection that has received the request head
         self._answer: ResponseHead | None = None
         self._reply: Body | None = None
@@ -309,7 +309,7 @@ class Exchange:
             self._producer, self.client.stage = None, ANSWERING  # its body waits for a retry
             if self.record.tries == 1:
                 self.start(fresh=True)
-            else:  # it got a connection while it was ending
+            else:  # the upstream accepted the connection while it was stopping
                 self._wait(Unreachable(*self.client.policy.lost("reset", False)[:2]))
         else:
             self.fail("reset")

@@ -67,7 +67,7 @@ class Parking:
     _parked: dict[Deferred[None], _ParkedRequest] = field(factory=dict, init=False)
     _networks: dict[str, _Network] = field(factory=dict, init=False)
     _bytes: int = field(default=0, init=False)
-    _reached: bool = field(default=False, init=False)  # ever
+    _reached: bool = field(default=False, init=False)  # at any time
     _away_since: float | None = field(default=None, init=False)
     _next: Any = field(default=None, init=False)  # the next check
     _checking: Deferred[Any] | None = field(default=None, init=False)

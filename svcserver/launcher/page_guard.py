@@ -70,7 +70,7 @@ def foreign(
     if any(origin != b"http://" + own for origin in origins):
         return "origin"
     if method != b"GET" and not origins and sites:
-        return "origin"  # a browser sends the origin of a POST
+        return "origin"  # browsers always send Origin with a POST
     followed = method == b"GET" and list(modes) == [b"navigate"]
     if not followed and any(site not in _SITES for site in sites):
         return "sec_fetch"

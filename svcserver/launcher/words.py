@@ -112,7 +112,7 @@ VERSION = (
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
 
 
-# from the place of a friend who is online to how to join there; the game has no other ways
+# maps an online friend's place to how to join the friend there; the game offers no other ways
 MEET = {
     "city": "You meet them in the city.",
     "dojo": "Go to the dojo: you meet them there.",

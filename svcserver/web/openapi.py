@@ -55,7 +55,7 @@ class Credentials:
     """The credentials that a service's callers use, as the document describes them."""
 
     schemes: Mapping[str, Schema] = field(factory=dict)  # by name, as OpenAPI wants them
-    # by access label the ways to prove it, each by names of ``schemes``; (): with nothing
+    # access label -> the accepted combinations of ``schemes``; (): no credential is needed
     taken: Mapping[str, Sequence[tuple[str, ...]]] = field(factory=dict)
     failures: Mapping[str, Schema] = field(factory=dict)  # 500s that are no defect, by access label
 
@@ -242,7 +242,7 @@ def refusals(row: Row, schemas: dict[str, Schema], failure: Schema | None = None
     wording = wording_of(row.refuse)
     worded = wording.shape is not None
     or_bare = f"{wording.name}OrBare" if worded else wording.name
-    responses = {"4XX": _response(wording.name), "503": _response(or_bare)}  # bare: full of uploads
+    responses = {"4XX": _response(wording.name), "503": _response(or_bare)}  # bare: upload limit
     responses |= {str(status): _response(or_bare) for status in wording.bare_too}
     responses["413"] = _response(_TOO_LARGE)
     if worded and has_page(row):
@@ -376,7 +376,7 @@ def _object(
         required = [
             key for key, kind_of_member in shown.items() if kind_of_member.default is NOTHING
         ]
-    else:  # which cannot see NotRequired where annotations are kept as texts
+    else:  # a TypedDict, whose own keys ignore NotRequired in annotations that are strings
         marked = get_type_hints(kind, include_extras=True)
         hints = {
             name: (arguments or {}).get(kind_of_member, kind_of_member)
