@@ -73,7 +73,7 @@ function services({ services: all, status }) {
     [version, since ? `up ${span((Date.now() - Date.parse(since)) / 1000)}` : "", restarts === null ? "" : count(restarts, "restart")]));
   if (status) {
     const running = status.instances.length;
-    items.push(service("game servers", running ? "good" : "off", hunts ? `${running} running` : "none", []));
+    items.push(service("game servers", running ? "good" : "off", running ? `${running} running` : "none", []));
   }
   return card("Services", [], el("ul", { class: "services" }, items));
 }
