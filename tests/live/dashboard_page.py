@@ -189,11 +189,15 @@ class Visit(Seen):
         return self.page.get_by_role("button", name="Menu", exact=True)
 
     def go(self, name: str) -> None:
-        """Open a dashboard page from the navigation, which a phone keeps in a menu."""
+        """Open a dashboard page from the navigation, and wait until it is shown."""
+        self.choose(name)
+        expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
+
+    def choose(self, name: str) -> None:
+        """Click a page's name in the navigation, which a phone keeps in a menu."""
         if self.menu.is_visible() and self.menu.get_attribute("aria-expanded") == "false":
             self.menu.click()
         self.page.get_by_role("link", name=name, exact=True).click()
-        expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
 
     def confirm(self, name: str) -> None:
         """Confirm the open dialog after an accessibility check."""

@@ -90,7 +90,7 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
             before = seconds.inner_text()
             expect(seconds).not_to_have_text(before)
             tab.picture("away")
-            tab.page.get_by_role("link", name="Accounts", exact=True).click()
+            tab.choose("Accounts")
             waits = "The page loads as soon as it does."
             expect(tab.page.locator("#content")).to_contain_text(waits, timeout=PATIENCE_MS)
         is_back(tab)

@@ -32,7 +32,7 @@ def test_two_hundred_players_notice_nothing(
     print(report)
     assert report["failed"] == {}, report
     assert report["once"] > report["requests"] // 3, report
-    assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
+    assert (report["doubled"], report["missing"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] >= times, report
     # else there was nothing to lose: a slow machine speaks less
     assert report["told"] >= report["lines"] // 2 > 2 * PLAYERS, report
@@ -45,6 +45,6 @@ def test_nobody_notices_that_two_workers_are_restarted_in_turn(tmp_path: Path) -
     folder = host(tmp_path / "host", scale=scale, GATEWAY_PARK_MS="0")  # the other serves at once
     report = evening(folder, IN_TURN, 60.0, rolled, 15.0)
     assert report["failed"] == {}, report
-    assert (report["doubled"], report["lost"], report["not_kept"]) == (0, 0, 0), report
+    assert (report["doubled"], report["missing"], report["not_kept"]) == (0, 0, 0), report
     assert report["harms"] >= 2, report
     assert report["came_back"] >= IN_TURN * report["harms"], report
