@@ -29,7 +29,7 @@ def version() -> str:
 def epoch() -> int:
     """Return the timestamp of all built files: SOURCE_DATE_EPOCH, or the last commit's time.
 
-    Without a clone, the timestamp is that of ``PKG-INFO``, which an unpacked sdist contains.
+    In an unpacked sdist, the timestamp is that of its file ``PKG-INFO``.
     """
     fixed = os.environ.get("SOURCE_DATE_EPOCH")
     if fixed is not None:
@@ -54,7 +54,7 @@ def git(*words: str) -> str:
         why = (ran.stderr.splitlines() or [f"status {ran.returncode}"])[0]
         raise SystemExit(
             f"git {words[0]} failed in {ROOT}, and the build needs its output: {why}; "
-            "make the clone whole, or where it is another user's: "
+            "repair the clone, or if another user owns it, run "
             f"git config --global --add safe.directory {ROOT}"
         )
     return ran.stdout
@@ -74,7 +74,7 @@ def need(*programs: str) -> None:
     }
     missing = [packages[program] for program in programs if shutil.which(program) is None]
     if missing:
-        raise SystemExit(f"missing: apt-get install {' '.join(missing)}")
+        raise SystemExit(f"programs are missing: run apt-get install {' '.join(missing)}")
 
 
 def run(*words: object, cwd: Path = ROOT, **environ: str) -> str:

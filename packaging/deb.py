@@ -2,8 +2,8 @@
 
     python packaging/deb.py [DIST]
 
-Needs debhelper and Debian's own python3, for which the packed dependencies are chosen. Two
-builds of a commit, or with the same SOURCE_DATE_EPOCH, are identical byte for byte.
+Needs debhelper and Debian's own python3, for which the packed dependencies are chosen. Two builds
+of the same commit, or two builds with the same SOURCE_DATE_EPOCH, are identical byte for byte.
 """
 
 from __future__ import annotations

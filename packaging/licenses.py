@@ -87,8 +87,8 @@ def _license(metadata: Message, texts: list[Path]) -> str:
     """Return the licence's short name, from the most precise field of the metadata."""
     if not texts:
         raise SystemExit(
-            f"{metadata['Name']} {metadata['Version']} has no licence's text: "
-            "ask its makers, or add it to TEXTS in packaging/licenses.py"
+            f"{metadata['Name']} {metadata['Version']} comes without a licence text: "
+            "ask its authors, or add the text to TEXTS in packaging/licenses.py"
         )
     old = str(metadata["License"] or "")
     classified = [

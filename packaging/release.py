@@ -82,8 +82,8 @@ def held(dist: Path) -> list[Path]:
     for path in paths:
         if not path.is_file() or not any(path.match(kind) for kind in KINDS):
             raise SystemExit(
-                f"{dist} holds {path.name}, which belongs to no release, and what lies there "
-                "is replaced: name an empty folder, or one that holds a release alone"
+                f"{dist} has {path.name}, which is not part of a release, and the build replaces "
+                "the contents of the folder: name an empty folder, or the folder of a release"
             )
     return paths
 
@@ -100,7 +100,7 @@ def check_clone() -> None:
     """Exit with an error if this is not a clone: a release must be built from a commit."""
     if not cloned():
         raise SystemExit(
-            f"{ROOT} is no clone, and a release is made of a commit: clone the project; "
+            f"{ROOT} is not a clone, but a release must be built from a commit: clone the project; "
             "make launcher, make deb and make image work here, too"
         )
 
@@ -121,7 +121,7 @@ def check_tag() -> None:
     tags = [tag for tag in git("tag", "--points-at", "HEAD").split() if tag.startswith("v")]
     if not tags:
         return
-    tagged = f"this commit is tagged {' '.join(tags)}, and"
+    tagged = f"this commit is tagged {' '.join(tags)}, but"
     if f"v{version()}" not in tags:
         raise SystemExit(
             f"{tagged} pyproject.toml says {version()}: "
@@ -129,13 +129,13 @@ def check_tag() -> None:
         )
     if fragments():
         raise SystemExit(
-            f"{tagged} changes wait in newsfragments/: "
-            "gather them (.venv/bin/towncrier build --yes), commit, and move the tag"
+            f"{tagged} newsfragments/ has changes: "
+            "collect them (.venv/bin/towncrier build --yes), commit, and move the tag"
         )
     if changed := git("status", "--porcelain", "--untracked-files").splitlines():
         raise SystemExit(
-            f"{tagged} {len(changed)} of its files are not as committed ({changed[0].strip()}): "
-            "put them away (git stash --include-untracked), or commit them and move the tag"
+            f"{tagged} the work tree has uncommitted changes ({changed[0].strip()}; {len(changed)} in all): "
+            "stash them (git stash --include-untracked), or commit them and move the tag"
         )
 
 
@@ -171,8 +171,8 @@ def changes(path: Path) -> None:
     match = re.search(rf"(?ms)^## {re.escape(version())} \(.*?(?=^## |\Z)", log)
     if match is None:
         raise SystemExit(
-            f"nothing is said of {version()}: no change waits in newsfragments/, and CHANGELOG.md "
-            "has no part of that version; write one, or set the version in pyproject.toml"
+            f"there is no changelog of {version()}: newsfragments/ is empty, and CHANGELOG.md has "
+            "no section of that version; write one, or correct the version in pyproject.toml"
         )
     path.write_text(match[0])
 

@@ -43,8 +43,8 @@ def need_tool() -> None:
     """
     if not TOOL.exists():
         pip = f"{TOOL.with_name('pip')} install --require-hashes -r requirements/audit.lock"
-        where = "where the package index can be reached"
-        raise SystemExit(f"missing: {TOOL}; make sbom installs it {where}, by {pip}")
+        where = "if the package index can be reached"
+        raise SystemExit(f"{TOOL} is missing; make sbom installs it {where}, with {pip}")
 
 
 def write_pinned(dist: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""The Debian release that builds need: ``python packaging/suite.py`` checks this machine."""
+"""The Debian release that builds need; ``python packaging/suite.py`` checks this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ SUITE, NAME = "bookworm", "Debian 12"
 def need_suite() -> None:
     """Exit with an error on another system; otherwise apt would fail minutes later.
 
-    The Debian package is made for this machine's Python, and the image is made from SUITE's.
+    The Debian package is made for the Python of this machine, but in the image it runs on the
+    Python of SUITE.
     """
     try:
         release = platform.freedesktop_os_release()
@@ -19,8 +20,8 @@ def need_suite() -> None:
     if release.get("VERSION_CODENAME") != SUITE:
         name = release.get("PRETTY_NAME", platform.system())
         raise SystemExit(
-            f"a release and its image are made on {NAME} ({SUITE}), and this is {name}: "
-            f"run it there, or in a container (podman run -it --privileged debian:{SUITE})"
+            f"a release and its image must be built on {NAME} ({SUITE}), but this is {name}: "
+            f"build there, or in a container (podman run -it --privileged debian:{SUITE})"
         )
 
 

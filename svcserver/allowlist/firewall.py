@@ -216,7 +216,7 @@ class DryRun:
 
 @frozen
 class Paths:
-    """The firewall programs' paths, if the owner has set them; None means that we search for it."""
+    """The paths of the firewall programs; if a path is None, the program is searched for."""
 
     nft: str | None = None
     iptables: str | None = None

@@ -28,7 +28,10 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = None) -> Answer:
-    """Return an encoded JSON answer, because the channel sends early refusals as bytes."""
+    """Return an answer with a JSON body, already encoded.
+
+    The channel sends some refusals without encoding their bodies.
+    """
     return Answer(status, json.dump(body), {**_HEADERS, **(headers or {})})
 
 

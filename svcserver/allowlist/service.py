@@ -67,7 +67,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(helper: Helper) -> dict[str, Figure]:
-    """Return the METRICS_PORT metrics by name; each value is read when it is scraped."""
+    """Return the metrics that METRICS_PORT serves, by name; each scrape reads their values."""
     return {
         "svc_allowlist_open_addresses": Figure("Addresses open now.", lambda: len(helper.entries)),
         "svc_allowlist_pending": Figure(

@@ -82,7 +82,7 @@ class Transfer(Stream):
         self.out.transport.abortConnection()
 
     def failed(self, why: OSError | None) -> None:
-        """Report that the file ended early (None) or could not be read."""
+        """Report that the file ended early (``why`` is None) or could not be read."""
         if why is None:
             self.shrank()
         else:

@@ -83,7 +83,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(handler: ContentHandler) -> dict[str, Figure]:
-    """Return the METRICS_PORT metrics by name; each value is read when it is scraped."""
+    """Return the metrics that METRICS_PORT serves, by name; each scrape reads their values."""
     totals = handler.totals
     return {
         "svc_content_downloads_running": Figure("Downloads now.", handler.slots.running),

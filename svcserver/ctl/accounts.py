@@ -231,7 +231,7 @@ def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None
 
 
 def join_string(host: Host, code: str) -> str | None:
-    """Return the string for launcher and relay; None if only this machine can reach the host."""
+    """Return the join string for launcher and relay; None if only this machine reaches the host."""
     if host.folder is None:
         return None
     try:

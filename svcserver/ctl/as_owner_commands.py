@@ -129,7 +129,7 @@ def _person(owner: Owner, name: str) -> dict[str, Any]:
 
 
 def _about_account(route: str, body: type[Any], argument: str, **more: Any) -> Act:
-    """Return the decorator for a command on an account with the argument ``argument``."""
+    """Return the decorator for a command with two arguments: an account, and ``argument``."""
     named = {"user_id": "NAME", argument: argument.partition("_")[0].upper()}
     return Act(route, body, named, account, find={"user_id": _person}, **more)
 

@@ -118,7 +118,7 @@ def _imported(module: str) -> ModuleType:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="svcserver", prog_name="svcserver")
 def main() -> None:
-    """Look after a svcserver host."""
+    """Manage a svcserver host."""
     let_nobody_else_write()
     # a failing command must print one line, without the log lines of libraries
     logging.getLogger().addHandler(_QUIET)

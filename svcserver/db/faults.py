@@ -75,7 +75,10 @@ def is_full(why: BaseException | None) -> bool:
 
 @define
 class Faults:
-    """The conversion of database errors that are not bugs to ``Unavailable``, with a log line."""
+    """The converter that turns database errors other than bugs into ``Unavailable``.
+
+    It logs each kind of error at most once a minute.
+    """
 
     seconds: Callable[[], float]
     _throttle: Throttle = field(factory=Throttle, init=False)

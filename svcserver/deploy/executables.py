@@ -34,7 +34,7 @@ MACHINES = {
 
 
 def check_program(path: str, search: str | None = None) -> str:
-    """Return the program's absolute path; a name without a slash is searched in ``search``, a PATH.
+    """Return a program's absolute path; ``search`` is the PATH for a name without a slash.
 
     Raises OSError if the program cannot be run.
     """

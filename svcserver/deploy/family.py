@@ -319,7 +319,7 @@ class Family:
         return False
 
     def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
-        """Return orphans without the variable that use the port, or were started for it."""
+        """Return orphans without the variable ``TAG`` that use the port or were started for it."""
         strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
             return set()

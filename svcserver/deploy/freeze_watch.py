@@ -76,7 +76,7 @@ def send_ping(port: int) -> None:
 
 @define
 class _UnreadState:
-    """A server's unread bytes, since when they only rise, and whether that was logged."""
+    """A server's unread bytes, the time since which they only rise, and whether that is logged."""
 
     since: float
     unread: int
@@ -133,7 +133,10 @@ def freeze_watch(
     read_tables: Callable[[], list[str]] = udp_tables,
     ping: Callable[[int], object] = send_ping,
 ) -> Every:
-    """Return the service that checks every ``CHECK_S`` seconds; ``end`` gets a frozen server."""
+    """Return the service that checks every ``CHECK_S`` seconds.
+
+    It calls ``end`` with each frozen server.
+    """
 
     def check() -> None:
         servers = list(fleet.servers.values())

@@ -152,12 +152,12 @@ class GameProcess(ProcessProtocol):
         self._executed = Deferred()
 
     def end_exec(self, error: OSError | None = None) -> None:
-        """Record that the child has executed the program, or the error of that exec."""
+        """Record that the child runs the program, or the error with which its exec failed."""
         if not self._executed.called:
             self._executed.callback(None) if error is None else self._executed.errback(error)
 
     def when_executed(self) -> Deferred[None]:
-        """Wait until the child has executed the program; fail with the OSError of its exec."""
+        """Wait until the child runs the program; fail with the OSError if its exec fails."""
         return self._executed
 
     def connectionMade(self) -> None:
@@ -492,7 +492,11 @@ class Spawner:
         return int(transport.pid or process.first_pid or 0)
 
     def _await_exec(self, process: GameProcess, program: str, reading: int) -> None:
-        """Report the result of exec: exec closes the pipe, or the pipe has the error number."""
+        """Report how the child's exec ended.
+
+        A successful exec closes the pipe. After a failed one, the child writes the error number to
+        it.
+        """
 
         def read_result() -> None:
             result = os.read(reading, LONGEST_ERROR)

@@ -45,7 +45,7 @@ class _Report:
     work: Deferred[None] | None = None
 
     def drop(self) -> None:
-        """Stop reporting; a request in progress is cancelled, and may end with any error."""
+        """Stop reporting; cancel the request in progress, which may then fail with any error."""
         self.dropped = True
         if self.work is not None:
             self.work.cancel()

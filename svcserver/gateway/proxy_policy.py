@@ -72,7 +72,7 @@ class LineNotes:
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
-    """Return the cached facts about a head's fields and line; compute missing ones."""
+    """Return the cached facts about a request head's fields and line; compute missing ones."""
     fields, line = head.block.noted, head.line.noted
     if type(fields) is not FieldNotes:  # in a simulation a relay stores its facts here too
         agents = head.values(b"user-agent")

@@ -116,7 +116,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(policy: Gateway) -> dict[str, Figure]:
-    """Return the METRICS_PORT metrics by name; each value is read when it is scraped."""
+    """Return the metrics that METRICS_PORT serves, by name; each scrape reads their values."""
     return {
         "svc_gateway_connections": Figure(
             "Open client connections.", lambda: float(policy.counts.total)

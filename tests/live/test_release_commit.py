@@ -59,13 +59,13 @@ class ReleaseCommitTests(SynchronousTestCase):
 
     def test_a_tag_of_another_version_is_refused(self) -> None:
         self.git("tag", "v1.2.4")
-        self.assertIn("tagged v1.2.4, and pyproject.toml says 1.2.3", self.refused())
+        self.assertIn("tagged v1.2.4, but pyproject.toml says 1.2.3", self.refused())
 
     def test_changes_that_wait_are_refused(self) -> None:
         (self.root / "newsfragments" / "+new.feature.md").write_text("New.\n")
         self.commit()
         self.git("tag", "v1.2.3")
-        self.assertIn("changes wait in newsfragments/", self.refused())
+        self.assertIn("newsfragments/ has changes", self.refused())
 
     def test_a_file_that_is_not_as_committed_is_refused_on_a_tag_alone(self) -> None:
         for name in ("pyproject.toml", "new.py"):
@@ -74,7 +74,7 @@ class ReleaseCommitTests(SynchronousTestCase):
             self.release.check_tag()
             self.git("tag", "v1.2.3")
             reply = self.refused()
-            self.assertIn("1 of its files are not as committed", reply)
+            self.assertIn("the work tree has uncommitted changes", reply)
             self.assertIn(name, reply)
             self.assertIn("git stash", reply)
             self.git("tag", "--delete", "v1.2.3")
@@ -124,4 +124,4 @@ class ReleaseCommitTests(SynchronousTestCase):
         self.release.check_clone()
         (self.root / ".git").rename(self.root.parent / "gone")
         [line] = str(self.assertRaises(SystemExit, self.release.check_clone)).splitlines()
-        self.assertIn("is no clone, and a release is made of a commit: clone the project", line)
+        self.assertIn("is not a clone, but a release must be built from a commit: clone", line)

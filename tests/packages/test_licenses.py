@@ -75,4 +75,4 @@ class LicenseTests(SynchronousTestCase):
     def test_a_package_without_a_licence_is_not_packed(self) -> None:
         self.package("one", "License: MIT", "", "one.py")
         error = self.assertRaises(SystemExit, self.paragraphs)
-        self.assertIn("one 1 has no licence's text: ask its makers", str(error))
+        self.assertIn("one 1 comes without a licence text: ask its authors", str(error))

@@ -62,7 +62,7 @@ class ReleaseFolderTests(SynchronousTestCase):
             for act in (self.release.held, lambda dist: self.release.replace(dist, self.made)):
                 message = str(self.assertRaises(SystemExit, act, self.dist))
                 [line] = message.splitlines()
-                self.assertIn(f"{self.dist} holds {path.name}, which belongs to no release", line)
+                self.assertIn(f"{self.dist} has {path.name}, which is not part of a release", line)
             self.assertEqual({entry.name for entry in self.dist.iterdir()}, {*names, path.name})
             path.rmdir() if foreign.endswith("/") else path.unlink()
 
@@ -85,7 +85,7 @@ class ToolTests(SynchronousTestCase):
         [line] = message.splitlines()
         command = f"{sbom.TOOL.parent}/pip install --require-hashes -r requirements/audit.lock"
         self.assertIn(command, line)
-        self.assertIn("where the package index can be reached", line)
+        self.assertIn("if the package index can be reached", line)
 
 
 class DebianPackagesTests(SynchronousTestCase):

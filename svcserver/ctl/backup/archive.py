@@ -204,7 +204,7 @@ def is_kept(path: Path) -> bool:
 
 
 class ArchiveReader:
-    """A reader for a tar.gz written by ``pack``: only regular files, with short headers.
+    """A reader for a tar.gz written by ``pack``; it accepts only regular files and short headers.
 
     ``tarfile`` is not used, because it reads whatever a header demands, such as a name of 400 MB.
     """

@@ -80,7 +80,11 @@ class Wire:
         want: tuple[int, ...] = (200,),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> WireReply:
-        """Send a request; raises PlayFailed for a status not in ``want``, unless that is empty."""
+        """Send a request and return the reply.
+
+        Raises PlayFailed if there is no reply, or if its status is not in ``want``; an empty
+        ``want`` accepts any status.
+        """
         body, kind = body_of(sent)
         fields: Any = {**self.headers, **headers, **kind}
         began = self.reactor.seconds()

@@ -8,7 +8,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Create the table of signing keys; the metagame records its key at its start."""
+    """Create the table of signing keys; a metagame adds its key when it starts."""
     op.create_table(
         "signing_keys",
         sa.Column("kid", sa.String(64), primary_key=True),
