@@ -134,7 +134,8 @@ def check_tag() -> None:
         )
     if changed := git("status", "--porcelain", "--untracked-files").splitlines():
         raise SystemExit(
-            f"{tagged} the work tree has uncommitted changes ({changed[0].strip()}; {len(changed)} in all): "
+            f"{tagged} the work tree has uncommitted changes ({changed[0].strip()}; "
+            f"{len(changed)} in all): "
             "stash them (git stash --include-untracked), or commit them and move the tag"
         )
 
