@@ -13,13 +13,14 @@ from click.core import ParameterSource
 from svcserver.board.address import SCHEMES
 from svcserver.board.factory import live_url
 from svcserver.ctl.blueprint import EVERYWHERE, LOOPBACK, Ports, Scale, is_private, own_address
-from svcserver.ctl.doctor.machine import Machine, PortHolder
+from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import DATABASE, LIVE_CONFIG, UNITS, CreatedHost, create_host
 from svcserver.ctl.output import Out, config_of, fail, program, warn
 from svcserver.db.engine import database_url
 from svcserver.edge.invite import is_host
 from svcserver.kernel.digits import whole_in
+from svcserver.kernel.port_holders import PortHolder
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import BadSetting
 from svcserver.stack.workers import MOST, check

@@ -24,9 +24,11 @@ from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.host_status import HostNews
 from svcserver.launcher.keystore import KeyStore
 from svcserver.launcher.playing import Game, NoProgram
+from svcserver.launcher.port_in_use import program_on
 from svcserver.launcher.private_files import write_private
 from svcserver.launcher.runners import Runner, chosen
 from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
+from svcserver.relay.relaying import HOST, PortBusy
 
 log = Logger()
 
@@ -62,7 +64,7 @@ class LauncherServices(Protocol):
         """Save a host's changed record."""
 
     def open_way(self, record: HostRecord) -> tuple[str, str]:
-        """Make the host reachable for the game, or raise CannotPlay.
+        """Make the host reachable for the game, or raise CannotPlay or PortBusy.
 
         Returns the addresses of the server and the chat.
         """
@@ -81,13 +83,13 @@ def new_key_name(host: str) -> str:
     return f"{host}/new"
 
 
-def way_to(record: HostRecord, relay_port: int) -> tuple[str, str]:
+def way_to(record: HostRecord, relay_port: int, relay_host: str = HOST) -> tuple[str, str]:
     """Return the addresses for the game: server (``host:port``) and chat (``ws://host:port``).
 
     The game reaches a public host through the relay on this PC, and a private host directly.
     """
     if record.public:
-        return f"127.0.0.1:{relay_port}", f"ws://127.0.0.1:{relay_port}"
+        return f"{relay_host}:{relay_port}", f"ws://{relay_host}:{relay_port}"
     return f"{record.host}:{record.port}", f"ws://{record.host}:{CHAT_PORT}"
 
 
@@ -107,6 +109,9 @@ class Membership:
     saying: str = field(default="", init=False)  # a text about the name that the player is typing
     tried: str = field(default="", init=False)  # the name that ``saying`` is about
     invite_fault: str | None = field(default=None, init=False)  # None: the code is not checked yet
+    way: tuple[str, str] | None = field(
+        default=None, init=False
+    )  # the addresses of the running game
     _refreshed_at: float = field(default=0.0, init=False)
     _asking: Deferred[Any] | None = field(default=None, init=False)
     _fetching: Deferred[Any] | None = field(default=None, init=False)
@@ -298,6 +303,11 @@ class Membership:
             await self._try_start()
         except (accounts.Refused, CannotPlay) as error:
             self.inputs.failed(str(error))
+        except PortBusy as error:
+            program = await self.around.in_thread(program_on, error.host, error.port)
+            is_metagame = program.startswith("svc-metagame ")
+            text = words.METAGAME_BUSY if is_metagame else words.RELAY_BUSY
+            self.inputs.failed(text.format(port=error.port, program=program))
         except BadCommand as error:
             self.inputs.failed(words.BAD_COMMAND.format(why=error))
         except OSError as error:
@@ -319,16 +329,21 @@ class Membership:
             environ |= runner.environ(self.folder)
         if self.host.stage is not Stage.STARTING:
             return
-        values = self.start_values(*self.around.open_way(self.record))
+        self.way = self.around.open_way(self.record)
+        values = self.start_values(*self.way)
         try:
             front = runner.command if runner is not None else ""
             self.game.start(
                 values.arguments(self.command, front, key.reveal()), str(self.folder), environ
             )
         except BaseException:
-            self.around.close_way(self.record)
+            self._close_way()
             raise
         self.inputs.started()
+
+    def _close_way(self) -> None:
+        self.way = None
+        self.around.close_way(self.record)
 
     @property
     def command(self) -> str:
@@ -347,14 +362,14 @@ class Membership:
         return StartValues(str(self.folder), server, chat, program)
 
     def _game_ended(self, status: int) -> None:
-        self.around.close_way(self.record)
+        self._close_way()
         self.inputs.ended(words.GAME_FAILED.format(code=status) if status else "")
         if not status:
             self.host.note = words.GAME_ENDED
 
     def stop_game(self) -> None:
         self.game.stop()
-        self.around.close_way(self.record)
+        self._close_way()
 
     # -- the player's other requests ---------------------------------------------
 

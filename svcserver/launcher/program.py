@@ -35,6 +35,7 @@ from svcserver.relay.relaying import DEFAULT_PORT, PortBusy, RelayService, Targe
 log = Logger()
 
 REFRESH_S = 15.0
+SECOND_HOST = "127.0.0.2"  # the relay's address if 127.0.0.1 is in use
 InThread = Callable[..., Deferred[Any]]
 
 
@@ -233,14 +234,28 @@ class Launcher(Service):
         if not record.public:
             self._playing = record.id
             return way_to(record, self.relay_port)
-        relay = RelayService(self.clock, _target(record), port=self.relay_port)
+        self._relay = self._start_relay(_target(record))
+        self._playing = record.id
+        return way_to(record, self._relay.port, self._relay.host)
+
+    def _start_relay(self, target: Target) -> RelayService:
+        """Start the relay for the game, or raise PortBusy.
+
+        On the host's own PC, the metagame has the game's port at 127.0.0.1. The game needs this
+        port, but at any address, so the relay then uses another loopback address.
+        """
+        relay = RelayService(self.clock, target, port=self.relay_port)
         try:
             relay.startService()
-        except PortBusy as error:
+        except PortBusy:
             relay.pool.close()
-            raise CannotPlay(words.RELAY_BUSY.format(port=self.relay_port)) from error
-        self._relay, self._playing = relay, record.id
-        return way_to(record, relay.port)
+            relay = RelayService(self.clock, target, port=self.relay_port, host=SECOND_HOST)
+            try:
+                relay.startService()
+            except PortBusy:
+                relay.pool.close()
+                raise
+        return relay
 
     def close_way(self, record: HostRecord) -> Any:
         return self._close_way() if record.id == self._playing else None

@@ -101,7 +101,7 @@ def _command(member: Membership, relay_port: int) -> str:
     runner = member.runner
     front = runner.command if runner is not None else ""
     try:
-        values = member.start_values(*way_to(member.record, relay_port))
+        values = member.start_values(*(member.way or way_to(member.record, relay_port)))
         return values.shown(member.command, front, sys.platform)
     except BadCommand as error:
         return str(error)

@@ -98,9 +98,13 @@ NO_FILES = "The host has no game files yet. If you have the game, choose its fol
 FILE_UNAVAILABLE = "The host cannot send {path} at the moment. Tell the owner."
 NO_PROGRAM = "The game's program was not found: {program}. Check the command under Settings."
 BAD_COMMAND = "The command to start the game cannot be read: {why}."
+METAGAME_BUSY = (
+    "Port {port} is in use at all addresses of this PC by {program}, and the game needs it at one. "
+    "Set BIND_HOST=127.0.0.1 in metagame.env, restart the host, then press Play again."
+)
 RELAY_BUSY = (
-    "Another program uses port {port} of this PC, which the game needs. If another launcher or "
-    "game is still running, close it and press Play again."
+    "Port {port} of this PC is in use by {program}, and the game needs this port. End that "
+    "program, then press Play again."
 )
 GAME_ENDED = "The game has ended."
 GAME_FAILED = "The game ended with an error ({code}). Its own log may have the reason."

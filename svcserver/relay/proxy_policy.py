@@ -26,14 +26,22 @@ def _bad_request(reason: str) -> Refuse:
     return Refuse(400, "bad_request", reason, close=True)
 
 
-def of_fields(headers: Sequence[Header], upgrade: bytes) -> Refuse | None:
-    """Return the refusal for a request's header fields, or None if they are acceptable."""
+def of_fields(headers: Sequence[Header], upgrade: bytes, own: bytes) -> Refuse | None:
+    """Return the refusal for a request's header fields, or None if they are acceptable.
+
+    ``own`` is the loopback address that the relay listens on.
+    """
     hosts, origins, fetched = _tell_tales(headers)
-    if len(hosts) != 1 or not LOOPBACK_HOST.fullmatch(hosts[0]):
+    if len(hosts) != 1 or not (LOOPBACK_HOST.fullmatch(hosts[0]) or _is_own(hosts[0], own)):
         return _forbidden("host")
     if not all(LOOPBACK_ORIGIN.fullmatch(origin) for origin in origins):
         return _forbidden("origin")
     return _forbidden("sec_fetch") if fetched and not upgrade else None
+
+
+def _is_own(host: bytes, own: bytes) -> bool:
+    address, _, port = host.partition(b":")
+    return address == own and (not port or port.isdigit())
 
 
 def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool) -> Refuse | None:
@@ -73,8 +81,9 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 
 @define(eq=False)
 class FieldNotes:
-    """The relay's cached facts about header fields, shared by requests with equal fields."""
+    """The cached facts about header fields, for requests with equal fields to one relay."""
 
+    own: bytes  # the address of the relay
     refuse: Refuse | None
 
 
@@ -86,11 +95,13 @@ class LineNotes:
     shown: str  # method and target, for the log
 
 
-def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
+def notes_of(head: RequestHead, own: bytes) -> tuple[FieldNotes, LineNotes]:
     """Return the facts about a head's fields and line; facts that are not cached are computed."""
     fields, line = head.block.noted, head.line.noted
-    if type(fields) is not FieldNotes:  # in a simulation the gateway stores its facts here too
-        fields = head.block.noted = FieldNotes(of_fields(head.headers, head.upgrade))
+    # in a simulation the gateway stores its facts here too
+    if type(fields) is not FieldNotes or fields.own != own:
+        refuse = of_fields(head.headers, head.upgrade, own)
+        fields = head.block.noted = FieldNotes(own, refuse)
     if type(line) is not LineNotes:
         shown = f"{head.method[:32].decode('latin-1')} {redact_bytes(head.target)}"
         line = head.line.noted = LineNotes(head.is_plain, shown)
@@ -113,9 +124,10 @@ class Relay:
     dropped: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()
     repeats: bool = False  # the gateway repeats requests itself
+    own: bytes = b"127.0.0.1"  # the address that the relay listens on
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        fields, line = notes_of(head)
+        fields, line = notes_of(head, self.own)
         refuse = refusal(head, peer, fields.refuse, plain=line.plain)
         if refuse is not None:
             return refuse
@@ -135,7 +147,7 @@ class Relay:
         if record.reason and 400 <= record.status < 500:
             self.counters.add(Counted.REFUSALS, record.reason)
         head = record.head
-        request = notes_of(head)[1].shown if head is not None else " "
+        request = notes_of(head, self.own)[1].shown if head is not None else " "
         ms = round((record.ended - record.began) * 1000)
         how = " aborted" if record.aborted else ""
         self.say(f"{request} {record.status} {ms} ms {record.reason}{how}")

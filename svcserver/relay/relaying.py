@@ -30,9 +30,13 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 class PortBusy(Exception):
-    """Another program uses the relay's port; ``code`` is the error code."""
+    """Another program uses the relay's address; ``code`` is the error code."""
 
     code = "port_busy"
+
+    def __init__(self, host: str, port: int, why: object) -> None:
+        super().__init__(f"{host}:{port}: {why}")
+        self.host, self.port = host, port
 
 
 @frozen
@@ -111,7 +115,7 @@ class RelayService(Service):
             bind=self.bind,
             connect_timeout_s=self.connect_timeout_s,
         )
-        self.policy = Relay(self.pool, say=self.say, counters=self.counters)
+        self.policy = Relay(self.pool, say=self.say, counters=self.counters, own=self.host.encode())
         self.factory = ChannelFactory(self.reactor, self.policy, secure=False)
         self.factory.sweeps.append(self.pool.sweep)
 
@@ -123,7 +127,7 @@ class RelayService(Service):
                 self.port, self.factory, backlog=128, interface=self.host
             )
         except CannotListenError as error:
-            raise PortBusy(f"{self.host}:{self.port}: {error.socketError}") from None
+            raise PortBusy(self.host, self.port, error.socketError) from None
         self.port = self._listening.getHost().port or self.port
         log.info("relay ready on {address}", address=f"{self.host}:{self.port}")
 

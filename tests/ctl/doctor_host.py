@@ -15,10 +15,10 @@ from svcserver.ctl.doctor.machine import (
     EngineFacts,
     FileLimits,
     Machine,
-    PortHolder,
     PortState,
 )
 from svcserver.ctl.host import Host
+from svcserver.kernel.port_holders import PortHolder
 from tests.ctl.hosts import change
 from tests.ctl.test_accounts import HostCase
 

@@ -10,7 +10,8 @@ from typing import Any
 from unittest import mock
 
 from svcserver.allowlist import firewall
-from svcserver.ctl.doctor.machine import DiskSpace, FileLimits, Machine, PortHolder, PortState
+from svcserver.ctl.doctor.machine import DiskSpace, FileLimits, Machine, PortState
+from svcserver.kernel.port_holders import PortHolder
 from tests.ctl.doctor_host import GB, DoctorCase, Quiet
 from tests.ctl.hosts import value
 from tests.support.proves import proves

@@ -13,11 +13,12 @@ from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import begun
-from svcserver.ctl.doctor.machine import PortHolder, PortState
+from svcserver.ctl.doctor.machine import PortState
 from svcserver.ctl.host import Host
 from svcserver.ctl.main import main
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.edge.invite import decode
+from svcserver.kernel.port_holders import PortHolder
 from tests.ctl.command import Ran, new_host, nowhere
 from tests.ctl.doctor_host import Quiet
 from tests.ctl.hosts import change, value

@@ -270,11 +270,11 @@ def gateway(clock: Clock | None = None, **how: Any) -> Edge:
     return Edge(clock, policy, upstreams)
 
 
-def relay(clock: Clock | None = None) -> Edge:
+def relay(clock: Clock | None = None, own: bytes = b"127.0.0.1") -> Edge:
     clock = clock or Clock()
     upstream = Upstream(clock)
     upstream.pool.code = "upstream_unreachable"
-    return Edge(clock, Relay(upstream.pool), dict.fromkeys(Route, upstream))
+    return Edge(clock, Relay(upstream.pool, own=own), dict.fromkeys(Route, upstream))
 
 
 def sent(edge: Edge, data: bytes) -> tuple[Edge, Wire]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 from attrs import evolve
 from twisted.internet.defer import Deferred
 
 from svcserver.edge.invite import decode
+from svcserver.kernel.port_holders import PortHolder
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher import words
+from svcserver.launcher import port_in_use, words
 from svcserver.launcher.host_client import NoReply, Reply
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.key_files import write_key_file
@@ -17,7 +19,7 @@ from svcserver.launcher.membership import CannotPlay
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show, show_all
-from svcserver.relay.relaying import RelayService
+from svcserver.relay.relaying import PortBusy, RelayService
 from tests.launcher.around import KEY, FakeHost, FakeLauncher, LauncherCase, invite_text
 
 PRIVATE = "svc://join?v=1&host=100.64.0.9&port=61000&code=ABCD-EFGH&name=Home"
@@ -410,6 +412,62 @@ class PlayingTests(LauncherCase):
             self.member.inputs.play()
             self.assertEqual(self.processes[-1].arguments[1:], way)
             self.member.inputs.stop()
+
+    def busy(self, *hosts: str) -> None:
+        """Make another program use the relay's port at these addresses."""
+
+        def start(relay: RelayService) -> None:
+            if relay.host in hosts:
+                raise PortBusy(relay.host, relay.port, "in use")
+
+        self.patch(FakeLauncher, "open_way", Launcher.open_way)
+        self.patch(RelayService, "startService", start)
+
+    def test_relay_uses_another_address_beside_the_metagame(self) -> None:
+        self.ready()
+        self.member.change(command="/bin/sh {server} {chat}")
+        self.busy("127.0.0.1")
+        self.member.inputs.play()
+        way = ["127.0.0.2:61000", "ws://127.0.0.2:61000"]
+        self.assertEqual(self.processes[-1].arguments[1:], way)
+        self.assertTrue(show(self.member, 61000)["settings"]["shown"].endswith(" ".join(way)))
+        self.member.inputs.stop()
+        self.assertIn("127.0.0.1:61000", show(self.member, 61000)["settings"]["shown"])
+
+    def test_program_that_uses_the_port_is_named(self) -> None:
+        self.ready()
+        self.busy("127.0.0.1", "127.0.0.2")
+        for holder, program in (
+            (PortHolder(7, ("python3", "/x/twistd", "svc-metagame")), "svc-metagame (process 7)"),
+            (PortHolder(8, ("/opt/Hunt.exe", "-x")), "Hunt.exe (process 8)"),
+            (None, "another program"),
+        ):
+            self.patch(port_in_use, "port_holder", lambda *_, holder=holder: holder)
+            self.member.inputs.play()
+            text = words.METAGAME_BUSY if "metagame" in program else words.RELAY_BUSY
+            sentence = text.format(port=61000, program=program)
+            self.assertEqual((self.member.host.trouble, self.processes), (sentence, []))
+            self.assertIs(self.member.host.stage, Stage.READY)
+
+    def test_windows_lists_the_process_of_a_port(self) -> None:
+        rows = (
+            (b"\x00\x00\x00\x00", 135, 4),
+            (b"\x7f\x00\x00\x01", 61000, 812),
+            (b"\x7f\x00\x00\x02", 61000, 913),
+        )
+        table = b"".join(
+            struct.pack("=I4s", 2, address)
+            + struct.pack(">Hxx", port)
+            + struct.pack("=III", 0, 0, pid)
+            for address, port, pid in rows
+        )
+        for host, port, process in (
+            ("127.0.0.1", 61000, 812),
+            ("127.0.0.2", 61000, 913),
+            ("127.0.0.1", 135, 4),
+            ("127.0.0.1", 80, 0),
+        ):
+            self.assertEqual(port_in_use.process_in(table + b"more", host, port), process)
 
     def test_what_hinders_is_told_before_the_game_starts(self) -> None:
         self.ready()

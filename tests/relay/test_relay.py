@@ -23,9 +23,11 @@ FP = "0a" * 32
 TARGET = Target("203.0.113.10", 443, FP)
 
 
-def ask(*lines: bytes, peer: str = "127.0.0.1", upgrade: bool = False) -> bytes:
+def ask(
+    *lines: bytes, peer: str = "127.0.0.1", upgrade: bool = False, own: bytes = b"127.0.0.1"
+) -> bytes:
     extra = b"Connection: Upgrade\r\nUpgrade: websocket\r\n" if upgrade else b""
-    edge = relay()
+    edge = relay(own=own)
     wire = edge.connect(peer)
     wire.protocol.dataReceived(
         b"GET /x HTTP/1.1\r\n" + b"".join(line + b"\r\n" for line in lines) + extra + b"\r\n"
@@ -63,6 +65,10 @@ class GuardTests(SynchronousTestCase):
             self.refused(ask(b"Host: " + host))
         self.refused(ask())
         self.refused(ask(b"Host: localhost", b"Host: localhost"))
+        for host in (b"127.0.0.2", b"127.0.0.2:61000", b"localhost"):
+            self.assertEqual(ask(b"Host: " + host, own=b"127.0.0.2"), b"forwarded")
+        for host in (b"127.0.0.3", b"127.0.0.2.evil", b"127.0.0.2:x", b"127.0.0.2:1:1"):
+            self.refused(ask(b"Host: " + host, own=b"127.0.0.2"))
 
     @proves("relay: 403 forbidden")
     def test_only_local_origins_also_for_upgrades(self) -> None:

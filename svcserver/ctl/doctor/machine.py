@@ -10,8 +10,8 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Container, Mapping
-from contextlib import closing, suppress
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from svcserver.allowlist.firewall import may_change_firewall
 from svcserver.board.address import Address
 from svcserver.board.connection import Argument, encoded
 from svcserver.deploy.executables import try_program
-from svcserver.kernel.processes import PROCESSES
+from svcserver.kernel.port_holders import PortHolder, port_holder
 from svcserver.relay.checking import presented
 from svcserver.relay.relaying import Target
 
@@ -125,7 +125,6 @@ class _Asked:
 
 
 ANSWER_S = 3.0
-_HELD = ("0A", "07")  # the kernel's codes for a listening TCP socket and a UDP socket
 MAX_ANSWER = 1024 * 1024
 
 
@@ -148,21 +147,6 @@ class PortState(NamedTuple):
 
     taken: bool = False
     denied: bool = False
-
-
-@frozen
-class PortHolder:
-    """The process that listens on a port, with its command line and working folder."""
-
-    pid: int
-    words: tuple[str, ...]
-    folder: Path = Path("/")
-
-    def settings_of(self, component: str) -> Path | None:
-        """Return the env file if the process runs this component; None for another program."""
-        if f"svc-{component}" not in self.words or "--env-file" not in self.words[:-1]:
-            return None
-        return self.folder / self.words[self.words.index("--env-file") + 1]
 
 
 @frozen
@@ -219,20 +203,11 @@ class Machine:
         Of other users' processes, only the command lines are visible. In that case, the process
         that runs ``component`` is returned.
         """
-        held = _sockets(host, port, "udp" if udp else "tcp")
-        processes = (
-            sorted(PROCESSES.glob("[0-9]*"), key=lambda path: int(path.name)) if held else []
-        )
-        for process in processes:
-            if _has(process, held):
-                return _holder(process)
-        users = set(held.values())
-        for process in processes if component else ():
-            with suppress(OSError):
-                candidate = _holder(process) if process.stat().st_uid in users else None
-                if candidate is not None and candidate.settings_of(component) is not None:
-                    return candidate
-        return None
+
+        def runs_component(candidate: PortHolder) -> bool:
+            return bool(component) and candidate.settings_of(component) is not None
+
+        return port_holder(host, port, runs_component, udp=udp)
 
     def addresses(self, host: str) -> frozenset[str]:
         """Return the IPv4 addresses of a host name; empty if it does not resolve."""
@@ -269,41 +244,3 @@ class Machine:
 
     def may_change_firewall(self) -> bool:
         return may_change_firewall()
-
-
-def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """Return the sockets that are bound to an address, as named in /proc, and their users."""
-    sockets: dict[str, int] = {}
-    for name in (kind, f"{kind}6"):
-        with suppress(OSError):
-            for line in (PROCESSES / "net" / name).read_text("ascii").splitlines()[1:]:
-                row = line.split()
-                address, _, number = row[1].rpartition(":")
-                if row[3] in _HELD and int(number, 16) == port and _covers(address, host):
-                    sockets[f"socket:[{row[9]}]"] = int(row[7])
-    return sockets
-
-
-def _covers(address: str, host: str) -> bool:
-    """Return whether a listener on the kernel's ``address`` prevents listening on ``host``."""
-    if ":" in host or host == "0.0.0.0" or not address.strip("0"):  # noqa: S104 - compared only
-        return True
-    return address.endswith(f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}")
-
-
-def _has(process: Path, sockets: Container[str]) -> bool:
-    try:
-        return any(os.readlink(link) in sockets for link in (process / "fd").iterdir())
-    except OSError:  # the process has ended, or belongs to another user
-        return False
-
-
-def _holder(process: Path) -> PortHolder | None:
-    try:
-        line = (process / "cmdline").read_text("utf-8", "replace").rstrip("\0")
-    except OSError:
-        return None
-    folder = Path("/")
-    with suppress(OSError):
-        folder = Path(os.readlink(process / "cwd"))
-    return PortHolder(int(process.name), tuple(line.split("\0")), folder)

@@ -12,10 +12,11 @@ from attrs import frozen
 from svcserver.allowlist.firewall import NoFirewall, choose
 from svcserver.allowlist.programs import Programs
 from svcserver.ctl.doctor.case import Case, Finding
-from svcserver.ctl.doctor.machine import PortHolder, PortState
+from svcserver.ctl.doctor.machine import PortState
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import ENOUGH
+from svcserver.kernel.port_holders import PortHolder
 
 MB = 1024 * 1024
 LEAST_DISK = 512 * MB
