@@ -66,6 +66,6 @@ if sys.platform == "win32":
             return ""
         path, size = ctypes.create_unicode_buffer(_LONGEST_PATH), ctypes.c_ulong(_LONGEST_PATH)
         handle = ctypes.c_void_p(handle)
-        found = kernel.QueryFullProcessImageNameW(handle, 0, path, ctypes.byref(size))
+        is_known = kernel.QueryFullProcessImageNameW(handle, 0, path, ctypes.byref(size))
         kernel.CloseHandle(handle)
-        return PureWindowsPath(path.value).name if found else ""
+        return PureWindowsPath(path.value).name if is_known else ""
