@@ -1,4 +1,7 @@
-"""The scheduler of firewall runs: one at a time, coalesced, rate-limited, retried on failure."""
+"""The scheduler of firewall runs: one at a time, rate-limited, retried on failure.
+
+Changes that arrive during the wait are combined into one run.
+"""
 
 from __future__ import annotations
 

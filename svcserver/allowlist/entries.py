@@ -108,10 +108,10 @@ class OpenAddress:
 
 @define
 class Entries:
-    """The open addresses, at most ``limit``; each expires ``ttl_s`` after its last report.
+    """The open addresses, at most ``limit``; each expires ``ttl_s`` seconds after its last report.
 
-    A client may control a whole IPv6 network, so networks are limited: a /64 to a sixteenth of
-    ``limit`` (but at least four), a /48 to a quarter.
+    A client may control a whole IPv6 network, so the addresses of a network are limited: a /64 may
+    have a sixteenth of ``limit`` (but at least four), a /48 a quarter.
     """
 
     ttl_s: float = 600.0

@@ -70,7 +70,7 @@ class Nftables:
 
 @define
 class NftablesSet:
-    """A set in the owner's nftables table, which is filled with the addresses of its type."""
+    """A set in the owner's nftables table; the helper fills it with IPv4 or with IPv6 addresses."""
 
     programs: Programs
     nft: str

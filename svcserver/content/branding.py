@@ -52,7 +52,7 @@ def image_type(name: str) -> str | None:
 
 
 def is_image(content_type: str, head: bytes) -> bool:
-    """Return whether a file's first bytes have the signature of the media type."""
+    """Return whether the first bytes of a file have the signature of ``content_type``."""
     if content_type == "image/jpeg":
         return head.startswith(b"\xff\xd8\xff")
     if content_type == "image/png":

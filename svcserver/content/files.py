@@ -204,7 +204,7 @@ class _Producer:
 
 @define
 class Transfers:
-    """The running transfers; transfers that stall are cut."""
+    """The running transfers; it cuts those that stall."""
 
     _running: dict[Transfer, None] = field(factory=dict, init=False)
 

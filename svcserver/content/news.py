@@ -92,7 +92,7 @@ class News:
     def body(self, now: float) -> bytes:
         """Return the JSON answer.
 
-        If the owner's last edit is invalid, it is logged, and the answer stays as before the edit.
+        An invalid edit of the file is logged, and the answer stays as before the edit.
         """
         if self.path is None:
             return self._body

@@ -80,7 +80,7 @@ class DownloadSlots:
         return DownloadSlot(self, account)
 
     def running(self, account: str | None = None) -> int:
-        """Return the number of running downloads, of one account or in total."""
+        """Return the number of running downloads: those of one account, or all."""
         return self._all if account is None else self._running.get(account, 0)
 
     def free(self, account: str) -> None:

@@ -1,4 +1,4 @@
-"""Requests to the running metagame as the host's owner, and the commands built on them."""
+"""Requests to the running metagame in the name of the host's owner, and decorators for commands."""
 
 from __future__ import annotations
 

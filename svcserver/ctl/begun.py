@@ -107,7 +107,7 @@ def _turn(path: Path) -> tuple[int, Path]:
 
 
 def clear(folder: Path, *, note: bool = True) -> None:
-    """Remove the work folder and, with ``note``, the marker; warn if one cannot be removed."""
+    """Remove the work folder and, with ``note``, the marker; warn if that fails."""
     left = folder / WORK
     try:
         if left.exists():

@@ -135,7 +135,7 @@ def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
-    """Turn errors about certificates and ``folder`` into Failed."""
+    """Turn errors about certificates, and errors about files in ``folder``, into Failed."""
     try:
         yield
     except BadCertificate as why:

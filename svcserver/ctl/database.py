@@ -170,9 +170,10 @@ def know_every_table() -> None:
 
 
 def transact(host: Host, work: Callable[[Connection], T], wait_ms: int | None = None) -> T:
-    """Run ``work(tx)`` on the host's database and return its result; ``work`` may run twice.
+    """Run ``work(tx)`` on the host's database and return its result.
 
-    ``wait_ms`` limits the wait for another writer; None means the default for all commands.
+    ``work`` may run more than once. ``wait_ms`` limits the wait for another writer; None means the
+    default for all commands.
     """
     engine = existing(url_of(host))
     with _one_line(engine):

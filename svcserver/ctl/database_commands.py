@@ -258,7 +258,7 @@ def _has_accounts(source: Path) -> bool:
 
 
 def put_back(source: Path, file: Path) -> Path | None:
-    """Replace ``file`` with a valid backup; return the file with the previous contents."""
+    """Replace ``file`` with a valid backup; return a file with the previous contents."""
     previous = None
     if file.exists():
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")

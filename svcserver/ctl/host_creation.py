@@ -101,7 +101,7 @@ def create_host(
     data: Path | None = None,
     shared: bool = False,
 ) -> CreatedHost:
-    """Write a ready-to-run host into ``folder``; raises Failed and then leaves nothing behind.
+    """Write a ready-to-run host into ``folder``; if that fails, remove it and raise Failed.
 
     If an earlier command was interrupted, this one repeats all steps with its own options and the
     existing owner key; in that case, a failure changes nothing. ``host`` is the address or name
@@ -178,7 +178,7 @@ def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
 
 
 def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
-    """Return all files and folders that any new host in the folder can have."""
+    """Return all files and folders that a new host in this folder can have."""
     ends = () if scale.database else ("", "-wal", "-shm", "-journal")
     databases = [f"{DATABASE}{end}" for end in ends]
     return [

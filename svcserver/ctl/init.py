@@ -200,7 +200,7 @@ def _name(holder: PortHolder) -> str:
 
 
 def _taken(place: PublicAddress, machine: Machine) -> tuple[str, int, bool] | None:
-    """Return the address, the port and whether it is UDP of the first port that is taken."""
+    """Return the first taken port with its address, and whether it is a UDP port."""
     addresses = {place.address if place.private else LOOPBACK, LOOPBACK}
     tcp = place.ports.tcp(private=place.private)
     listens = [

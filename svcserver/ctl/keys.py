@@ -1,7 +1,8 @@
 """The command ``svcctl keys``: replaces the keys that sign players' tokens without log-outs.
 
-After a rotation, the old key signs no more tokens, but the metagame still accepts the tokens it
-signed (AUTH_VERIFY_KEYS_B64). When the last of them has expired, the old key can be retired.
+After a rotation, the old key signs no new tokens, but the metagame still accepts those that it
+signed (AUTH_VERIFY_KEYS_B64). When the last of these tokens has expired, the old key can be
+retired.
 """
 
 from __future__ import annotations

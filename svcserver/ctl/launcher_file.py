@@ -1,4 +1,4 @@
-"""The launcher that a host offers: found where it was built, copied into the host's folder."""
+"""The launcher that a host offers: finds the built file and copies it into the host's folder."""
 
 from __future__ import annotations
 

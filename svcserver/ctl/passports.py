@@ -115,9 +115,10 @@ def _day(milliseconds: int) -> str:
 
 
 def _key(host: Host, entry: AuditEntry, text: str) -> str:
-    """Return a host's key in its stored form; a bad key is recorded without its text.
+    """Return a host's key in its stored form.
 
-    The text may be a secret key that was entered by mistake.
+    A bad key is recorded without its text, because the text may be a secret key that was entered by
+    mistake.
     """
     key = text.strip().lower()
     if not rules.is_public_text(key):

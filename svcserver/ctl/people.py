@@ -183,7 +183,7 @@ def _without(left: Mapping[str, int]) -> str:
 
 
 def _change_access(host: Host, entry: AuditEntry, **change: Any) -> Account:
-    """Change one column of the account's dashboard access; None clears it."""
+    """Change one column of an account's dashboard access; the value None clears the column."""
     names = {"key_hash": "ownKey", "factor": "secondFactor"}
 
     def act(tx: Connection, trace: Trace) -> Account:

@@ -47,13 +47,13 @@ def dump(url: URL, target: Path) -> None:
 
 
 def pg_dump(url: URL, target: Path, *arguments: str) -> None:
-    """Write the whole database into ``target``; the password is passed in the environment."""
+    """Write the whole database into ``target``; pg_dump gets the password in its environment."""
     place, environ = connection(url)
     run([found("pg_dump"), place, "--format=custom", *arguments, f"--file={target}"], environ)
 
 
 def connection(url: URL) -> tuple[str, dict[str, str]]:
-    """Return a client's argument for the database, and an environment with the password."""
+    """Return the argument that names the database, and an environment with the password."""
     place = url.translate_connect_args(username="username")
     place.pop("password", None)  # ``set`` cannot remove the password, and would render it as ***
     plain = URL.create("postgresql", **place, query=url.query).render_as_string()

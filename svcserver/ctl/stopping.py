@@ -25,7 +25,7 @@ STOPPED = (
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """End the body on SIGTERM and SIGHUP as on Ctrl-C, so that nothing is left behind.
+    """End the body on SIGTERM and SIGHUP as on Ctrl-C, so that its cleanup runs.
 
     A signal that is already ignored stays ignored, because nohup needs that. A nested call changes
     nothing, so that the outer body's cleanup is not interrupted.

@@ -90,9 +90,9 @@ def answers(
     *,
     ask: bool,
 ) -> tuple[PublicAddress, str | None]:
-    """Return the address at which players reach the new host, and its first player.
+    """Return the address at which players reach the new host, and the name of its first player.
 
-    The player is None if no name was given.
+    The name is None if it was not given.
     """
     if ask and public_host is None and private_host is None:
         mode = prompt(

@@ -1,4 +1,4 @@
-"""The choice of the ``Ledger`` by back-end; features only know the protocol."""
+"""Chooses the ledger that fits the database; features know only the ``Ledger`` protocol."""
 
 from __future__ import annotations
 

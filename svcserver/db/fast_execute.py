@@ -1,6 +1,7 @@
-"""Execution of compiled statements directly on the driver, at a third of SQLAlchemy's CPU cost.
+"""Executes compiled statements directly on the driver, at a third of SQLAlchemy's CPU cost.
 
-SQLite uses its own cursor, PostgreSQL uses libpq's pipeline mode (``pipelined.py``).
+For SQLite, the driver's cursor executes them; for PostgreSQL, libpq's pipeline mode
+(``pipelined.py``).
 
 SQLAlchemy still compiles every statement. The parts that are the same in each run (the SQL text,
 the order of the parameters, the names of the columns) are cached as a plan. SQLAlchemy itself
@@ -88,7 +89,7 @@ class Plans:
         return BoundedCache(MAX_PLANS)
 
     def plan_for(self, statement: Any, parameters: Mapping[str, Any], dialect: Any) -> Plan | None:
-        """Return the plan, or None on a statement's first run or if no plan is possible.
+        """Return the plan; None on a statement's first run, or if a plan is impossible.
 
         The first run creates no plan, because many statements are built for a single run.
         """

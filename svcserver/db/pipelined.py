@@ -1,7 +1,8 @@
-"""Several jobs that share one transaction and its round trips.
+"""Runs several jobs in one transaction, and sends their statements in the same round trips.
 
 Each job runs in a greenlet until it executes a statement. Then the statements of all jobs are sent
-together, and each job continues with its result. Each job seems to have its own connection.
+together, and each job continues with its result. A job does not notice the others: it seems to have
+a connection of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
 
 
 class Spoilt(Exception):
-    """The error when the jobs in ``by`` failed, so that the transaction must be rolled back."""
+    """The error for a transaction that must be rolled back, because the jobs in ``by`` failed."""
 
     def __init__(self, by: Mapping[int, Failure]) -> None:
         super().__init__(f"{len(by)} failed")

@@ -64,7 +64,7 @@ class AccountLock:
         object.__setattr__(self, "single", _sql(single))
 
     def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
-        """Lock those of the jobs' accounts that are free, and return their ids."""
+        """Lock the jobs' account rows that no other transaction has locked; return their ids."""
         ids = [_account(job) for job in jobs]
         return self._held(
             pipeline,

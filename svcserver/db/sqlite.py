@@ -148,7 +148,7 @@ class Checkpoints:
         self._schedule.moved(*progress)
 
     def _move(self, connection: Any) -> tuple[int, int] | None:
-        """Checkpoint; return the log's pages and the copied pages, or None after a failure."""
+        """Checkpoint; return the number of pages in the log and of pages copied, None on failure."""
         try:
             busy, pages, done = connection.execute(MOVE).fetchone()
         except sqlite3.Error as why:
@@ -308,7 +308,7 @@ class Worker:
         self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
 
     def _give_up(self) -> None:
-        """Roll back to release the lock; if that fails, the next batch tries it again."""
+        """Roll back to release the lock; if that fails, the next batch rolls back."""
         try:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")

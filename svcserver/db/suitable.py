@@ -15,8 +15,9 @@ _ENCODING, _SESSION = "SHOW server_encoding", "SELECT pg_backend_pid()"
 
 
 def refuse_unsuitable(engine: Engine) -> None:
-    """Raise BadDatabase if a pooler hands out connections per transaction, or without UTF-8.
+    """Raise BadDatabase if the server cannot be used, because of a pooler or its encoding.
 
+    A pooler must not give each transaction another connection, and the encoding must be UTF-8.
     Raises SQLAlchemyError if the server does not answer.
     """
     if is_sqlite(engine):

@@ -1,4 +1,4 @@
-"""Prepares the process of a game server, and then execs the game server's program in it.
+"""Prepares the process of a game server, and then replaces itself with the server's program.
 
 It creates its own process group. It keeps the read ends of its output pipes open in itself, so
 that output does not end the game server while the deploy server is down after a crash. The next

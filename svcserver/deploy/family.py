@@ -240,8 +240,8 @@ class Snapshot:
 class Family:
     """The processes of the game server ``id`` on ``port``.
 
-    ``leader`` is the pid of the process that was started for the game server, and that leads a
-    group and a session.
+    ``leader`` is the pid of the process that was started first. It leads a process group and a
+    session.
     """
 
     reactor: Any

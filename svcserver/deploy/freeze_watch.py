@@ -53,7 +53,7 @@ def unread_bytes(
 
 
 def _is_public(address: str) -> bool:
-    """Return whether players' datagrams or our pings reach this address (kernel hexadecimal)."""
+    """Return whether players' datagrams and our pings reach this address (kernel hexadecimal)."""
     try:
         words = [bytes.fromhex(address[at : at + 8]) for at in range(0, len(address), 8)]
         packed = b"".join(int.from_bytes(word, sys.byteorder).to_bytes(4, "big") for word in words)
@@ -76,7 +76,7 @@ def send_ping(port: int) -> None:
 
 @define
 class _UnreadState:
-    """A server's unread bytes, the time since which they only rise, and whether that is logged."""
+    """A server's unread bytes, since when the number only rises, and whether this was logged."""
 
     since: float
     unread: int
@@ -97,7 +97,7 @@ class FreezeDetector:
         last_heartbeats: Mapping[str, float],
         now: float,
     ) -> tuple[list[GameServer], list[GameServer]]:
-        """Return the newly frozen servers, and those that would be frozen but for their heartbeats.
+        """Return the newly frozen servers, and those that count as alive only due to heartbeats.
 
         ``unread`` maps a server id to its unread bytes, ``last_heartbeats`` to the time of the last
         heartbeat.

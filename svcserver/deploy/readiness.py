@@ -32,7 +32,10 @@ class Readiness:
     grace: Callable[[], float] = lambda: 0.0
 
     def prepare(self) -> tuple[Path | None, dict[str, str]]:
-        """Return the ready file and the variable that names it to the child; raise Unlaunchable."""
+        """Return the path of the ready file, and the variable that tells the child this path.
+
+        Raises Unlaunchable.
+        """
         if self.folder is None:
             return None, {}
         if not self.folder.is_dir():

@@ -85,7 +85,7 @@ class Console(TypedDict):
 
 
 class HandedOut(TypedDict):
-    """The UDP address of the game server, for the players."""
+    """The UDP address of the game server, which is passed on to the players."""
 
     host: str
     port: int

@@ -163,7 +163,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(supervisor: Supervisor) -> dict[str, Figure]:
-    """Return the METRICS_PORT metrics by name."""
+    """Return the metrics that METRICS_PORT serves, by name."""
     return {
         "svc_deploy_game_servers_running": Figure(
             "Game servers alive now.", lambda: len(supervisor.records())

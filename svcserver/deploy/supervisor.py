@@ -1,7 +1,7 @@
 """The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
-Launches are queued and spaced. Requests for the city or the dojo share one launch. A dead
-server is noticed when it exits, by the watchdog, and before it is handed out.
+Launches wait in a queue, with a pause between two of them. Requests for the city or the dojo share
+one launch. A dead server is noticed when it exits, by the watchdog, and before it is handed out.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Supervisor:
     """The supervisor of the fleet's processes.
 
     ``wall_clock`` returns epoch seconds; ``is_bound`` returns whether another program uses a UDP
-    port. ``broken_guard`` names a bad setting of the memory guard, which makes launches fail.
+    port. If the memory guard has a bad setting, ``broken_guard`` names it, and launches fail.
     """
 
     clock: Any

@@ -153,7 +153,7 @@ class Feed:
             log.debug("a report to an allowlist helper was cancelled")
 
     async def _fails(self, url: str, address: str) -> bool:
-        """Send one report when the limit of concurrent reports allows; return whether to retry."""
+        """Send one report, once few enough others are running; return whether to retry."""
         async with self._turns[url]:
             return await self._ask(url, address)
 

@@ -1,6 +1,6 @@
 """The public page of a host that explains how to play here; it contains no secret.
 
-The page is on only if GATEWAY_JOIN_PAGE=1, because not every host wants to be found. It links to
+The page exists only with GATEWAY_JOIN_PAGE=1, because not every host wants to be found. It links to
 the launcher only while the content server offers one, which is checked every ``CHECK_EVERY_S``
 seconds.
 """
@@ -60,7 +60,7 @@ def join_page(*, launcher: bool) -> Page:
 
 
 def _with(raw: bytes, *, launcher: bool) -> bytes:
-    """Return the page with the parts for a host that has a launcher, or has none."""
+    """Return the page with only those alternative parts that fit ``launcher``."""
     before, *places = raw.split(b"<!-- where there is one -->")
     content = [before]
     for place in places:

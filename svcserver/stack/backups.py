@@ -70,7 +70,7 @@ def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
 
 @define(eq=False, slots=False)
 class Nightly(Service):
-    """The service that starts the backup when due; it also records a crash of the backup."""
+    """The service that starts a backup when it is due, and records it if the backup crashes."""
 
     reactor: Any
     folder: Path  # the folder of the host's settings

@@ -84,7 +84,7 @@ def _is_in_message(value: Any, message: str) -> bool:
 
 
 def _has(message: str, form: str) -> bool:
-    """Return whether the message contains ``form``, not inside a longer word or number."""
+    """Return whether ``form`` is in the message, but not as part of a longer word or number."""
     at = message.find(form)
     while at >= 0:
         end = at + len(form)

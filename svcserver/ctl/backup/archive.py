@@ -1,7 +1,7 @@
 """The backup file: a tar.gz with the database, the host's small files and a list of both.
 
-The first entry, ``backup.json``, lists all other entries with their SHA-256, the number of rows in
-each table and a digest of the characters' documents. A restore is compared with this list.
+The list is the first entry, ``backup.json``. It has the SHA-256 of each other entry, the number of
+rows in each table, and a digest of the characters' documents. A restore is compared with this list.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _is_place(path: str) -> bool:
 
 
 def safe(name: str) -> Path:
-    """Return a relative path that stays below its folder; raises DamagedBackup for others."""
+    """Return ``name`` as a path if it stays below its folder; otherwise raise DamagedBackup."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise DamagedBackup(f"{name[:80]!r} leads out of the folder")

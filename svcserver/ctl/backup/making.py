@@ -70,7 +70,7 @@ class Wanted:
 
 
 def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
-    """Write a backup; return the backup and the keys that can open its file for the test."""
+    """Write a backup; return it, and the keys with which the restore test can open its file."""
     lock = _lock(wanted)
     if wanted.settings.with_secrets and not lock:
         fail(

@@ -205,7 +205,10 @@ def _printed(host: ThrowAway, *words: str) -> str:
 
 @contextmanager
 def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
-    """Yield the restored database; for PostgreSQL, a new one on the server of the host."""
+    """Yield the URL of the restored database.
+
+    A PostgreSQL dump is restored into a new database on the running host's server.
+    """
     if contents.kind == "sqlite":
         url = url_of(find(str(folder), None))
         file = file_of(url)

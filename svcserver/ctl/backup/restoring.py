@@ -207,7 +207,7 @@ def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
 
 
 def _room_for_the_game(at: Path, folder: Path) -> None:
-    """Create the folder for the game files, which no backup contains, as ``svcctl init`` does."""
+    """Create the game folder as ``svcctl init`` does, because no backup contains the game files."""
     if not (at / "content.env").is_file():
         return
     named = Host(at).variables("content").get("CONTENT_GAME_DIR", "")

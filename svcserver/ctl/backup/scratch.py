@@ -65,7 +65,10 @@ def _is_ours(folder: Path) -> bool:
 
 @contextmanager
 def database(folder: Path, live: URL) -> Iterator[URL]:
-    """Yield a new empty database on the server of ``live``; its name is noted in the folder."""
+    """Yield a new empty database on the server of ``live``, and drop it afterwards.
+
+    Its name is stored in ``folder``, so that the next test can drop it if this process is killed.
+    """
     name = f"svc_drill_{hex_token(8)}"
     (folder / DATABASE).write_text(f"{name} {_server(live)}", encoding="utf-8")
     on_server(live, f'CREATE DATABASE "{name}"')
@@ -99,7 +102,7 @@ def _server(url: URL) -> str:
 
 
 def on_server(url: URL, statement: str) -> None:
-    """Run a statement that a transaction must not contain; raises DamagedBackup."""
+    """Run a statement that is not allowed in a transaction; raises DamagedBackup."""
     engine = make_engine(url)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:

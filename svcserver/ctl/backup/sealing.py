@@ -1,7 +1,7 @@
 """The encryption of a backup as an age file, which the ``age`` program can decrypt.
 
-For public keys (``age1...``) the file is streamed. For a passphrase, the library reads the whole
-file, which needs about three times the file's size in memory.
+With public keys (``age1...``) the file is streamed. With a passphrase, the library reads the whole
+file into memory, and needs about three times the file's size.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Lock:
         return bool(self.recipients) or self.passphrase is not None
 
     def proving(self) -> Lock:
-        """Return a lock that can decrypt its own files even if the private key is elsewhere.
+        """Return a lock that can decrypt what it encrypts, even if the private key is elsewhere.
 
         The file is encrypted for one additional key, which exists only in this object. So the
         process that made the file can open it for the restore test.
@@ -103,11 +103,11 @@ class Lock:
             raise CannotSeal("it is damaged, or encrypted for another key") from None
 
     def _opened(self, closed: bytes) -> bytes:
-        """Return the contents of a file with a passphrase; raises the library's DecryptError.
+        """Return the contents of a file that was encrypted with a passphrase.
 
-        The library measures the machine's speed for some milliseconds and refuses work that would
-        take longer than about sixteen seconds. On a busy machine, the measured speed may be far too
-        low.
+        Raises the library's DecryptError. The library measures the machine's speed for some
+        milliseconds and refuses work that would take longer than about sixteen seconds. On a busy
+        machine, the measured speed may be far too low.
         """
         age = _age()
         for _ in range(TRIES):

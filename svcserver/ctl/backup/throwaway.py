@@ -133,8 +133,8 @@ def free_ports(held: ExitStack) -> Ports:
     """Return ports that are free now; the TCP ports stay reserved while ``held`` is open.
 
     Without the reservation, another program's outgoing connection could take a port before its
-    service starts. The services can still bind reserved ports, which are bound here but not
-    listened on.
+    service starts. The services can still use the reserved ports, because this process has bound
+    the ports without listening on them.
     """
     tcp = [_free(held, socket.SOCK_STREAM) for _ in TCP]
     with ExitStack() as row:

@@ -35,7 +35,7 @@ class EngineRefused(Exception):
 
 @frozen
 class EngineFacts:
-    """The facts about a Valkey or Redis server: INFO, its clock, and two settings if allowed.
+    """The facts about a Valkey or Redis server: INFO, its clock, and settings if they are readable.
 
     ``buffers`` is ``client-output-buffer-limit``. For each kind of client it holds the hard limit
     and the soft limit in bytes, and for how many seconds the soft limit may be exceeded.

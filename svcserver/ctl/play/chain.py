@@ -124,7 +124,7 @@ class Chain:
                 raise PlayFailed(link, f"is off; {cure} in metagame.env turns it on")
 
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> bool:
-        """Wait until the allowlist has each address; return False if it refuses loopback addresses.
+        """Wait until the allowlist has admitted each address; return False if it refuses loopback.
 
         Simulated players connect from loopback addresses, which needs ALLOWLIST_ALLOW_PRIVATE=1.
         """

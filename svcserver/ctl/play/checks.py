@@ -80,7 +80,7 @@ def _character(tx: Connection, player: Player) -> int:
 async def read_again(
     reactor: Any, base: str, player: Player, source: str, features: frozenset[str]
 ) -> None:
-    """Log in from another address and compare everything that was saved and earned."""
+    """Log in again from another address, and compare all that the player saved and earned."""
     wire = Wire(reactor, base, source)
     fresh = Player(reactor, wire, player.name, key=player.key)
     try:

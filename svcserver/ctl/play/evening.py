@@ -118,7 +118,7 @@ class Evening:
         return (port for port in count(first) if port == first or port not in own)
 
     def _relay(self, ports: Iterator[int], source: str) -> str:
-        """Start a relay on the next free port; the first relay must get the requested port."""
+        """Start a relay on the next free port; for the first relay, the first port must be free."""
         assert self.chain is not None  # noqa: S101 - the command gives one without --url
         for port in islice(ports, TRIES):
             relay = RelayService(self.reactor, self.chain.gateway, port=port, bind=source)

@@ -21,7 +21,10 @@ _TRACKS = text("SELECT progression_id, progress FROM progression_tracks WHERE ac
 
 
 async def compare(fresh: Player, player: Player, features: frozenset[str]) -> None:
-    """Compare a player's belongings as read by ``fresh``, a new login; raises PlayFailed."""
+    """Compare a player's belongings with those that ``fresh`` reads; raises PlayFailed.
+
+    ``fresh`` is a new login of the same player.
+    """
     await _inventory(fresh, player)
     if "balance" in features and player.earned.stacks[CURRENCY]:
         await _balance(fresh, player)

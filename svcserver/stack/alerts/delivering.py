@@ -1,7 +1,8 @@
 """The delivery of one alert to one receiver.
 
 The receiver's name is resolved once, all its addresses are checked, and the client connects to the
-first address. So a later change of the name's addresses has no effect. Redirects are not followed.
+first address. So it does no harm if the name gets other addresses afterwards. Redirects are not
+followed.
 """
 
 from __future__ import annotations
@@ -281,7 +282,7 @@ class AlertClient:
 @implementer(IAgentEndpointFactory)
 @frozen
 class _Pinned:
-    """A factory that sends all requests to one endpoint, whatever host their URL has."""
+    """A factory of one endpoint for all requests, whatever host their URLs name."""
 
     endpoint: IStreamClientEndpoint
 

@@ -1,4 +1,4 @@
-"""The sending of alerts: for each channel one delivery at a time, with retries."""
+"""Sends alerts: through each channel one at a time, with retries."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def alerting(
     reports_crashes: bool = False,
     backs_up: bool = True,
 ) -> tuple[IService, HostWatch]:
-    """Return the alert service, and the watch to which component crashes are reported.
+    """Return the alert service, and the watch that is told about crashes of components.
 
     ``ready`` returns the names of the components that serve; ``probe`` updates them before each
     check. ``poll_s`` is the interval for polling metrics, in seconds. Set ``reports_crashes`` if
