@@ -1,4 +1,4 @@
-"""The marker of a host that is being created in a folder, and functions that write its files.
+"""The marker of a host that is being created in a folder, and functions that write the host.
 
 ``svcctl init`` and ``svcctl backup restore --into`` write the marker first and ``metagame.env``
 last, and then remove the marker. After an interruption, even by ``kill -9``, the same command

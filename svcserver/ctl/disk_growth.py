@@ -101,7 +101,7 @@ def disks(host: Host, data: Path, now: float | None = None) -> tuple[list[Filled
 
 
 def _of_database(tx: Connection) -> tuple[float, int]:
-    """Return the creation time of the first account, and the size of a server's database."""
+    """Return the creation time of the first account, and the size of a PostgreSQL database."""
     began = tx.execute(select(func.min(ACCOUNTS.c.created_at))).scalar()
     size = 0
     if tx.dialect.name == "postgresql":

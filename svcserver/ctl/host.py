@@ -68,7 +68,10 @@ class Host:
         return str(self.env_file) if self.env_file is not None else "the environment"
 
     def path(self, text: str) -> Path:
-        """Return the path in a setting; relative paths start in the working folder of the services."""
+        """Return the path in a setting.
+
+        A relative path starts in the working folder of the services.
+        """
         return Path(text) if self.folder is None else self.folder / text
 
     def gateway_pair(self) -> tuple[Path, Path] | None:

@@ -148,7 +148,10 @@ class Checkpoints:
         self._schedule.moved(*progress)
 
     def _move(self, connection: Any) -> tuple[int, int] | None:
-        """Checkpoint; return the number of pages in the log and of pages copied, None on failure."""
+        """Checkpoint; return how many pages the log has and how many were copied.
+
+        Returns None if the database is busy or the checkpoint fails.
+        """
         try:
             busy, pages, done = connection.execute(MOVE).fetchone()
         except sqlite3.Error as why:

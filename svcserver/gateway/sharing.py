@@ -29,7 +29,7 @@ MOST_TOLD = 1_000  # addresses per bucket; each gateway notices a flood of more 
 
 @frozen
 class Spent:
-    """The message in which a gateway publishes the tokens that it gave out, by bucket and address."""
+    """The message that says how many tokens a gateway gave out, by bucket and address."""
 
     gateway: str
     of: dict[str, dict[str, int]]

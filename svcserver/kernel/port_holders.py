@@ -61,7 +61,7 @@ def port_holder(
 
 
 def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """Return the sockets that are bound to an address, as named in /proc, and their users."""
+    """Map each socket that is bound to the address, as named in /proc, to its user's id."""
     sockets: dict[str, int] = {}
     for name in (kind, f"{kind}6"):
         with suppress(OSError):
@@ -74,7 +74,7 @@ def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
 
 
 def _covers(address: str, host: str) -> bool:
-    """Return whether a listener on the kernel's ``address`` prevents listening on ``host``."""
+    """Return whether a socket on ``address`` (kernel hexadecimal) blocks listening on ``host``."""
     if ":" in host or host == "0.0.0.0" or not address.strip("0"):  # noqa: S104 - compared only
         return True
     return address.endswith(f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}")
