@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 from twisted.application.service import MultiService
-from twisted.internet.threads import deferToThread
+from twisted.internet.threads import blockingCallFromThread, deferToThread
 from twisted.logger import (
     FileLogObserver,
     FilteringLogObserver,
@@ -35,6 +36,7 @@ from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.launcher import one_instance, runners
+from svcserver.launcher.console import Console, console_here, restoring
 from svcserver.launcher.host_list import HostList
 from svcserver.launcher.keystore import open_keys
 from svcserver.launcher.page import Page
@@ -215,6 +217,7 @@ class Program:
     places: Places
     server: PageServer = field(init=False)
     parts: MultiService = field(factory=MultiService, init=False)
+    is_quitting: bool = field(default=False, init=False)
 
     @classmethod
     def make(cls, reactor: Any, places: Places, options: argparse.Namespace) -> Program:
@@ -248,8 +251,13 @@ class Program:
         """Open the page or the terminal, then the invite from the command line, if there is one."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
+        console = console_here() if self.options.no_browser else None
         terminal = Terminal(
-            self.launcher, say, self.reactor.stop, self.page.home, self.page.downloads
+            self.launcher,
+            say if console is None else console.say,
+            self._quit,
+            self.page.home,
+            self.page.downloads,
         )
         if self.options.no_browser:
             Every(self.reactor, LOOK_S, terminal.look, "the terminal").setServiceParent(self.parts)
@@ -258,7 +266,7 @@ class Program:
         self._join(self.options.what)
         self._have_links_opened()
         if self.options.no_browser:
-            self._read_lines(terminal)
+            self._read_lines(terminal, console)
             return
         link = self.link()
         # a Windows program without a console cannot print
@@ -289,13 +297,22 @@ class Program:
         except CannotJoin as error:
             say(str(error))
 
-    def _read_lines(self, terminal: Terminal) -> None:
+    def _quit(self) -> None:
+        self.is_quitting = True
+        self.reactor.stop()
+
+    def _read_lines(self, terminal: Terminal, console: Console | None) -> None:
         """Read the player's lines in a daemon thread."""
         say(self.launcher.keys.where, "Type help for a list of commands.")
+        if console is not None:
+            atexit.register(restoring())
 
         def read() -> None:
-            for line in sys.stdin:
-                self.reactor.callFromThread(terminal.line, line)
+            for line in sys.stdin if console is None else console.lines(terminal.completions):
+                # wait, so that the command's output comes before the next prompt
+                blockingCallFromThread(self.reactor, terminal.line, line)
+                if self.is_quitting:
+                    return
             self.reactor.callFromThread(terminal.ended)
 
         threading.Thread(target=read, daemon=True).start()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from svcserver.launcher.view import show
 
 # All of the host's text is printed ``quoted``.
 MARK = "  | "  # begins every line of the host's text, and no other line
+MOST_FILES = 1_000  # entries of a folder that are offered as completions
 LEAST = 20  # characters of a line, however narrow the terminal is
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -83,20 +86,76 @@ def when(milliseconds: int) -> str:
 
 
 NO_HOST = "No host yet: paste the invite that its owner has sent you."
-HELP = """\
-join INVITE     open an invite          agree           the words match: trust the host
-try NAME        check if it is free     name NAME       register with this name
-code CODE       correct the invite's code
-import FILE     import a key file       replace FILE    import it in place of your key
-check, repair   check the files         get             download missing files
-play            start the game          stop            stop a check, download or game
-hosts           list all hosts          use NUMBER      switch to another host
-save-key        for another PC          renew-key       get a new key
-leave           remove this host        set NAME TEXT   folder, command, runner, limit
-passport        save your signed data, for another host
-news            from the owner          people          players online, how to meet them
-hunter          your progress           status          the current state
-quit            end the launcher"""
+COMMANDS = {  # name -> arguments, explanation
+    "join": ("INVITE", "Open an invite."),
+    "agree": ("", "Trust the host, because the words match."),
+    "code": ("CODE", "Correct the code of the invite."),
+    "try": ("NAME", "Check whether a name is free."),
+    "name": ("NAME", "Create your account with this name."),
+    "import": ("FILE", "Import a key file from another PC."),
+    "replace": ("FILE", "Import a key file in place of your key."),
+    "check": ("", "Check the game's files."),
+    "repair": ("", "Check every byte of the game's files."),
+    "get": ("", "Download the missing files."),
+    "play": ("", "Start the game."),
+    "stop": ("", "Stop the check, the download or the game."),
+    "status": ("", "Show the state of the host."),
+    "news": ("", "Show the owner's news."),
+    "people": ("", "Show who is online, and how to meet friends."),
+    "hunter": ("", "Show your progress."),
+    "hosts": ("", "List all hosts."),
+    "use": ("NUMBER", "Switch to another host of the list."),
+    "set": ("SETTING VALUE", "Change folder, command, runner or limit (MB per second)."),
+    "save-key": ("", "Save your key to a file, for another PC."),
+    "renew-key": ("", "Replace your key by a new one."),
+    "passport": ("", "Save your passport, for another host."),
+    "leave": ("", "Remove the host from the list."),
+    "help": ("[COMMAND]", "Show all commands, or one."),
+    "quit": ("", "End the launcher."),
+}
+_ALIASES = {"?": "help", "exit": "quit"}
+_SETTINGS = ("folder", "command", "runner", "limit")
+_USAGE_WIDTH = max(len(f"{name} {more}") for name, (more, _) in COMMANDS.items())
+
+
+def usage(name: str) -> str:
+    """Return the help line of a command."""
+    arguments, explanation = COMMANDS[name]
+    return f"{f'{name} {arguments}':{_USAGE_WIDTH}}  {explanation}"
+
+
+def completions(line: str, hosts: int) -> list[str]:
+    """Return the lines that begin with ``line`` and have one word more or one that is complete."""
+    name, blank, rest = line.partition(" ")
+    if not blank:
+        starts = (f"{command} " if more else command for command, (more, _) in COMMANDS.items())
+        return sorted(start for start in starts if start.startswith(name))
+    choices: Iterable[str] = ()
+    match name:
+        case "help":
+            choices = COMMANDS
+        case "set":
+            choices = _SETTINGS
+        case "use":
+            choices = map(str, range(1, hosts + 1))
+        case "import" | "replace":
+            choices = _files(rest)
+    return [f"{name} {choice}" for choice in choices if choice.startswith(rest)]
+
+
+def _files(start: str) -> list[str]:
+    """Return the paths that begin with ``start``, folders with a slash at the end."""
+    typed = Path(start).expanduser()
+    folder = typed if start.endswith(("/", os.sep)) or not start else typed.parent
+    shown = start[: len(start) - len(typed.name)] if folder != typed else start
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(
+                f"{shown}{entry.name}{'/' if entry.is_dir() else ''}"
+                for entry in islice(entries, MOST_FILES)
+            )
+    except OSError:
+        return []
 
 
 @define
@@ -137,23 +196,43 @@ class Terminal:
         rest = rest.strip()
         if word.lower().startswith("svc:"):
             word, rest = "join", text.strip()
-        match word.lower():
-            case "":
-                return
-            case "help" | "?":
-                self.say(*HELP.split("\n"))
-            case "quit" | "exit":
+        command = _ALIASES.get(word.lower(), word.lower())
+        if not command:
+            return
+        if command not in COMMANDS:
+            self.say(f'Unknown command "{word}". Type help for a list.')
+        elif not rest and COMMANDS[command][0] not in ("", "[COMMAND]"):
+            self.say(f"Usage: {command} {COMMANDS[command][0]}")
+        else:
+            self._carry_out(command, rest)
+
+    def _carry_out(self, command: str, rest: str) -> None:
+        match command:
+            case "help":
+                self._help(rest.lower())
+            case "quit":
                 self.quit()
             case "hosts":
                 self._hosts()
             case "join" | "import" | "replace":
-                self._join(word.lower(), rest)
+                self._join(command, rest)
             case "use":
                 self._use(rest)
             case "set":
                 self._set(rest)
-            case command:
+            case _:
                 self._act(command, rest)
+
+    def _help(self, name: str) -> None:
+        name = _ALIASES.get(name, name)
+        if name and name not in COMMANDS:
+            self.say(f'Unknown command "{name}". Type help for a list.')
+            return
+        self.say(*map(usage, [name] if name else COMMANDS))
+
+    def completions(self, line: str) -> list[str]:
+        """Return the lines that can complete a line that the player is typing."""
+        return completions(line, len(self.launcher.members))
 
     def ended(self) -> None:
         """Handle the end of standard input, as in a script.
@@ -237,11 +316,7 @@ class Terminal:
                 member, "hunter", "The host has no data about you at the moment."
             ),
         }
-        act = acts.get(word)
-        if act is None:
-            self.say(f'Unknown command "{word}". Type help for a list.')
-            return
-        sentence = act()
+        sentence = acts[word]()
         if sentence:
             self.say(sentence)
         self.look()

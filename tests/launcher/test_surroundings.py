@@ -17,7 +17,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import one_instance, words
 from svcserver.launcher.host_client import SILENCE_S, HostClient, NoReply
 from svcserver.launcher.keystore import AS_ASKED, IN_BOTH, FileKeys, SystemKeys, open_keys
-from svcserver.launcher.terminal import MARK, Terminal
+from svcserver.launcher.terminal import COMMANDS, MARK, Terminal
 from tests.launcher.around import KEY, LauncherCase, invite_text, new_folder
 from tests.support.nasty import NASTY, unsafe_in
 
@@ -121,6 +121,48 @@ class TerminalTests(LauncherCase):
         member.choose("Bo_1")
         self.terminal.line("status")
         self.assertNotIn("owned", "".join(self.printed))
+
+    def test_unknown_or_incomplete_command_is_explained(self) -> None:
+        for line, text in (
+            ("yes", 'Unknown command "yes". Type help for a list.'),
+            ("help yes", 'Unknown command "yes". Type help for a list.'),
+            ("name", "Usage: name NAME"),
+            ("SET  ", "Usage: set SETTING VALUE"),
+            ("help use", "use NUMBER         Switch to another host of the list."),
+        ):
+            self.terminal.line(line)
+            self.assertEqual(self.printed[-1], text)
+        self.printed.clear()
+        self.terminal.line("?")
+        self.assertEqual([line.split()[0] for line in self.printed], [*COMMANDS])
+        self.assertLess(max(map(len, self.printed)), 80)
+
+    def test_every_command_of_the_help_is_carried_out(self) -> None:
+        self.registered({"game.exe": b"MZ"})
+        for command, (arguments, _) in COMMANDS.items():
+            self.terminal.line(f"{command} {'x' if arguments else ''}")
+        self.assertEqual(self.over, [True])
+
+    def test_word_is_completed(self) -> None:
+        (self.folder / "svc-key a.json").touch()
+        (self.folder / "svc-keys").mkdir()
+        self.joined()
+        start = f"import {self.folder}/svc-k"
+        for line, lines in (
+            ("pl", ["play"]),
+            ("na", ["name "]),
+            ("re", ["renew-key", "repair", "replace "]),
+            ("set f", ["set folder"]),
+            ("help le", ["help leave"]),
+            ("use ", ["use 1"]),
+            ("play x", []),
+            (start, [f"{start}ey a.json", f"{start}eys/"]),
+            (f"import {self.folder}/svc-keys/", []),
+            ("import /no/such/", []),
+            ("dance", []),
+        ):
+            with self.subTest(line=line):
+                self.assertEqual(self.terminal.completions(line), lines)
 
     def test_wrong_code_is_printed_and_corrected(self) -> None:
         self.remote.says("POST", "/launcher/invite", 200, {"invite": "unknown"})
