@@ -80,8 +80,9 @@ class LauncherFiles:
             raise Missing(code="not_found")
         return file
 
-    def body(self) -> bytes:
-        """Return the JSON list of files, each with its size and checksum."""
+    def body(self, *, on_windows: bool = False) -> bytes:
+        """Return the JSON list of files with size and checksum, the visitor's kind first."""
+        names = sorted(self.files, key=lambda name: ("windows" in name) != on_windows)
         return json.dump(
             {
                 "files": [
@@ -92,7 +93,8 @@ class LauncherFiles:
                         "sha256": file.sha256,
                         **file.offer,
                     }
-                    for name, file in self.files.items()
+                    for name in names
+                    for file in (self.files[name],)
                 ]
             }
         )

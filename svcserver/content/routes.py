@@ -281,7 +281,8 @@ class ContentHandler:
 
     async def launchers(self, request: HttpRequest) -> ContentReply:
         """List the launcher's files with their checksums."""
-        return Answer(200, self.launcher.body(), {**PUBLIC, "Cache-Control": "no-cache"})
+        body = self.launcher.body(on_windows="Windows NT" in (request.header(b"User-Agent") or ""))
+        return Answer(200, body, {**PUBLIC, "Cache-Control": "no-cache", "Vary": "User-Agent"})
 
     async def launcher_file(self, request: HttpRequest) -> ContentReply:
         """Send one of the launcher's files."""

@@ -19,9 +19,9 @@ from svcserver.content.manifest_builder import (
     verify_manifest,
 )
 from svcserver.ctl.host import Host, host_command
-from svcserver.ctl.launcher_file import BUILT, how, put, sign_launchers
+from svcserver.ctl.launcher_file import BUILT, how, offered_name, put, sign_launchers
 from svcserver.ctl.output import Out, fail
-from svcserver.edge.joining import LAUNCHER_FILE, launcher_folder
+from svcserver.edge.joining import LAUNCHER_FILES, launcher_folder
 
 BUILD = "1.4.4"
 
@@ -79,27 +79,31 @@ def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> No
 
 
 @host_command(content, "launcher")
-@click.argument("file", metavar="[FILE]", type=click.Path(path_type=Path), default=BUILT)
-def launcher(host: Host, out: Out, file: Path) -> None:
+@click.argument("file", metavar="[FILE]", type=click.Path(path_type=Path), required=False)
+def launcher(host: Host, out: Out, file: Path | None) -> None:
     """Offer the launcher FILE for download.
 
     Players download the launcher with its checksum. Launchers that players already have update
-    themselves to it, because it is signed with the gateway's key. FILE is svc-launcher.pyz from a
-    release. In a Git clone, the default is the file built by "make launcher".
+    themselves to it, because it is signed with the gateway's key. FILE is svc-launcher-windows.zip
+    or svc-launcher.pyz from a release; a host can offer both. In a Git clone, the default is every
+    file that "make launcher-windows launcher" has built.
     """
-    if not file.is_file():
-        fail(f"{file} does not exist; {how(host.folder)}")
+    files = [BUILT / name for name in LAUNCHER_FILES] if file is None else [file]
+    present = [path for path in files if path.is_file()]
+    if not present:
+        fail(f"{files[-1]} does not exist; {how(host.folder)}")
     folder = launcher_folder(host.folder) if host.folder is not None else None
     if folder is None:
         fail("Set CONTENT_LAUNCHER_DIR in content.env, and give the host with --config DIR.")
     try:
-        sha256 = put(file, folder)
+        lines = [f"{put(path, folder)}  {folder / offered_name(path)}" for path in present]
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
     if fault := sign_launchers(host):
         out.text(f"not signed, so launchers do not update themselves to it: {fault}")
-    out.data({"file": str(folder / LAUNCHER_FILE), "sha256": sha256})
-    out.text(f"{sha256}  {folder / LAUNCHER_FILE}", "restart svc-content to offer it")
+    sha256, path = lines[-1].split("  ", 1)
+    out.data({"file": path, "sha256": sha256})
+    out.text(*lines, "restart svc-content to offer it")
 
 
 def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path, Path]:

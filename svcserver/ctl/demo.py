@@ -22,7 +22,7 @@ from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import findings, live, session_options, tell_times
 from svcserver.ctl.stack_process import Stack
 from svcserver.edge.invite import decode
-from svcserver.edge.joining import NoJoinString, has_launcher, join_address, join_string
+from svcserver.edge.joining import NoJoinString, join_address, join_string, offered
 from svcserver.kernel.digits import whole_in
 
 FOLDER = "demo-host"
@@ -134,7 +134,7 @@ def player_lines(host: Host) -> list[str]:
     if text is None:
         return []
     page = join_address(host.folder, decode(text))
-    none = "" if has_launcher(host.folder) else f"; no launcher is there yet: {how(host.folder)}"
+    none = "" if offered(host.folder) else f"; no launcher is there yet: {how(host.folder)}"
     return [
         "",
         "What a player would open:",

@@ -11,11 +11,17 @@ import svcserver
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import Out, config_of
 from svcserver.edge.certificate import BadCertificate, read_pair
-from svcserver.edge.joining import CHECKSUM_FILE, LAUNCHER_FILE, launcher_folder
+from svcserver.edge.joining import (
+    CHECKSUM_SUFFIX,
+    LAUNCHER_FILE,
+    LAUNCHER_FILES,
+    WINDOWS_FILE,
+    launcher_folder,
+)
 from svcserver.edge.launcher_update import SUFFIX, BadOffer, LauncherOffer, packed_version, sign
 
-BUILT = Path(svcserver.__file__).parents[1] / "dist" / LAUNCHER_FILE
-"""Where ``make launcher`` leaves it, in a clone of the repository."""
+BUILT = Path(svcserver.__file__).parents[1] / "dist"
+"""The folder of what ``make launcher`` and ``make launcher-windows`` build in a clone."""
 
 
 def put(file: Path, folder: Path) -> str:
@@ -24,18 +30,24 @@ def put(file: Path, folder: Path) -> str:
     A download in progress gets the old file completely or an error, never a mixture of both files.
     """
     folder.mkdir(exist_ok=True)
-    new = folder / f"{LAUNCHER_FILE}.new"
+    name = offered_name(file)
+    new = folder / f"{name}.new"
     try:
         shutil.copyfile(file, new)
         sha256 = sha256_of(new)
-        new.replace(folder / LAUNCHER_FILE)
+        new.replace(folder / name)
     except OSError:
         new.unlink(missing_ok=True)
         raise
-    sums = folder / f"{CHECKSUM_FILE}.new"
-    sums.write_text(f"{sha256}  {LAUNCHER_FILE}\n", encoding="ascii")
-    os.replace(sums, folder / CHECKSUM_FILE)
+    sums = folder / f"{name}{CHECKSUM_SUFFIX}.new"
+    sums.write_text(f"{sha256}  {name}\n", encoding="ascii")
+    os.replace(sums, folder / f"{name}{CHECKSUM_SUFFIX}")
     return sha256
+
+
+def offered_name(file: Path) -> str:
+    """Return the name under which the host offers a file: a zip is the launcher for Windows."""
+    return WINDOWS_FILE if file.suffix == ".zip" else LAUNCHER_FILE
 
 
 def sign_launchers(host: Host) -> str:
@@ -69,21 +81,26 @@ def sha256_of(file: Path) -> str:
 
 
 def supply(host: Host, out: Out) -> None:
-    """Copy the launcher that was built here into a host that has none."""
+    """Copy the launcher files that were built here into a host that has none of that name."""
     folder = launcher_folder(host.folder) if host.folder is not None else None
-    if folder is None or (folder / LAUNCHER_FILE).exists() or not BUILT.is_file():
+    if folder is None:
         return
+    built = [BUILT / name for name in LAUNCHER_FILES if not (folder / name).exists()]
+    new = [file for file in built if file.is_file()]
     try:
-        put(BUILT, folder)
-        sign_launchers(host)
+        for file in new:
+            put(file, folder)
     except OSError as why:
         out.text(f"the launcher was not put into {folder}: {why.strerror}")
         return
-    out.text(f"the launcher was put into {folder}, for players to download")
+    if new:
+        sign_launchers(host)
+        out.text(f"the launcher was put into {folder}, for players to download")
 
 
 def how(folder: Path | None) -> str:
     """Return how to add a launcher to a host."""
     where = f" {config_of(folder)}" if folder is not None else ""
-    have = "svc-launcher.pyz is in every release; in a clone, make launcher builds it"
+    have = f"{WINDOWS_FILE} and {LAUNCHER_FILE} are in every release; "
+    have += "in a clone, make launcher-windows launcher builds them"
     return f"{have}; then run svcctl content launcher FILE{where}"

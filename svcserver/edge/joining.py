@@ -11,10 +11,12 @@ from svcserver.edge.invite import BadInvite, Invite, decode, encode
 from svcserver.edge.sending import sentences
 from svcserver.kernel.settings import BadSetting, off_unless_1, parse_env_file
 
-LAUNCHER_FILE = "svc-launcher.pyz"  # the host's page /join links to it
-LAUNCHER_PATH = f"/content/v1/launcher/{LAUNCHER_FILE}"  # on the content server
-CHECKSUM_FILE = f"{LAUNCHER_FILE}.sha256"  # the checksum file, in sha256sum's format
-_CHECKSUM = re.compile(rf"([0-9a-f]{{64}})  {re.escape(LAUNCHER_FILE)}\n?\Z")
+LAUNCHER_FILE = "svc-launcher.pyz"  # for every system that has Python
+WINDOWS_FILE = "svc-launcher-windows.zip"
+LAUNCHER_FILES = (WINDOWS_FILE, LAUNCHER_FILE)  # the host's page /join links to them
+LAUNCHER_PATH = "/content/v1/launcher/"  # on the content server, followed by the file's name
+CHECKSUM_SUFFIX = ".sha256"  # of the file beside it with its checksum, in sha256sum's format
+_CHECKSUM = re.compile(r"([0-9a-f]{64})  (\S+)\n?\Z")
 
 
 class NoJoinString(Exception):
@@ -52,18 +54,29 @@ def join_string(folder: Path, code: str) -> str | None:
 def letter(folder: Path, text: str) -> list[str]:
     """Return three sentences, with the join string ``text``, that an owner sends to a friend."""
     invite = decode(text)
-    return sentences(invite, launcher_address(folder, invite), launcher_checksum(folder))
+    sums = {name: launcher_checksum(folder, name) for name in offered(folder)}
+    return sentences(invite, launcher_address(folder, invite), sums)
 
 
 def launcher_address(folder: Path, invite: Invite) -> str:
-    """Return the URL or file of the launcher that the host offers, or "" if it offers none."""
-    if not has_launcher(folder):
+    """Return the address of the launcher that the host offers, or "" if it offers none.
+
+    It is the page /join where that is on, and otherwise the address of each file.
+    """
+    names = offered(folder)
+    if not names:
         return ""
     if invite.public:
-        return join_address(folder, invite) or f"{_origin(invite)}{LAUNCHER_PATH}"
-    content = _read(folder, "content")  # in a private network, players reach the metagame directly
-    address, port = content.get("BIND_HOST", ""), content.get("PORT", "")
-    return f"http://{address}:{port}{LAUNCHER_PATH}" if address == invite.host and port else ""
+        if page := join_address(folder, invite):
+            return page
+        origin = _origin(invite)
+    else:
+        content = _read(folder, "content")  # private players reach the metagame directly
+        address, port = content.get("BIND_HOST", ""), content.get("PORT", "")
+        if address != invite.host or not port:
+            return ""
+        origin = f"http://{address}:{port}"
+    return " or ".join(f"{origin}{LAUNCHER_PATH}{name}" for name in names)
 
 
 def launcher_folder(folder: Path) -> Path | None:
@@ -75,26 +88,27 @@ def launcher_folder(folder: Path) -> Path | None:
     return folder / folder_name if folder_name else None
 
 
-def has_launcher(folder: Path) -> bool:
-    """Return whether the host offers a launcher to its players."""
+def offered(folder: Path) -> list[str]:
+    """Return the names of the launcher files that the host offers, the one for Windows first."""
     where = launcher_folder(folder)
-    return where is not None and (where / LAUNCHER_FILE).is_file()
+    return [name for name in LAUNCHER_FILES if where is not None and (where / name).is_file()]
 
 
-def launcher_checksum(folder: Path) -> str:
-    """Return the launcher's stored SHA-256, or "" if the launcher file is newer.
+def launcher_checksum(folder: Path, name: str) -> str:
+    """Return a launcher file's stored SHA-256, or "" if that is older than the file.
 
-    The launcher itself is not read: it has several megabytes, and the dashboard asks often.
+    The file itself is not read: it has several megabytes, and the dashboard asks often.
     """
     where = launcher_folder(folder)
     if where is None:
         return ""
+    sums = where / f"{name}{CHECKSUM_SUFFIX}"
     try:
-        match = _CHECKSUM.match((where / CHECKSUM_FILE).read_text(encoding="ascii"))
-        old = (where / LAUNCHER_FILE).stat().st_mtime > (where / CHECKSUM_FILE).stat().st_mtime
+        match = _CHECKSUM.match(sums.read_text(encoding="ascii"))
+        old = (where / name).stat().st_mtime > sums.stat().st_mtime
     except (OSError, ValueError):
         return ""
-    return match[1] if match is not None and not old else ""
+    return match[1] if match is not None and match[2] == name and not old else ""
 
 
 def join_address(folder: Path, invite: Invite) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from svcserver.edge.invite import Invite
 from svcserver.kernel import datafiles
 
@@ -27,14 +29,21 @@ def host_words(invite: Invite) -> str:
     return certificate_words(invite.fingerprint, invite.next_fingerprint)
 
 
-def sentences(invite: Invite, address: str = "", checksum: str = "") -> list[str]:
+def sentences(
+    invite: Invite, address: str = "", checksums: Mapping[str, str] | None = None
+) -> list[str]:
     """Return three sentences for the friend; the sender adds the invite itself.
 
     ``address`` is the URL where the host offers the launcher, or empty.
-    ``checksum`` is the launcher's SHA-256, or empty.
+    ``checksums`` has the SHA-256 of each launcher file by name; one that is not known is empty.
     """
     where = f"from {address}, or from me" if address else "from me"
-    where += f" (its SHA-256 is {checksum})" if checksum else ""
+    known = [(name, checksum) for name, checksum in (checksums or {}).items() if checksum]
+    if len(known) == 1:
+        where += f" (its SHA-256 is {known[0][1]})"
+    elif known:
+        listed = ", and of ".join(f"{name} {checksum}" for name, checksum in known)
+        where += f" (the SHA-256 of {listed})"
     inside = "" if invite.public else ", and be in my private network"
     return [
         f"I keep a host of our game, {invite.name}: get the launcher {where}{inside}.",

@@ -1,19 +1,19 @@
 """The public page of a host that explains how to play here; it contains no secret.
 
 The page exists only with GATEWAY_JOIN_PAGE=1, because not every host wants to be found. It links to
-the launcher only while the content server offers one, which is checked every ``CHECK_EVERY_S``
-seconds.
+the launcher files that the content server offers, which is checked every ``CHECK_EVERY_S`` seconds.
+A browser on Windows gets the link to the Windows program first.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from importlib.resources import files
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as TimedOut
@@ -22,7 +22,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.edge.joining import LAUNCHER_PATH
+from svcserver.edge.joining import LAUNCHER_FILES, LAUNCHER_PATH
 from svcserver.edge.question import ask
 from svcserver.edge.upstream import Pool
 from svcserver.edge.verdicts import Page, Unreachable
@@ -33,18 +33,41 @@ log = Logger()
 PATH = "/join"
 CHECK_EVERY_S = 10.0
 PATIENCE_S = 2.0  # the timeout for an answer
-_QUESTION = (
-    f"HEAD {LAUNCHER_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
-)
+_QUESTION = f"HEAD {LAUNCHER_PATH}{{}} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+_PLACES = ("first", "second")
 
 
-def join_page(*, launcher: bool) -> Page:
-    """Return the page with its headers; the page may load nothing but its own style sheet.
+@frozen
+class JoinPages:
+    """The page for browsers on Windows, and the page for all others."""
 
-    ``launcher`` says whether this host offers a launcher.
+    windows: Page
+    others: Page
+
+    def page_for(self, agents: Sequence[bytes]) -> Page:
+        """Return the page for a request with these User-Agent fields."""
+        return self.windows if any(b"Windows NT" in agent for agent in agents) else self.others
+
+
+def join_pages(offered: Collection[str] = ()) -> JoinPages:
+    """Return the pages of a host that offers the launcher files with these names."""
+    return JoinPages(_page(offered, on_windows=True), _page(offered, on_windows=False))
+
+
+def _page(offered: Collection[str], *, on_windows: bool) -> Page:
+    """Return a page with its headers; it may load nothing but its own style sheet.
+
+    The first link leads to the file that suits the visitor's system.
     """
+    order = [name for name in LAUNCHER_FILES if name in offered]
+    if not on_windows:
+        order.reverse()
+    parts = {
+        f"{name.rpartition('.')[2]}-{place}" for name, place in zip(order, _PLACES, strict=False)
+    }
+    parts.add("some" if order else "none")
     raw = files("svcserver.gateway").joinpath("static", "join.html").read_bytes()
-    content = _with(raw, launcher=launcher)
+    content = _with(raw, parts)
     style = content.partition(b"<style>")[2].partition(b"</style>")[0]
     digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; frame-ancestors 'none'"
@@ -52,6 +75,7 @@ def join_page(*, launcher: bool) -> Page:
         "Content-Type": "text/html; charset=utf-8",
         "Content-Security-Policy": f"{policy}; base-uri 'none'; form-action 'none'",
         "Cache-Control": "no-cache",
+        "Vary": "User-Agent",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
@@ -59,14 +83,14 @@ def join_page(*, launcher: bool) -> Page:
     return Page(content, "".join(f"{name}: {text}\r\n" for name, text in lines.items()).encode())
 
 
-def _with(raw: bytes, *, launcher: bool) -> bytes:
-    """Return the page with only those alternative parts that fit ``launcher``."""
-    before, *places = raw.split(b"<!-- where there is one -->")
+def _with(raw: bytes, names: Collection[str]) -> bytes:
+    """Return the page with only those of its conditional parts that have these names."""
+    before, *parts = raw.split(b"<!-- if ")
     content = [before]
-    for place in places:
-        with_launcher, _, rest = place.partition(b"<!-- else -->")
-        without_launcher, _, after = rest.partition(b"<!-- end -->")
-        content += [with_launcher if launcher else without_launcher, after]
+    for part in parts:
+        name, _, rest = part.partition(b" -->")
+        text, _, after = rest.partition(b"<!-- end -->")
+        content += [text if name.decode() in names else b"", after]
     return b"".join(content)
 
 
@@ -79,8 +103,8 @@ class LauncherCheck(Service):
 
     clock: IReactorTime
     pool: Pool  # to the content server
-    show: Callable[[Page], None]
-    _has: bool | None = field(default=None, init=False)
+    show: Callable[[JoinPages], None]
+    _offered: frozenset[str] | None = field(default=None, init=False)
     _checking: Deferred[Any] | None = field(default=None, init=False)
     _rounds: Every = field(init=False)
 
@@ -101,15 +125,22 @@ class LauncherCheck(Service):
 
     def check(self) -> Deferred[Any]:
         """Ask the content server; return a Deferred that fires after the check."""
-        self._checking = ask(self.pool, _QUESTION, self.clock, PATIENCE_S)
-        return self._checking.addCallbacks(
-            lambda status: self._show_if_changed(status == 200), self._not_answered
-        )
+        self._checking = Deferred.fromCoroutine(self._ask())
+        return self._checking.addCallbacks(self._show_if_changed, self._not_answered)
 
-    def _show_if_changed(self, has: bool) -> None:
-        if has != self._has:
-            self._has = has
-            self.show(join_page(launcher=has))
+    async def _ask(self) -> frozenset[str]:
+        """Return the names of the launcher files that the content server has."""
+        offered = set()
+        for name in LAUNCHER_FILES:
+            question = _QUESTION.format(name).encode()
+            if await ask(self.pool, question, self.clock, PATIENCE_S) == 200:
+                offered.add(name)
+        return frozenset(offered)
+
+    def _show_if_changed(self, offered: frozenset[str]) -> None:
+        if offered != self._offered:
+            self._offered = offered
+            self.show(join_pages(offered))
 
     def _not_answered(self, failure: Failure) -> None:
         failure.trap(Unreachable, ConnectError, TimedOut, CancelledError)

@@ -14,10 +14,11 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.edge.spread import Spread
-from svcserver.edge.verdicts import Forward, Limits, Page, Record, Refuse, Verdict
+from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.gateway import policy
 from svcserver.gateway.feed import Feed
 from svcserver.gateway.join_page import PATH as JOIN
+from svcserver.gateway.join_page import JoinPages
 from svcserver.gateway.limits import ConnectionCounts, Spending
 from svcserver.gateway.policy import Route
 from svcserver.http.heads import Fault, RequestHead
@@ -106,7 +107,7 @@ class Gateway:
     hidden: frozenset[bytes] = HIDDEN
     repeats: bool = True
     counters: Counters = field(factory=Counters, kw_only=True)
-    page: Page | None = field(default=None, kw_only=True)  # the answer to GET /join
+    pages: JoinPages | None = field(default=None, kw_only=True)  # the answer to GET /join
     spread: bool = field(default=False, init=False)  # True if any upstream has several processes
     answered: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
@@ -167,8 +168,8 @@ class Gateway:
             return Refuse(429, "rate_limited", reason, retry_after_s=wait_s)
         if ruling.refuse is not None:
             return ruling.refuse
-        if self.page is not None and ruling.path == JOIN and head.method in (b"GET", b"HEAD"):
-            return Refuse(200, "", page=self.page)
+        if self.pages is not None and ruling.path == JOIN and head.method in (b"GET", b"HEAD"):
+            return Refuse(200, "", page=self.pages.page_for(head.values(b"user-agent")))
         reports = (
             self.feed is not None
             and head.method == b"POST"

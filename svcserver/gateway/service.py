@@ -25,9 +25,8 @@ from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pa
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import TlsFactory, server_context
 from svcserver.edge.upstream import Pool, plain
-from svcserver.edge.verdicts import Page
 from svcserver.gateway.feed import Feed
-from svcserver.gateway.join_page import LauncherCheck, join_page
+from svcserver.gateway.join_page import JoinPages, LauncherCheck, join_pages
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
 from svcserver.gateway.proxy_policy import Gateway
@@ -150,8 +149,8 @@ def sharing(
 def launcher_check(settings: Settings, policy: Gateway, reactor: Any) -> LauncherCheck:
     """Return the service that updates the launcher link of the page /join."""
 
-    def show(page: Page) -> None:
-        policy.page = page
+    def show(pages: JoinPages) -> None:
+        policy.pages = pages
 
     address = settings.content[0]
     return LauncherCheck(reactor, Pool(reactor, plain(reactor, address.host, address.port)), show)
@@ -199,7 +198,7 @@ def make_policy(
         feed,
         say,
         counters=counters,
-        page=join_page(launcher=False) if settings.join_page else None,
+        pages=join_pages() if settings.join_page else None,
     )
 
 

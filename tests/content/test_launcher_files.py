@@ -39,6 +39,18 @@ class LauncherTests(DeskCase):
         self.assertEqual(self.browse("GET", item["url"], headers={"If-Match": '"0"'}).status, 412)
         self.assertEqual(self.browse("HEAD", item["url"]).headers["content-length"], str(len(BODY)))
 
+    def test_windows_file_is_listed_first_for_a_windows_browser(self) -> None:
+        (self.launchers / "svc-launcher-windows.zip").write_bytes(b"PK program")
+        listed = LauncherFiles.from_folder(self.launchers)
+        for on_windows, place in ((True, 0), (False, -1)):
+            names = [
+                file["name"] for file in json.parse(listed.body(on_windows=on_windows))["files"]
+            ]
+            self.assertEqual(names[place], "svc-launcher-windows.zip")
+        agent = {"User-Agent": "Mozilla/5.0 (Windows NT 10.0; Win64; x64)"}
+        page = self.browse("GET", "/content/v1/launcher", headers=agent)
+        self.assertEqual(page.headers["vary"], "User-Agent")
+
     def test_nothing_else_of_the_folder_is(self) -> None:
         for name in (
             "secret.key",

@@ -18,11 +18,12 @@ from svcserver.ctl.host import Host
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Out
 from svcserver.edge.certificate import CERT_FILE, fingerprint
-from svcserver.edge.joining import CHECKSUM_FILE, LAUNCHER_FILE, join_string, letter
+from svcserver.edge.joining import LAUNCHER_FILE, WINDOWS_FILE, join_string, letter
 from svcserver.edge.launcher_update import LauncherOffer, verified
 from svcserver.kernel import json
 from tests.ctl.command import new_host, nowhere, svcctl
 
+CHECKSUM_FILE = f"{LAUNCHER_FILE}.sha256"
 BODY = b"PK launcher" * 900
 SHA256 = hashlib.sha256(BODY).hexdigest()
 
@@ -68,6 +69,21 @@ class LauncherFileTests(SynchronousTestCase):
         self.assertIn(f"from {direct}, or from me (its SHA-256 is {SHA256}).", self.says())
         ran = svcctl("invite", "create", "--config", self.folder)
         self.assertIn(SHA256, ran.out)
+
+    def test_both_files_are_offered_and_named_in_the_letter(self) -> None:
+        self.put()
+        windows = self.built.with_name("another name.zip")
+        windows.write_bytes(b"PK program")
+        ran = svcctl("content", "launcher", windows, "--config", self.folder, "--json")
+        sha256 = hashlib.sha256(b"PK program").hexdigest()
+        self.assertEqual(ran.data, {"file": f"{self.launchers / WINDOWS_FILE}", "sha256": sha256})
+        text = self.says()
+        self.assertIn(f"{WINDOWS_FILE} or https://203.0.113.10/content/v1/launcher/svc", text)
+        self.assertIn(f"(the SHA-256 of {WINDOWS_FILE} {sha256}, and of", text)
+        self.assertIn(f"{LAUNCHER_FILE} {SHA256}).", text)
+        self.assertEqual(self.notes(), "")
+        (self.launchers / WINDOWS_FILE).write_bytes(b"PK another")
+        self.assertIn(f"{WINDOWS_FILE} is missing or wrong", self.notes())
 
     def test_the_page_is_named_where_it_has_something_to_hand_out(self) -> None:
         env = self.folder / "gateway.env"
@@ -115,9 +131,7 @@ class LauncherFileTests(SynchronousTestCase):
     def test_the_doctor_says_how_players_get_one(self) -> None:
         cure = f"svcctl content launcher FILE --config {self.folder}"
         notes = self.notes()
-        self.assertIn(
-            f"there is no launcher in {self.launchers}svc-launcher.pyz is in every release", notes
-        )
+        self.assertIn(f"there is no launcher in {self.launchers}{WINDOWS_FILE} and", notes)
         self.assertIn(cure, notes)
         self.put()
         self.assertEqual(self.notes(), "")
@@ -134,10 +148,10 @@ class LauncherFileTests(SynchronousTestCase):
         self,
     ) -> None:
         host = Host(self.folder)
-        with mock.patch.object(launcher_file, "BUILT", self.built.parent / "none"):
+        with mock.patch.object(launcher_file, "BUILT", self.folder / "none"):
             supply(host, Out(True))
         self.assertFalse((self.launchers / LAUNCHER_FILE).exists())
-        with mock.patch.object(launcher_file, "BUILT", self.built):
+        with mock.patch.object(launcher_file, "BUILT", self.built.parent):
             supply(host, Out(True))
             self.assertEqual((self.launchers / LAUNCHER_FILE).read_bytes(), BODY)
             self.built.write_bytes(b"another")
@@ -169,7 +183,7 @@ class LauncherFileTests(SynchronousTestCase):
     def test_what_cannot_be_done_is_one_line(self) -> None:
         ran = svcctl("content", "launcher", self.folder / "none", "--config", self.folder)
         self.assertEqual(ran.status, 1)
-        self.assertIn("in a clone, make launcher builds it", ran.line)
+        self.assertIn("in a clone, make launcher-windows launcher builds them", ran.line)
         env = self.folder / "content.env"
         env.write_text(env.read_text().replace("CONTENT_LAUNCHER_DIR", "# "))
         ran = svcctl("content", "launcher", self.built, "--config", self.folder)

@@ -9,9 +9,20 @@ import re
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.verdicts import Page
-from svcserver.gateway.join_page import CHECK_EVERY_S, PATIENCE_S, LauncherCheck, join_page
+from svcserver.edge.joining import LAUNCHER_FILE, LAUNCHER_FILES, WINDOWS_FILE
+from svcserver.gateway.join_page import (
+    CHECK_EVERY_S,
+    PATIENCE_S,
+    JoinPages,
+    LauncherCheck,
+    join_pages,
+)
 from tests.edge.wires import Edge, Upstream, gateway
+
+MISSING, THERE = b"HTTP/1.1 404 Not Found\r\n\r\n", b"HTTP/1.1 200 OK\r\n"
+PATH = "/content/v1/launcher/"
+WINDOWS = "User-Agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) Gecko/20100101\r\n"
+LINUX = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101\r\n"
 
 
 def ask(edge: Edge, method: str = "GET", path: str = "/join") -> tuple[int, bytes, bytes]:
@@ -23,7 +34,7 @@ def ask(edge: Edge, method: str = "GET", path: str = "/join") -> tuple[int, byte
 class JoinPageTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.edge = gateway()
-        self.edge.policy.page = join_page(launcher=True)
+        self.edge.policy.pages = join_pages(LAUNCHER_FILES)
 
     def test_the_page_is_answered_by_the_gateway_itself(self) -> None:
         for path in ("/join", "/join/", "/Join", "/join?x=1"):
@@ -57,52 +68,68 @@ class JoinPageTests(SynchronousTestCase):
         self.assertIn(b"default-src 'none'; style-src 'sha256-" + digest + b"'", head)
         self.assertNotIn(b"Set-Cookie", head)
 
-    def test_the_page_links_to_a_launcher_only_if_there_is_one(self) -> None:
-        for has in (True, False):
-            content = join_page(launcher=has).content
-            self.assertEqual(content.count(b"/content/v1/launcher"), 2 if has else 0)
-            self.assertEqual(content.count(b"<li>"), 3)
-            self.assertIn(b"he person who invited you", content)
-            self.assertNotIn(b"<!--", content)
+    def test_windows_browser_gets_the_windows_program_first(self) -> None:
+        zip_link, pyz_link = (f'"{PATH}{name}"'.encode() for name in LAUNCHER_FILES)
+        for agent, first in ((WINDOWS, zip_link), (LINUX, pyz_link), ("", pyz_link)):
+            reply, _ = self.edge.ask(f"GET /join HTTP/1.1\r\nHost: h\r\n{agent}\r\n".encode())
+            self.assertEqual(re.findall(rb'"/content/v1/launcher/[^"]*"', reply)[0], first)
+            self.assertEqual(
+                {zip_link, pyz_link}, set(re.findall(rb'"/content[^"]*/svc[^"]*"', reply))
+            )
+            self.assertIn(b"Vary: User-Agent\r\n", reply)
+
+    def test_the_page_links_only_to_the_offered_files(self) -> None:
+        for offered in ((), (LAUNCHER_FILE,), (WINDOWS_FILE,), LAUNCHER_FILES):
+            pages = join_pages(offered)
+            for content in (pages.windows.content, pages.others.content):
+                links = {f"{PATH}{name}" for name in offered} | ({PATH[:-1]} if offered else set())
+                targets = re.findall(r'"(/content[^"]*)"', content.decode())
+                self.assertEqual(sorted(targets), sorted(links))
+                self.assertEqual(content.count(b"<li>"), 3)
+                self.assertIn(b"he person who invited you", content)
+                self.assertNotIn(b"<!--", content)
 
 
 class LauncherLookTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.content = Upstream(self.clock)
-        self.shown: list[Page] = []
+        self.shown: list[JoinPages] = []
         self.check = LauncherCheck(self.clock, self.content.pool, self.shown.append)
 
-    def links(self) -> list[bool]:
-        """Return, for each displayed page, whether it links to the launcher."""
-        return [b"/content/v1/launcher" in page.content for page in self.shown]
+    def links(self) -> list[int]:
+        """Return, for each displayed page, to how many launcher files it links."""
+        return [page.others.content.count(PATH.encode()) for page in self.shown]
+
+    def answer(self, *statuses: bytes) -> None:
+        """Answer the questions of one check, and wait for the next check."""
+        for name, status in zip(LAUNCHER_FILES, statuses, strict=True):
+            request, wire = self.content.seen()[-1], self.content.wires[-1]
+            self.assertEqual(request.target, f"{PATH}{name}".encode())
+            self.assertEqual((request.method, request.value(b"host")), (b"HEAD", b"localhost"))
+            self.content.say(status[:7])
+            self.content.say(status[7:])
+            self.assertEqual(wire.ended, "cut")
+        self.clock.advance(CHECK_EVERY_S)
 
     def test_the_page_is_shown_anew_when_the_answer_changes(self) -> None:
         self.check.startService()
-        for number, (status, links) in enumerate(
-            (
-                (b"HTTP/1.1 404 Not Found\r\n\r\n", [False]),
-                (b"HTTP/1.1 200 OK\r\n", [False, True]),
-                (b"HTTP/1.1 200 OK\r\n", [False, True]),
-                (b"HTTP/1.1 503 Service Unavailable\r\n", [False, True, False]),
-                (b"what is that, it is nothing of HTTP", [False, True, False]),
-            )
+        for statuses, links in (
+            ((MISSING, MISSING), [0]),
+            ((MISSING, THERE), [0, 1]),
+            ((THERE, THERE), [0, 1, 2]),
+            ((THERE, THERE), [0, 1, 2]),
+            ((b"HTTP/1.1 503 Service Unavailable\r\n", THERE), [0, 1, 2, 1]),
+            ((b"what is that, it is nothing of HTTP", MISSING), [0, 1, 2, 1, 0]),
         ):
-            requests = self.content.seen()[number]
-            self.assertEqual(requests.target, b"/content/v1/launcher/svc-launcher.pyz")
-            self.assertEqual((requests.method, requests.value(b"host")), (b"HEAD", b"localhost"))
-            self.content.say(status[:7])
-            self.content.say(status[7:])
+            self.answer(*statuses)
             self.assertEqual(self.links(), links)
-            self.assertEqual(self.content.wires[-1].ended, "cut")
-            self.clock.advance(CHECK_EVERY_S)
         self.check.stopService()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_content_server_that_does_not_answer_changes_nothing(self) -> None:
         self.check.startService()
-        self.content.say(b"HTTP/1.1 200 OK\r\n")
-        self.clock.advance(CHECK_EVERY_S)
+        self.answer(MISSING, THERE)
         self.content.wires[-1].loseConnection()
         self.clock.advance(CHECK_EVERY_S)
         self.clock.advance(PATIENCE_S)
@@ -112,12 +139,11 @@ class LauncherLookTests(SynchronousTestCase):
         self.clock.advance(PATIENCE_S)
         self.content.silent, self.content.down = False, True
         self.clock.advance(CHECK_EVERY_S)
-        self.assertEqual(self.links(), [True])
+        self.assertEqual(self.links(), [1])
         self.content.down = False
         self.clock.advance(CHECK_EVERY_S)
-        self.content.say(b"HTTP/1.1 404 Not Found\r\n")
-        self.assertEqual(self.links(), [True, False])
-        self.clock.advance(CHECK_EVERY_S)
+        self.answer(MISSING, MISSING)
+        self.assertEqual(self.links(), [1, 0])
         self.check.stopService()  # while it waits for an answer
         self.assertEqual(self.content.wires[-1].ended, "cut")
         self.assertEqual(self.clock.getDelayedCalls(), [])

@@ -23,7 +23,7 @@ from svcserver.ctl.launcher_file import how, sha256_of
 from svcserver.ctl.output import config_of
 from svcserver.deploy.executables import cause
 from svcserver.edge.certificate import BadCertificate, check_pair, fingerprint, read_pair
-from svcserver.edge.joining import LAUNCHER_FILE, launcher_checksum
+from svcserver.edge.joining import launcher_checksum, offered
 from svcserver.edge.tls import server_context
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -179,22 +179,25 @@ def launcher(case: Case) -> Iterator[Finding]:
             cure = "name one in content.env, or switch GATEWAY_JOIN_PAGE off"
             yield Finding.note("content", what, cure)
         return
-    file = case.folder / case.content.launcher_dir / LAUNCHER_FILE
-    if not file.is_file():
-        what = f"there is no launcher in {file.parent}"
+    where = case.folder / case.content.launcher_dir
+    names = offered(case.folder)
+    if not names:
+        what = f"there is no launcher in {where}"
         what += ", so the page /join links to none" if page else ""
         yield Finding.note("content", what, how(case.folder))
-        return
-    try:
-        good = launcher_checksum(case.folder) == sha256_of(file)
-    except OSError as why:
-        yield Finding.note("content", f"{file} cannot be read: {why.strerror}", f"chmod 644 {file}")
-        return
-    if not good:
-        what = f"the checksum beside {file} is missing or wrong"
-        cure = "if only you can have changed it, run svcctl content launcher FILE "
-        cure += f"{config_of(case.folder)} with the file of the release, which writes both"
-        yield Finding.note("content", f"{what}, so invites do not name it", cure)
+    for name in names:
+        file = where / name
+        try:
+            good = launcher_checksum(case.folder, name) == sha256_of(file)
+        except OSError as why:
+            fault = f"{file} cannot be read: {why.strerror}"
+            yield Finding.note("content", fault, f"chmod 644 {file}")
+            continue
+        if not good:
+            what = f"the checksum beside {file} is missing or wrong"
+            cure = "if only you can have changed it, run svcctl content launcher FILE "
+            cure += f"{config_of(case.folder)} with the file of the release, which writes both"
+            yield Finding.note("content", f"{what}, so invites do not name it", cure)
 
 
 def owners(case: Case) -> Iterator[Finding]:
