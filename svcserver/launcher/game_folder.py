@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from svcserver.kernel import json
 from svcserver.kernel.game_paths import OWN_FOLDER
 from svcserver.launcher.listing import GameFile
+from svcserver.launcher.locked_files import long_path, replace, unlink
 
 PIECE = 1024 * 1024  # bytes per read or write
 SPARE = 64 * 1024 * 1024  # bytes that stay free on the disk
@@ -87,15 +88,19 @@ class GameFolder:
     @property
     def parts(self) -> Path:
         """The folder for incomplete downloads."""
-        return self.root / OWN_FOLDER / "parts"
+        return self._long / OWN_FOLDER / "parts"
 
     @property
     def _memory(self) -> Path:
-        return self.root / OWN_FOLDER / "seen.json"
+        return self._long / OWN_FOLDER / "seen.json"
+
+    @property
+    def _long(self) -> Path:
+        return long_path(self.root)
 
     def place(self, path: str) -> Path:
         """Return the path of a listed file in the game's folder."""
-        return self.root.joinpath(*path.split("/"))
+        return self._long.joinpath(*path.split("/"))
 
     def compare(
         self, files: Sequence[GameFile], progress: Progress, *, thorough: bool = False
@@ -171,7 +176,7 @@ class GameFolder:
         known = {name for file in wanted for name in (self.part(file).name, self.whole(file).name)}
         for old in self.parts.iterdir():
             if old.name not in known:
-                old.unlink()  # from another version of the game
+                unlink(old)  # from another version of the game
         left = [file for file in wanted if not self.whole(file).exists()]
         copies = sum(file.size for file in files) - sum(file.size for file in wanted)
         needed = sum(map(self._still_to_come, left)) + copies
@@ -204,11 +209,11 @@ class GameFolder:
         # from the top: files behind a link do not belong to the game, and stay
         for folder in reversed([*place.parents][: len(file.path.split("/")) - 1]):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-                folder.unlink()
+                unlink(folder)
         place.parent.mkdir(parents=True, exist_ok=True)
         if place.is_dir() and not place.is_symlink():
             place.rmdir()
-        source.replace(place)
+        replace(source, place)
         state = place.stat()
         moved[file.path] = (state.st_size, state.st_mtime_ns, file.sha256)
 
@@ -231,7 +236,7 @@ class GameFolder:
         self._memory.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._memory.with_suffix(".new")
         fresh.write_bytes(json.dump({path: list(mark) for path, mark in marks.items()}))
-        fresh.replace(self._memory)
+        replace(fresh, self._memory)
 
 
 @define
@@ -247,7 +252,7 @@ class PartialFile:
         """Read and hash the bytes that an earlier download has saved."""
         path = self.folder.part(self.file)
         if self.folder.part_size(self.file) > self.file.size:
-            path.unlink()
+            unlink(path)
         self._hash, self.size = hashlib.sha256(), 0
         try:
             with path.open("rb") as file:
@@ -275,11 +280,11 @@ class PartialFile:
             path.touch()  # an empty file
         sizes = {self.size, path.stat().st_size}
         if sizes != {self.file.size} or self._hash.hexdigest() != self.file.sha256:
-            path.unlink()
+            unlink(path)
             raise Damaged(self.file.path)
         with path.open("rb+") as file:
             os.fsync(file.fileno())
-        path.replace(self.folder.whole(self.file))
+        replace(path, self.folder.whole(self.file))
 
 
 def file_hash(path: Path, progress: Progress) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+
+from svcserver.launcher import windows
+from svcserver.launcher.locked_files import replace, unlink
 
 
 def make_private_folder(folder: Path) -> None:
@@ -11,14 +15,21 @@ def make_private_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
+def _create(path: Path) -> int:
+    """Create a file that only this user may open; Windows has access lists, not modes."""
+    if sys.platform == "win32":
+        return windows.create_private(path)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
 def write_private(path: Path, content: bytes) -> None:
-    """Replace ``path`` atomically with a file of mode 0600; a crash keeps the old file."""
+    """Replace ``path`` atomically with a file for this user only; a crash keeps the old file."""
     make_private_folder(path.parent)
     temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    unlink(temporary)
+    handle = _create(temporary)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
+    replace(temporary, path)

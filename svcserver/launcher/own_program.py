@@ -1,0 +1,273 @@
+"""The launcher's own program: its copy in the user's folder on Windows, and its newer versions.
+
+Each version has a folder of its own, because Windows does not replace a program that runs. A
+version is complete once its folder has its final name. An older version starts the newest one, so
+an old shortcut still works, and an update that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from attrs import define, frozen
+
+from svcserver.edge.launcher_update import numbers
+from svcserver.launcher.locked_files import long_path, patiently, replace, unlink
+from svcserver.launcher.places import Places
+
+WINDOW, CONSOLE = "svc-launcher.exe", "svc-launcher-cli.exe"
+PARTS = (WINDOW, CONSOLE, "app")  # of the program's folder; the rest is the player's, or unused
+FOLDER = "svc-launcher"  # of the zip
+MOST_UNPACKED = 256 * 1024 * 1024  # bytes
+TRIAL_S = 60.0  # how long a new version may take to print its version
+STAGING = ".new"  # ends the name of an incomplete version
+_NO_WINDOW = 0x08000000  # a console program of Windows opens no window
+
+
+class UpdateFailed(Exception):
+    """The error when a new version is not installed; its text is the reason."""
+
+
+class OwnProgram(Protocol):
+    """The program of this launcher, which can be replaced."""
+
+    @property
+    def file_name(self) -> str:
+        """The name of the program's file in a host's list."""
+
+    def add(self, version: str, content: bytes) -> None:
+        """Install another version for the next start, or raise UpdateFailed or OSError."""
+
+    def command(self) -> list[str]:
+        """Return the command that starts the newest version."""
+
+
+Run = Callable[[Sequence[str]], str]
+
+
+def first_line(command: Sequence[str]) -> str:
+    """Run a program without a window; return the first line that it prints."""
+    flags = _NO_WINDOW if sys.platform == "win32" else 0
+    try:
+        ran = subprocess.run(
+            list(command),
+            check=False,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TRIAL_S,
+            creationflags=flags,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return ran.stdout.decode(errors="replace").partition("\n")[0].strip()
+
+
+def try_version(command: Sequence[str], version: str, run: Run) -> None:
+    """Raise UpdateFailed unless the program starts and is this version."""
+    line = run([*command, "--version"])
+    if line != f"svc-launcher {version}":
+        raise UpdateFailed("the new version does not start on this PC")
+
+
+@define
+class WindowsProgram:
+    """The program's versions below ``root``; ``source`` is the folder of the running one."""
+
+    root: Path
+    source: Path
+    version: str
+    name: str = WINDOW  # of the running program
+    run: Run = first_line
+
+    @property
+    def file_name(self) -> str:
+        return "svc-launcher-windows.zip"
+
+    @property
+    def installed(self) -> bool:
+        """True if the running program is one of the versions below ``root``."""
+        try:
+            return os.path.samefile(self.source.parent, self.root)
+        except OSError:
+            return False
+
+    def install(self) -> None:
+        """Copy the running program for this user, or repair its copy; raises OSError."""
+        if self.installed:
+            return
+        target = self.root / self.version
+        if not target.exists():
+            staging = self.root / f"{self.version}-{os.getpid()}{STAGING}"
+            try:
+                self._copy_to(staging)
+                patiently(lambda: staging.rename(target), staging)
+            finally:
+                _remove_folder(staging)
+        elif not self._runs_from(target):
+            self._copy_to(target)
+
+    def _copy_to(self, target: Path) -> None:
+        """Copy the program's files that ``target`` lacks; without attributes such as read-only."""
+        for source in self._files():
+            copy = long_path(target / source.relative_to(self.source))
+            if copy.exists() and copy.stat().st_size == source.stat().st_size:
+                continue
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            partial = copy.with_name(copy.name + STAGING)
+            shutil.copyfile(long_path(source), partial)
+            replace(partial, copy)
+
+    def _files(self) -> list[Path]:
+        parts = [self.source / part for part in PARTS]
+        inner = [path for part in parts if part.is_dir() for path in part.rglob("*")]
+        return [path for path in (*parts, *inner) if path.is_file()]
+
+    def _runs_from(self, folder: Path) -> bool:
+        """Return whether a program of this folder runs: Windows does not let it be renamed."""
+        program = folder / WINDOW
+        try:
+            program.rename(program)
+            with program.open("ab"):
+                return False
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+
+    def versions(self) -> list[Path]:
+        """Return the folders of all complete versions, the newest first."""
+        try:
+            folders = [folder for folder in self.root.iterdir() if numbers(folder.name)]
+        except OSError:
+            return []
+        usable = [folder for folder in folders if (folder / WINDOW).is_file()]
+        return sorted(usable, key=lambda folder: numbers(folder.name), reverse=True)
+
+    def newest(self) -> Path:
+        """Return the folder of the newest version: the running one if none is installed."""
+        return next(iter(self.versions()), self.source)
+
+    def newer_command(self) -> list[str]:
+        """Return the command of the version to run instead of this one; empty if there is none."""
+        newest = self.newest()
+        return [] if newest == self.source else [str(newest / self.name)]
+
+    def command(self) -> list[str]:
+        return [str(self.newest() / self.name)]
+
+    def opening(self) -> list[str]:
+        """Return the command for links and the Start menu, which opens no console."""
+        return [str(self.newest() / WINDOW)]
+
+    def add(self, version: str, content: bytes) -> None:
+        staging, target = self.root / f"{version}{STAGING}", self.root / version
+        _remove_folder(staging)
+        try:
+            _unpack(content, staging)
+            folder = staging / FOLDER
+            try_version([str(folder / CONSOLE)], version, self.run)
+            if not (folder / WINDOW).is_file():
+                raise UpdateFailed("the new version is incomplete")
+            _remove_folder(target)
+            patiently(lambda: folder.rename(target), folder)
+        finally:
+            _remove_folder(staging)
+
+    def tidy(self) -> None:
+        """Delete incomplete versions, and those older than the one before the newest."""
+        current = self.versions()[:2]
+        for folder in self.root.iterdir() if self.root.is_dir() else ():
+            if folder not in current and folder != self.source:
+                _remove_folder(folder)
+
+    def remove(self) -> None:
+        """Delete all versions; a running one after its end, by a command of the system."""
+        if self.installed:
+            _remove_later(self.root)
+        else:
+            patiently(lambda: shutil.rmtree(long_path(self.root)), self.root)
+
+
+def _unpack(content: bytes, folder: Path) -> None:
+    """Unpack a zip; zipfile removes drives and ``..`` from the names in it."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            if sum(entry.file_size for entry in packed.infolist()) > MOST_UNPACKED:
+                raise UpdateFailed("the new version is too large")
+            packed.extractall(long_path(folder))
+    except zipfile.BadZipFile:
+        raise UpdateFailed("the new version is damaged") from None
+
+
+def _remove_folder(folder: Path) -> None:
+    """Delete a folder as far as possible; the next start tries again."""
+    shutil.rmtree(long_path(folder), ignore_errors=True)
+
+
+def _remove_later(folder: Path) -> None:
+    """Let the system's shell delete a folder, once this program has ended.
+
+    The path is in a variable, so that no character of it is read as a command.
+    """
+    again = 'for /l %i in (1,1,60) do @if exist "%SVC_REMOVED%" '
+    step = '(rmdir /s /q "%SVC_REMOVED%" 2>nul & ping -n 2 127.0.0.1 >nul)'
+    shell = os.path.join(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "cmd.exe")
+    devnull = subprocess.DEVNULL
+    subprocess.Popen(
+        f'"{shell}" /d /q /c {again}{step}',
+        cwd=os.environ.get("SYSTEMROOT", r"C:\Windows"),
+        env={**os.environ, "SVC_REMOVED": str(folder)},
+        stdin=devnull,
+        stdout=devnull,
+        stderr=devnull,
+        creationflags=_NO_WINDOW,
+    )
+
+
+@frozen
+class PackedProgram:
+    """The single file that runs on any Python."""
+
+    file: Path
+    run: Run = first_line
+
+    @property
+    def file_name(self) -> str:
+        return "svc-launcher.pyz"
+
+    def add(self, version: str, content: bytes) -> None:
+        fresh = self.file.with_name(self.file.name + STAGING)
+        try:
+            fresh.write_bytes(content)
+            fresh.chmod(self.file.stat().st_mode)
+            try_version([sys.executable, str(fresh)], version, self.run)
+            replace(fresh, self.file)
+        finally:
+            unlink(fresh)
+
+    def command(self) -> list[str]:
+        return [sys.executable, str(self.file)]
+
+
+def windows_program(places: Places, version: str) -> WindowsProgram | None:
+    """Return the Windows program that is running; None for any other way to start the launcher."""
+    program = Path(sys.executable)
+    if places.program is None or program.name.lower() not in (WINDOW, CONSOLE):
+        return None
+    return WindowsProgram(Path(places.program), program.parent, version, program.name.lower())
+
+
+def own_program(places: Places, version: str) -> OwnProgram | None:
+    """Return this launcher's program if it can update itself, else None."""
+    started = Path(sys.argv[0]).absolute()
+    if started.suffix == ".pyz" and started.is_file():
+        return PackedProgram(started)
+    return windows_program(places, version)

@@ -1,0 +1,59 @@
+"""The launcher's entries in the Start menu and in Windows' list of installed programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from attrs import define
+
+from svcserver.launcher import windows
+from svcserver.launcher.locked_files import unlink
+
+TITLE = "svc launcher"
+PROGRAMS = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\svc-launcher"
+
+
+class Registry(Protocol):
+    """The used part of the user's registry."""
+
+    def set(self, key: str, name: str, value: str) -> None: ...
+    def get(self, key: str) -> str | None: ...
+    def delete(self, key: str) -> None: ...
+
+
+@define
+class StartMenu:
+    """The entries for one program, which need no administrator."""
+
+    menu: Path
+    registry: Registry
+    make_shortcut: Callable[[Path, Path, str], None] = windows.make_shortcut
+
+    @property
+    def shortcut(self) -> Path:
+        """The entry's file in the Start menu."""
+        return self.menu / f"{TITLE}.lnk"
+
+    def add(self, program: Path, version: str) -> None:
+        """Add the entries for ``program`` unless they are there; raises OSError."""
+        line = f'"{program}" remove'
+        if self.shortcut.is_file() and self.registry.get(PROGRAMS) == line:
+            return
+        self.menu.mkdir(parents=True, exist_ok=True)
+        self.make_shortcut(self.shortcut, program, "Join a host and play")
+        for name, value in (
+            ("DisplayName", TITLE),
+            ("DisplayVersion", version),
+            ("DisplayIcon", str(program)),
+            ("InstallLocation", str(program.parent)),
+            ("UninstallString", line),
+            ("", line),  # the default value shows that the entries are complete
+        ):
+            self.registry.set(PROGRAMS, name, value)
+
+    def remove(self) -> None:
+        """Remove the entries; raises OSError."""
+        unlink(self.shortcut)
+        self.registry.delete(PROGRAMS)

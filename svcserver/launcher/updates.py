@@ -1,0 +1,153 @@
+"""The launcher's updates: a newer version that the owner of a host has signed.
+
+Only a host with a pinned certificate can offer one. The new version is installed while no game
+runs, and takes the old one's place after the next game, or when the launcher starts again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.application.service import MultiService
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from svcserver.edge.launcher_update import BadOffer, LauncherOffer, is_newer, verified
+from svcserver.kernel.every import Every
+from svcserver.launcher import words
+from svcserver.launcher.host_client import NoReply
+from svcserver.launcher.membership import Membership
+from svcserver.launcher.own_program import OwnProgram, UpdateFailed
+from svcserver.launcher.program import Launcher
+
+log = Logger()
+
+LIST = "/content/v1/launcher"
+LOOK_S = 300.0  # between two looks at the hosts' lists
+TICK_S = 1.0
+DOWNLOAD_S = 900.0  # how long a download of the launcher may take
+MOST_ENTRIES = 32  # entries of a host's list
+
+
+@define(eq=False, slots=False)
+class Updates(MultiService):
+    """The search for an update, its installation, and the restart."""
+
+    launcher: Launcher
+    program: OwnProgram
+    version: str
+    restart: Callable[[], None]  # ends this launcher and starts the newest version
+    text: str = field(default="", init=False)  # for the player
+    ready: bool = field(default=False, init=False)  # a new version is installed
+    _failed: set[str] = field(factory=set, init=False)  # hashes of files that cannot be used
+    _offer: tuple[LauncherOffer, Membership] | None = field(default=None, init=False)
+    _played: bool = field(default=False, init=False)  # while a new version was there
+    _job: Deferred[Any] | None = field(default=None, init=False)
+    _looked_at: float = field(default=-LOOK_S, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        MultiService.__init__(self)
+        tick = Every(self.launcher.clock, TICK_S, self._tick, "the look for an update")
+        tick.setServiceParent(self)
+
+    def stopService(self) -> Any:
+        if self._job is not None:
+            self._job.cancel()
+        return MultiService.stopService(self)
+
+    def shown(self) -> dict[str, Any]:
+        """Return the part of the page's data that is about an update."""
+        return {"text": self.text, "ready": self.ready}
+
+    def _tick(self) -> None:
+        if self._job is not None:
+            return
+        pending = self.ready or self._offer is not None
+        if not pending and self.launcher.clock.seconds() - self._looked_at >= LOOK_S:
+            self._looked_at = self.launcher.clock.seconds()
+            self._begin(self._look())
+        elif self.launcher.in_game:
+            self._played = self._played or pending
+        elif self.launcher.busy:
+            return
+        elif self._offer is not None:
+            self._begin(self._install(*self._offer))
+        elif self.ready and self._played:
+            self._played = False
+            self.restart()
+
+    def _begin(self, work: Any) -> None:
+        job: Deferred[Any] = Deferred.fromCoroutine(work)
+        self._job = job
+        job.addErrback(lambda failure: log.failure("the update failed", failure))
+        job.addBoth(self._end)
+
+    def _end(self, _: object) -> None:
+        self._job = None
+
+    async def _look(self) -> None:
+        """Find the newest version that a host offers with a valid signature."""
+        best = None
+        for member in tuple(self.launcher.members.values()):
+            if member.record.username and member.record.public and member.before is None:
+                for offer in await self._offers(member):
+                    newest = best[0].version if best is not None else self.version
+                    if is_newer(offer.version, newest) and offer.sha256 not in self._failed:
+                        best = offer, member
+        if best is not None:
+            self._offer = best
+            offer, member = best
+            self.text = words.UPDATE_OFFERED.format(version=offer.version, host=member.record.name)
+
+    async def _offers(self, member: Membership) -> list[LauncherOffer]:
+        """Return the host's valid offers of this launcher's file."""
+        try:
+            reply = await member.client.ask("GET", LIST)
+        except NoReply:
+            return []
+        entries = reply.fields.get("files") if reply.status == 200 else None
+        offers = []
+        for entry in entries[:MOST_ENTRIES] if isinstance(entries, list) else ():
+            if not isinstance(entry, dict) or entry.get("name") != self.program.file_name:
+                continue
+            if "signature" not in entry:
+                continue  # the owner offers it for download only
+            pinned = (member.record.fingerprint, member.record.next_fingerprint)
+            try:
+                offers.append(verified(entry, pinned))
+            except BadOffer as error:
+                log.warn(
+                    "{host} offers a launcher that is not used: {why}",
+                    host=member.record.name,
+                    why=error,
+                )
+        return offers
+
+    async def _install(self, offer: LauncherOffer, member: Membership) -> None:
+        """Download and install a version; a failure changes nothing."""
+        self._offer = None
+        try:
+            reply = await member.client.ask(
+                "GET", f"{LIST}/{offer.name}", limit=offer.size, patience_s=DOWNLOAD_S
+            )
+            if reply.status != 200:
+                raise NoReply("answer")
+            await self.launcher.in_thread(self._add, offer, reply.body)
+        except NoReply:
+            self.text = words.UPDATE_LATER.format(version=offer.version)
+        except (UpdateFailed, OSError) as error:
+            self._failed.add(offer.sha256)
+            log.warn("version {version} is not installed: {why}", version=offer.version, why=error)
+            self.text = words.UPDATE_FAILED.format(version=offer.version, why=error)
+        else:
+            self.ready = True
+            self.text = words.UPDATE_READY.format(version=offer.version)
+
+    def _add(self, offer: LauncherOffer, content: bytes) -> None:
+        """Install a downloaded file if it is the one that is signed."""
+        if len(content) != offer.size or hashlib.sha256(content).hexdigest() != offer.sha256:
+            raise UpdateFailed("the download is damaged")
+        self.program.add(offer.version, content)
