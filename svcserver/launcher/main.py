@@ -6,6 +6,7 @@ import argparse
 import atexit
 import os
 import signal
+import subprocess
 import sys
 import threading
 import webbrowser
@@ -35,18 +36,28 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.umask import let_nobody_else_write
-from svcserver.launcher import one_instance, runners
+from svcserver.launcher import one_instance, runners, windows, words
 from svcserver.launcher.console import Console, console_here, restoring
+from svcserver.launcher.crashes import write_report
 from svcserver.launcher.host_list import HostList
 from svcserver.launcher.keystore import open_keys
+from svcserver.launcher.locked_files import unlink
+from svcserver.launcher.own_program import (
+    WINDOW,
+    WindowsProgram,
+    own_program,
+    windows_program,
+)
 from svcserver.launcher.page import Page
 from svcserver.launcher.page_guard import Sessions
 from svcserver.launcher.page_server import PageServer
 from svcserver.launcher.places import Places, downloads_here, places_here
 from svcserver.launcher.private_files import make_private_folder, write_private
 from svcserver.launcher.program import CannotJoin, Launcher
-from svcserver.launcher.scheme import Scheme, scheme_of
+from svcserver.launcher.scheme import scheme_of, user_registry
+from svcserver.launcher.start_menu import StartMenu
 from svcserver.launcher.terminal import Terminal
+from svcserver.launcher.updates import Updates
 from svcserver.launcher.view import VERSION
 from svcserver.relay.relaying import DEFAULT_PORT
 
@@ -77,12 +88,21 @@ log = Logger()
 LOG_SIZE = 1024 * 1024
 LOOK_S = 1.0
 LAST_WORDS_S = 0.2
+UNUSED_S = 60.0  # how long the launcher runs without a page, a game or a download
+LOOK_UNUSED_S = 5.0
 
 
 def say(*lines: str) -> None:
     """Print lines for the player; line breaks in foreign text are escaped."""
     for line in lines:
         print(visible(line), flush=True)  # noqa: T201 - the one place that prints
+
+
+def tell(text: str, *, error: bool = False) -> None:
+    """Print a text, or show it in a dialog if this Windows program has no console."""
+    say(text)
+    if sys.platform == "win32" and Path(sys.executable).name.lower() == WINDOW:
+        windows.show_dialog(text, error=error)
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -96,7 +116,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         nargs="?",
         default="",
         metavar="INVITE",
-        help="an invite (svc://join...); or 'remove' to undo the registration for svc: links",
+        help="an invite (svc://join...); or 'remove' to undo what the launcher has added here",
     )
     parser.add_argument(
         "--no-browser", action="store_true", help="use the terminal instead of a page"
@@ -124,10 +144,23 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until the player quits; return the exit status."""
     let_nobody_else_write()
-    options = arguments(sys.argv[1:] if argv is None else argv)
-    places = places_here(os.environ)
+    line = list(sys.argv[1:] if argv is None else argv)
+    options, places = arguments(line), places_here(os.environ)
+    try:
+        return _run(line, options, places)
+    except Exception as error:
+        log.failure("the launcher has crashed")
+        tell(write_report(error, Path(places.state), VERSION), error=True)
+        return 1
+
+
+def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> int:
+    """Do what the command line says; return the exit status."""
+    installed = windows_program(places, VERSION)
     if options.what == "remove":
-        return _remove(scheme_of(sys.platform, places), LinkChoice(Path(places.state)))
+        return _remove(places, installed)
+    if installed is not None and (newer := _settle(installed)):
+        return _start([*newer, *line])
     state = Path(places.state)
     make_private_folder(state)
     running = one_instance.find(state)
@@ -142,13 +175,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         _begin_log(state)
         running_now = Program.make(reactor, places, options)
     except (json.BadJson, OSError) as error:
-        say(f"The launcher's own files in {state} cannot be read: {error}. Repair or remove them.")
+        tell(words.OWN_FILES.format(folder=state, why=error), error=True)
         return 1
-    reactor.callWhenRunning(running_now.start)
+    reactor.callWhenRunning(running_now.try_start)
     reactor.addSystemEventTrigger("before", "shutdown", running_now.stop)
     _end_with_the_terminal(reactor)
     reactor.run()
+    if running_now.fault is not None:
+        raise running_now.fault
+    if running_now.successor:
+        running_now.restore()
+        return _start([*running_now.successor, *(word for word in line if word[:2] == "--")])
     return 0
+
+
+def _settle(program: WindowsProgram) -> list[str]:
+    """Install this program for the user; return the command of a version to run instead."""
+    try:
+        program.install()
+    except OSError as error:
+        say(f"The launcher runs from its folder, because it could not be copied: {error}")
+    return program.newer_command()
+
+
+def _start(command: Sequence[str]) -> int:
+    """Start another version in place of this one; a program with a console waits for it."""
+    if sys.platform != "win32":
+        os.execv(command[0], list(command))  # noqa: S606 - it needs no shell
+    started = subprocess.Popen(list(command), stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
+    return 0 if Path(command[0]).name.lower() == WINDOW else started.wait()
 
 
 def _end_with_the_terminal(reactor: Any) -> None:
@@ -176,15 +231,33 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
     return DEFAULT_PORT
 
 
-def _remove(links: Scheme, choice: LinkChoice) -> int:
-    """Undo the registration for links, for later starts too; return the exit status."""
-    try:
-        say(links.remove())
-        if choice.state.is_dir():
-            choice.keep(wanted=False)
-    except OSError as error:
-        say(f"The registration for svc: links could not be undone: {error}")
+def _remove(places: Places, program: WindowsProgram | None) -> int:
+    """Undo what the launcher has added to the system; return the exit status.
+
+    Links stay unregistered at later starts. On Windows the program's copy is deleted as well, so a
+    later start is a first start.
+    """
+    state = Path(places.state)
+    links, choice = scheme_of(sys.platform, places), LinkChoice(state)
+    running = one_instance.find(state) if program is not None else None
+    if running is not None and not running.end():
+        tell(words.END_GAME_FIRST, error=True)
         return 1
+    try:
+        if program is None:
+            say(links.remove())
+            if choice.state.is_dir():
+                choice.keep(wanted=False)
+            return 0
+        scheme_of(sys.platform, places, program.opening()).remove()
+        if places.menu is not None:
+            StartMenu(Path(places.menu), user_registry()).remove()
+        unlink(choice.state / FILE)
+        program.remove()
+    except OSError as error:
+        tell(words.NOT_REMOVED.format(why=error), error=True)
+        return 1
+    tell(words.REMOVED.format(folder=Path(places.state).parent))
     return 0
 
 
@@ -216,8 +289,12 @@ class Program:
     page: Page
     places: Places
     server: PageServer = field(init=False)
+    updates: Updates | None = field(default=None, init=False)
+    successor: list[str] = field(factory=list, init=False)  # the command to run after the end
+    fault: Exception | None = field(default=None, init=False)  # why it could not start
     parts: MultiService = field(factory=MultiService, init=False)
     is_quitting: bool = field(default=False, init=False)
+    restore: Callable[[], object] = field(default=lambda: None, init=False)  # the terminal
 
     @classmethod
     def make(cls, reactor: Any, places: Places, options: argparse.Namespace) -> Program:
@@ -238,7 +315,32 @@ class Program:
         self.server = PageServer(self.reactor, self.page.answer)
         self.page.link = self.link
         # after the page has received its reply
-        self.page.quit = lambda: self.reactor.callLater(LAST_WORDS_S, self.reactor.stop)
+        self.page.quit = lambda: self.reactor.callLater(LAST_WORDS_S, self._stop_reactor)
+        program = own_program(self.places, VERSION)
+        if program is not None:
+            self.updates = Updates(self.launcher, program, VERSION, self.restart)
+            self.page.update_text = self.updates.shown
+            self.page.restart = self.restart
+
+    def _stop_reactor(self) -> None:
+        """Stop the launcher; a second request while it stops has no effect."""
+        if self.reactor.running:
+            self.reactor.stop()
+
+    def restart(self) -> None:
+        """End this launcher and start its newest version, unless a game or a download runs."""
+        program = own_program(self.places, VERSION)
+        if program is not None and not self.launcher.busy:
+            self.successor = program.command()
+            self.page.quit()
+
+    def try_start(self) -> None:
+        """Start, or save the error and stop; the reactor would only log it."""
+        try:
+            self.start()
+        except Exception as error:
+            self.fault = error
+            self.reactor.stop()
 
     def link(self) -> str:
         """Return a one-time link to the page.
@@ -259,12 +361,20 @@ class Program:
             self.page.home,
             self.page.downloads,
         )
+        if self.updates is not None:
+            terminal.notice = self._notice
         if self.options.no_browser:
             Every(self.reactor, LOOK_S, terminal.look, "the terminal").setServiceParent(self.parts)
+        else:
+            self.page.pages.expect()
+            unused = Every(self.reactor, LOOK_UNUSED_S, self._end_unused, "the look for a page")
+            unused.setServiceParent(self.parts)
+        if self.updates is not None:
+            self.updates.setServiceParent(self.parts)
         self.parts.startService()
         self.page.secret = one_instance.announce(self.state, self.server.port)
         self._join(self.options.what)
-        self._have_links_opened()
+        self._register()
         if self.options.no_browser:
             self._read_lines(terminal, console)
             return
@@ -274,20 +384,39 @@ class Program:
         if not self.options.print_link:
             self.reactor.callInThread(webbrowser.open, link)
 
-    def _have_links_opened(self) -> None:
-        """Register for links in a thread, unless the player has refused."""
+    def _notice(self) -> str:
+        return self.updates.text if self.updates is not None else ""
+
+    def _end_unused(self) -> None:
+        """End the launcher after a minute without a page, a game or a download."""
+        if self.page.pages.unused_s(busy=self.launcher.busy) >= UNUSED_S:
+            log.info("the launcher ends, because no page is open and no game runs")
+            self._stop_reactor()
+
+    def _register(self) -> None:
+        """Register with the system in a thread: for links, unless the player has refused."""
         choice, has_flag = LinkChoice(self.state), self.options.links
         try:
             if has_flag or self.options.no_links:
                 choice.keep(wanted=has_flag)
         except OSError as error:
             log.warn("the choice about links is not saved: {why}", why=error)
+        program = windows_program(self.places, VERSION)
+        if program is not None:
+            deferToThread(self._add_entries, program).addErrback(_not_registered)
         if self.options.no_links or self.options.print_link or not (has_flag or choice.wanted()):
             return
-        links = scheme_of(sys.platform, self.places)
+        links = scheme_of(sys.platform, self.places, program.opening() if program else ())
         adding = deferToThread(links.add, over_another=has_flag)
         adding.addCallback(lambda result: log.info("{told}", told=result))
         adding.addErrback(_not_registered)
+
+    def _add_entries(self, program: WindowsProgram) -> None:
+        """Add the Start menu's entry for an installed program, and delete old versions."""
+        program.tidy()
+        if program.installed and self.places.menu is not None:
+            menu = StartMenu(Path(self.places.menu), user_registry())
+            menu.add(Path(*program.opening()), program.version)
 
     def _join(self, invite: str) -> None:
         if not invite:
@@ -299,13 +428,14 @@ class Program:
 
     def _quit(self) -> None:
         self.is_quitting = True
-        self.reactor.stop()
+        self._stop_reactor()
 
     def _read_lines(self, terminal: Terminal, console: Console | None) -> None:
         """Read the player's lines in a daemon thread."""
         say(self.launcher.keys.where, "Type help for a list of commands.")
         if console is not None:
-            atexit.register(restoring())
+            self.restore = restoring()
+            atexit.register(self.restore)
 
         def read() -> None:
             for line in sys.stdin if console is None else console.lines(terminal.completions):
@@ -327,8 +457,8 @@ class Program:
 
 
 def _not_registered(why: Failure) -> None:
-    """Log that registering for links failed; players can still paste an invite."""
-    log.warn("the launcher is not registered for svc: links: {why}", why=why.getErrorMessage())
+    """Log that registering failed; players can still start the launcher and paste an invite."""
+    log.warn("the launcher is not registered with the system: {why}", why=why.getErrorMessage())
 
 
 if __name__ == "__main__":

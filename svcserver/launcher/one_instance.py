@@ -43,6 +43,19 @@ class RunningLauncher:
             connection.close()
         return self.own_link(reply) if status == 200 else None
 
+    def end(self) -> bool:
+        """Ask the running launcher to end; return False if it does not, because of a game."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            if not self._is_ours(connection):
+                return True
+            status, _ = _ask(connection, "/api/end", {"secret": self.secret.reveal()})
+        except (OSError, http.client.HTTPException, json.BadJson):
+            return True
+        finally:
+            connection.close()
+        return status == 200
+
     def _is_ours(self, connection: http.client.HTTPConnection) -> bool:
         """Return whether the program at the port can prove that it knows the secret.
 

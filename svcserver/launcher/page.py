@@ -22,7 +22,7 @@ from svcserver.launcher.choices import FASTEST, LONGEST_PATH, Choices, choose
 from svcserver.launcher.command import LONGEST
 from svcserver.launcher.key_files import BadKeyFile, parse_key_file
 from svcserver.launcher.membership import Membership
-from svcserver.launcher.page_guard import Sessions
+from svcserver.launcher.page_guard import OpenPages, Sessions
 from svcserver.launcher.page_server import ENTER, PageReply, PageRequest
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.view import show_all
@@ -60,9 +60,15 @@ class Page:
     downloads: Path  # for key files and passports
     link: Callable[[], str] = str  # a new link to this page
     quit: Callable[[], None] = lambda: None  # ends the launcher
+    restart: Callable[[], None] = lambda: None  # starts the launcher's new version
+    update_text: Callable[[], dict[str, Any]] = dict  # what the page shows of an update
     secret: Secret | None = None  # a second start needs the secret to hand over its invite
     _files: dict[str, PageReply] = field(factory=read_files)
     _numbers: Iterator[int] = field(factory=count)
+    pages: OpenPages = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.pages = OpenPages(self.launcher.clock.seconds)
 
     def answer(self, request: PageRequest) -> PageReply:
         """Answer a request that has passed the check of its origin."""
@@ -79,8 +85,11 @@ class Page:
                 return self._running(_body(request))
             if request.path == "/api/hand-over":
                 return self._hand_over(_body(request))
+            if request.path == "/api/end":
+                return self._end(_body(request))
             if not self.sessions.knows(request.session):
                 return PageReply.of({"error": "session"}, 403)
+            self.pages.use(request.session)
             return self._api(request)
         except Bad:
             return PageReply.of({"error": "bad_request"}, 400)
@@ -98,9 +107,23 @@ class Page:
             raise Bad
         return PageReply.of({"proof": one_instance.proof_of(self.secret, nonce)})
 
-    def _hand_over(self, body: dict[str, Any]) -> PageReply:
-        if self.secret is None or not self.secret.matches(_text(body, "secret", 256)):
+    def _may_control(self, body: dict[str, Any]) -> bool:
+        """Return whether a request comes from another start of the launcher by this user."""
+        return self.secret is not None and self.secret.matches(_text(body, "secret", 256))
+
+    def _end(self, body: dict[str, Any]) -> PageReply:
+        """End the launcher for the command ``remove``, unless a game runs."""
+        if not self._may_control(body):
             return PageReply.of({"error": "secret"}, 403)
+        if self.launcher.in_game:
+            return PageReply.of({"error": "playing"}, 409)
+        self.quit()
+        return PageReply.of({})
+
+    def _hand_over(self, body: dict[str, Any]) -> PageReply:
+        if not self._may_control(body):
+            return PageReply.of({"error": "secret"}, 403)
+        self.pages.expect()
         invite = _text(body, "invite", 4096)
         if invite:
             self._join(body)
@@ -119,9 +142,8 @@ class Page:
                 return self._import(request.body)
             case "POST", ["import", "replace"]:
                 return self._import(request.body, replace=True)
-            case "POST", ["quit"]:
-                self.quit()
-                return PageReply.of({})
+            case "POST", ["closed" | "restart" | "quit" as command]:
+                return self._control(command, request.session)
             case "POST", ["hosts", host, action] if action in _ACTIONS:
                 member = self.launcher.members.get(host)
                 if member is None:
@@ -130,9 +152,23 @@ class Page:
                 return PageReply.of({"sentence": sentence or "", "state": self._state()})
         return PageReply.of({"error": "not_found"}, 404)
 
+    def _control(self, command: str, session: bytes) -> PageReply:
+        """Carry out a command that is about the page or the launcher, not about a host."""
+        if command == "closed":
+            self.pages.close(session)
+        elif command == "restart":
+            self.restart()
+        else:
+            self.quit()
+        return PageReply.of({})
+
     def _state(self) -> dict[str, Any]:
         """Return the state with a sequence number; a late reply must not replace a newer one."""
-        return {**show_all(self.launcher), "number": next(self._numbers)}
+        return {
+            **show_all(self.launcher),
+            "update": self.update_text(),
+            "number": next(self._numbers),
+        }
 
     def _join(self, body: dict[str, Any]) -> PageReply:
         try:

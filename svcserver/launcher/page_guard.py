@@ -9,7 +9,7 @@ because browsers send the cookies of a host to all its ports.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import define, field
 
@@ -18,6 +18,7 @@ from svcserver.kernel.secrets import Secret, hex_token
 
 SESSION_HEADER = b"x-launcher-session"
 MOST_SESSIONS = 32
+SILENT_S = 1800.0
 _SITES = (b"same-origin", b"none")
 
 
@@ -47,6 +48,40 @@ class Sessions:
     def knows(self, offered: bytes) -> bool:
         """Return whether ``offered`` is the secret of a session."""
         return any([session.matches(offered) for session in self._sessions])
+
+
+@define
+class OpenPages:
+    """The pages that are open in browsers, by the session that each of them uses.
+
+    A page reports that it is closed. A browser that crashes does not, so a page that is silent for
+    ``SILENT_S`` counts as closed; browsers slow down the pages that nobody looks at.
+    """
+
+    seconds: Callable[[], float]  # the current time
+    _open: dict[bytes, float] = field(factory=dict)  # session -> time of its last request
+    _since: float = 0.0  # since when no page is open, and no work is in progress
+
+    def expect(self) -> None:
+        """Count a page as open, because a browser is about to open it."""
+        self._open[b""] = self.seconds()
+
+    def use(self, session: bytes) -> None:
+        """Count the page with this session as open."""
+        self._open.pop(b"", None)
+        self._open[session] = self.seconds()
+
+    def close(self, session: bytes) -> None:
+        """Count the page with this session as closed."""
+        self._open.pop(session, None)
+
+    def unused_s(self, *, busy: bool) -> float:
+        """Return for how many seconds no page was open, and the launcher was not ``busy``."""
+        now = self.seconds()
+        self._open = {page: used for page, used in self._open.items() if now - used < SILENT_S}
+        if self._open or busy:
+            self._since = now
+        return now - self._since
 
 
 def foreign(

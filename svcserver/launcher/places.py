@@ -20,6 +20,8 @@ class Places:
     games: PurePath  # a folder for each host's game files
     programs: PurePath | None  # of desktop files, on Linux
     choices: PurePath | None = None  # the file with the user's default programs, on Linux
+    program: PurePath | None = None  # a folder for each version of the launcher, on Windows
+    menu: PurePath | None = None  # the user's part of the Start menu, on Windows
 
 
 def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
@@ -27,7 +29,9 @@ def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
     if platform == "win32":
         root = PureWindowsPath(home)
         own = PureWindowsPath(environ.get("LOCALAPPDATA") or root / "AppData" / "Local") / NAME
-        return Places(own / "state", own / "games", None)
+        roaming = PureWindowsPath(environ.get("APPDATA") or root / "AppData" / "Roaming")
+        menu = roaming / "Microsoft" / "Windows" / "Start Menu" / "Programs"
+        return Places(own / "state", own / "games", None, None, own / "program", menu)
     if platform == "darwin":
         support = PurePosixPath(home) / "Library" / "Application Support" / NAME
         return Places(support / "state", support / "games", None)
@@ -77,6 +81,8 @@ def places_here(environ: Mapping[str, str]) -> Places:
     """Return this machine's folders, or those below ``SVC_LAUNCHER_HOME`` if that is set."""
     if own := environ.get("SVC_LAUNCHER_HOME", ""):
         root = Path(own).absolute()
-        choices = places_of(sys.platform, environ, str(Path.home())).choices
-        return Places(root / "state", root / "games", root / "applications", choices)
+        usual = places_of(sys.platform, environ, str(Path.home()))
+        program = root / "program" if usual.program is not None else None
+        programs, places = root / "applications", (root / "state", root / "games")
+        return Places(*places, programs, usual.choices, program, usual.menu)
     return places_of(sys.platform, environ, str(Path.home()))

@@ -29,7 +29,7 @@ from svcserver.launcher.membership import (
     way_to,
 )
 from svcserver.launcher.runners import Runner
-from svcserver.launcher.stages import Stage
+from svcserver.launcher.stages import BUSY, Stage
 from svcserver.relay.relaying import DEFAULT_PORT, PortBusy, RelayService, Target, make_pool
 
 log = Logger()
@@ -89,6 +89,17 @@ class Launcher(Service):
             member.game.stop()
             member.leave()
         return self._close_way()
+
+    @property
+    def busy(self) -> bool:
+        """True while a game, a download or another work for a host is in progress."""
+        return any(member.host.stage in BUSY for member in self.members.values())
+
+    @property
+    def in_game(self) -> bool:
+        """True while a game runs, or is about to."""
+        playing = (Stage.STARTING, Stage.PLAYING)
+        return any(member.host.stage in playing for member in self.members.values())
 
     # -- joining and leaving ---------------------------------------------------
 

@@ -5,6 +5,7 @@ Linux uses a desktop file, Windows the user's part of the registry. Neither need
 
 from __future__ import annotations
 
+import importlib
 import re
 import shutil
 import subprocess
@@ -216,12 +217,15 @@ def run_quietly(arguments: Sequence[str]) -> str:
     return ran.stdout.decode(errors="replace")
 
 
-def scheme_of(platform: str, places: Places) -> Scheme:
-    """Return the link registration for this system."""
-    if platform == "win32":
-        import importlib
+def user_registry() -> UserRegistry:
+    """Return the registry of this user; raises ImportError on other systems than Windows."""
+    return UserRegistry(importlib.import_module("winreg"))
 
-        return WindowsScheme(UserRegistry(importlib.import_module("winreg")), own_command())
+
+def scheme_of(platform: str, places: Places, command: Sequence[str] = ()) -> Scheme:
+    """Return the link registration for this system; ``command`` is what links start."""
+    if platform == "win32":
+        return WindowsScheme(user_registry(), command or own_command())
     if places.programs is not None and places.choices is not None:
         choices = Path(places.choices)
         return LinuxScheme(Path(places.programs), own_command(), run_quietly, choices)

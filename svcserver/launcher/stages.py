@@ -32,6 +32,10 @@ class Stage(Enum):
     PLAYING = "the game runs"
 
 
+# work in progress, which the end of the launcher would break off
+BUSY = (Stage.REGISTERING, Stage.CHECKING, Stage.FETCHING, Stage.STARTING, Stage.PLAYING)
+
+
 class Actions(Protocol):
     """The actions that the state machine starts; each returns immediately and never raises."""
 

@@ -18,7 +18,7 @@ from svcserver.kernel.foreign_text import visible
 from svcserver.launcher.choices import Choices, choose
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
-from svcserver.launcher.stages import Stage
+from svcserver.launcher.stages import BUSY, Stage
 from svcserver.launcher.view import show
 
 # All of the host's text is printed ``quoted``.
@@ -170,6 +170,7 @@ class Terminal:
     quit: Callable[[], None]
     home: Path
     downloads: Path  # for key files and passports
+    notice: Callable[[], str] = str  # about an update of the launcher
     _host: str = field(default="", init=False)
     _printed: dict[tuple[str, str], str] = field(factory=dict, init=False)  # by host and topic
     _last_line: bool = field(default=False, init=False)
@@ -337,8 +338,12 @@ class Terminal:
     def look(self) -> None:
         """Print those parts of the host's state that changed since the last call."""
         member = self.member
-        if self._last_line and (member is None or member.host.stage not in _BUSY):
+        if self._last_line and (member is None or member.host.stage not in BUSY):
             self.quit()
+        notice = self.notice()
+        if self._printed.get(("", "notice"), "") != notice:
+            self._printed["", "notice"] = notice
+            self.say(notice)
         if member is None:
             return
         for topic, text in self._lines(member).items():
@@ -380,7 +385,6 @@ _HOST_TEXTS = {
     "people": people,
     "hunter": hunter,
 }
-_BUSY = (Stage.REGISTERING, Stage.CHECKING, Stage.FETCHING, Stage.STARTING, Stage.PLAYING)
 _PHRASES = {
     Stage.INVITED: "its certificate is {words}. Do these words match the ones the owner sent you? "
     "Type agree to continue.",

@@ -113,6 +113,33 @@ VERSION = (
     "The host has changed to another version of the game, and yours may not work with it. Press "
     "Repair: only the differences are downloaded."
 )
+UPDATE_OFFERED = (
+    "Version {version} of the launcher is available, signed by the owner of {host}. It is "
+    "installed while no game runs."
+)
+UPDATE_READY = (
+    "Version {version} of the launcher is installed. It starts after your next game, or when you "
+    "start the launcher again."
+)
+UPDATE_LATER = (
+    "Version {version} of the launcher could not be downloaded. The launcher tries again."
+)
+UPDATE_FAILED = (
+    "Version {version} of the launcher could not be installed ({why}). You keep the current "
+    "version."
+)
+CRASHED = (
+    "The launcher has crashed. The cause is in the file {path}. Start the launcher again; if it "
+    "crashes again, send that file to the owner of your host."
+)
+CRASHED_UNKNOWN = "The launcher has crashed ({why}), and the cause could not be saved to a file."
+REMOVED = (
+    "The launcher is removed from this PC. Your keys and games are still in {folder}. Delete that "
+    "folder if you do not need them."
+)
+END_GAME_FIRST = "End the game first, then remove the launcher."
+NOT_REMOVED = "The launcher could not be removed completely ({why}). Close it, then try again."
+OWN_FILES = "The launcher's own files in {folder} cannot be read: {why}. Repair or remove them."
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
 
 

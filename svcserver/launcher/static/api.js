@@ -44,6 +44,9 @@ async function call(method, path, body) {
 
 export const state = () => call("GET", "/api/state");
 export const join = (invite) => call("POST", "/api/join", { invite });
+export const restart = () => call("POST", "/api/restart", {});
+// The request outlives the page. The launcher ends a minute after its last page.
+export const leave = () => fetch("/api/closed", { method: "POST", headers: { "X-Launcher-Session": session }, body: "{}", keepalive: true }).catch(() => null);
 export const quit = () => call("POST", "/api/quit", {});
 
 // The browser sends the file unread, so no key is ever in the page.

@@ -7,6 +7,7 @@ import { bar, step } from "./steps.js";
 const main = document.getElementById("main");
 const tabs = document.getElementById("hosts");
 const said = document.getElementById("said");
+const update = document.getElementById("update");
 const end = document.getElementById("end");
 let chosen = null; // the id of the host that is shown; "" for the page that joins
 let lastInvite = "";
@@ -26,6 +27,7 @@ function draw(update) {
   document.getElementById("foot").textContent = `${state.keys} This is svc-launcher ${state.version}.`;
   const playing = state.hosts.some((item) => item.stage === "playing");
   part("end", playing, () => end.replaceChildren(ending(playing)));
+  part("update", [state.update, playing], () => update.replaceChildren(...updating(state.update, playing)));
   if (host === null) { part("main", "welcome", welcome); return; }
   part("main", ["host", host.id], () => frame());
   accent(host.accent);
@@ -35,7 +37,7 @@ function draw(update) {
 function part(name, from, make) {
   const text = JSON.stringify(from);
   if (parts[name] === text) return;
-  if (name === "main") parts = { tabs: parts.tabs, end: parts.end };
+  if (name === "main") parts = { tabs: parts.tabs, end: parts.end, update: parts.update };
   parts[name] = text;
   make();
 }
@@ -46,6 +48,11 @@ function tabButtons(state) {
   }, el("span", { class: `dot ${host.reachable ? "up" : host.reachable === false ? "down" : ""}`, "aria-hidden": "true" }), el("span", { class: "name" }, host.name)));
   if (state.hosts.length) buttons.push(el("button", { class: "tab", "aria-current": chosen === "" ? "page" : null, onclick: () => choose("") }, "+ Another host"));
   return buttons;
+}
+
+function updating({ text, ready }, playing) {
+  const now = el("button", { class: "link", onclick: async () => { if (await guarded(api.restart)) closed("updated"); } }, "Restart the launcher now");
+  return text ? [el("p", { class: "note", role: "status" }, text, " ", ready && !playing ? now : null)] : [];
 }
 
 // A launcher that was started from a menu has no window to close.
@@ -193,15 +200,16 @@ function accent(colour) {
 
 async function guarded(work) {
   try { return await work(); }
-  catch (error) { if (!(error instanceof api.Closed)) throw error; closed(error.message); return null; }
+  catch (error) { if (!(error instanceof api.Closed)) throw error; closed(error.message === "gone" && last?.update.ready ? "updated" : error.message); return null; }
 }
 
 function closed(reason) {
   parts = {};
   tabs.replaceChildren();
   end.replaceChildren();
-  main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, reason === "gone" ? "The launcher has ended" : "This page is closed"),
-    el("p", { class: "hint" }, reason === "gone"
+  update.replaceChildren();
+  main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, reason === "updated" ? "The launcher starts again" : reason === "gone" ? "The launcher has ended" : "This page is closed"),
+    el("p", { class: "hint" }, reason === "updated" ? "Its new version opens a new page." : reason === "gone"
       ? "Start it again to play. If you were playing, the game has lost its connection to the host."
       : "Open it from the launcher: its link works once, and only on this PC.")));
 }
@@ -212,4 +220,5 @@ async function poll() {
   setTimeout(poll, document.hidden ? 5000 : 1000);
 }
 
+addEventListener("pagehide", api.leave);
 if (await guarded(async () => { await api.enter(); return true; })) poll();

@@ -1,0 +1,326 @@
+"""The launcher's program: its versions for one user, locked files, and its traces on the system."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PureWindowsPath
+
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.launcher import crashes
+from svcserver.launcher.crashes import write_report
+from svcserver.launcher.locked_files import PATIENCE_S, PAUSE_S, extended, long_path, patiently
+from svcserver.launcher.own_program import (
+    PackedProgram,
+    UpdateFailed,
+    WindowsProgram,
+    own_program,
+    windows_program,
+)
+from svcserver.launcher.page_guard import SILENT_S, OpenPages
+from svcserver.launcher.places import places_of
+from svcserver.launcher.start_menu import StartMenu
+from tests.launcher.around import new_folder
+from tests.launcher.test_links import Registered
+
+FILES = {"svc-launcher.exe": b"window", "svc-launcher-cli.exe": b"console", "app/a/b.py": b"code"}
+
+
+def packed(files: Mapping[str, bytes], folder: str = "svc-launcher/") -> bytes:
+    """Return a zip of these files."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        for name, content in files.items():
+            made.writestr(folder + name, content)
+    return file.getvalue()
+
+
+def lay(folder: Path, files: Mapping[str, bytes] = FILES) -> None:
+    """Write the program's files into ``folder``."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+class WindowsProgramTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.root = new_folder(self) / "Bjørn Żółw" / "program"
+        self.source = new_folder(self) / "OneDrive - Jäger" / "svc-launcher"
+        self.tried: list[Sequence[str]] = []
+        self.line = "svc-launcher 0.3.0"
+        lay(self.source, {**FILES, "holiday.jpg": b"a picture of the player"})
+
+    def run_trial(self, command: Sequence[str]) -> str:
+        self.tried.append(command)
+        return self.line
+
+    def program(self, version: str = "0.2.0", source: Path | None = None) -> WindowsProgram:
+        return WindowsProgram(
+            self.root, source or self.source, version, "svc-launcher.exe", self.run_trial
+        )
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.root.iterdir())
+
+    def test_first_start_copies_the_program_alone(self) -> None:
+        program = self.program()
+        self.assertEqual(program.command(), [str(self.source / "svc-launcher.exe")])
+        program.install()
+        self.assertEqual(self.names(), ["0.2.0"])
+        copy = self.root / "0.2.0"
+        files = {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()}
+        self.assertEqual(files, set(FILES))
+        self.assertEqual(program.newer_command(), [str(copy / "svc-launcher.exe")])
+        installed = self.program(source=copy)
+        self.assertTrue(installed.installed)
+        self.assertEqual(installed.newer_command(), [])
+        installed.install()
+        self.assertEqual(self.names(), ["0.2.0"])
+
+    def test_copy_of_a_read_only_folder_can_be_replaced(self) -> None:
+        for path in self.source.rglob("*"):
+            if path.is_file():
+                path.chmod(0o444)
+        self.program().install()
+        copy = self.root / "0.2.0" / "svc-launcher.exe"
+        self.assertTrue(copy.stat().st_mode & 0o200)
+
+    def test_copy_with_a_missing_file_is_repaired(self) -> None:
+        self.program().install()
+        missing = self.root / "0.2.0" / "app" / "a" / "b.py"
+        missing.unlink()
+        self.program().install()
+        self.assertEqual(missing.read_bytes(), b"code")
+        self.assertEqual(self.names(), ["0.2.0"])
+
+    def test_older_program_starts_the_newest_version(self) -> None:
+        for version in ("0.2.0", "0.10.0", "0.9.9"):
+            lay(self.root / version)
+        (self.root / "0.11.0").mkdir()  # without a program
+        (self.root / "0.12.0.new").mkdir()
+        newest = str(self.root / "0.10.0" / "svc-launcher.exe")
+        self.assertEqual(self.program().newer_command(), [newest])
+        self.assertEqual(self.program(source=self.root / "0.2.0").newer_command(), [newest])
+        self.assertEqual(self.program(source=self.root / "0.10.0").newer_command(), [])
+
+    def test_update_is_tried_before_it_is_installed(self) -> None:
+        self.program().install()
+        program = self.program(source=self.root / "0.2.0")
+        program.add("0.3.0", packed(FILES))
+        self.assertEqual(self.names(), ["0.2.0", "0.3.0"])
+        [[tried, option]] = self.tried
+        self.assertEqual((Path(tried).name, option), ("svc-launcher-cli.exe", "--version"))
+        self.assertEqual(program.newer_command(), [str(self.root / "0.3.0" / "svc-launcher.exe")])
+
+    def test_unusable_update_leaves_the_old_version_working(self) -> None:
+        self.program().install()
+        program = self.program(source=self.root / "0.2.0")
+        without_window = {name: FILES[name] for name in FILES if name != "svc-launcher.exe"}
+        for content, line in (
+            (b"no zip", self.line),
+            (packed(FILES)[:-40], self.line),
+            (packed(without_window), self.line),
+            (packed(FILES), "svc-launcher 0.1.0"),
+            (packed(FILES), ""),
+        ):
+            self.line = line
+            with self.assertRaises(UpdateFailed):
+                program.add("0.3.0", content)
+            self.assertEqual(self.names(), ["0.2.0"])
+            self.assertEqual(program.newer_command(), [])
+
+    def test_update_that_unpacks_to_too_much_is_refused(self) -> None:
+        self.patch(sys.modules["svcserver.launcher.own_program"], "MOST_UNPACKED", 10)
+        with self.assertRaises(UpdateFailed):
+            self.program().add("0.3.0", packed(FILES))
+
+    def test_old_and_incomplete_versions_are_deleted(self) -> None:
+        for version in ("0.1.0", "0.2.0", "0.3.0", "0.4.0.new", "0.2.0-77.new"):
+            lay(self.root / version)
+        self.program(source=self.root / "0.3.0").tidy()
+        self.assertEqual(self.names(), ["0.2.0", "0.3.0"])
+
+    def test_remove_from_another_folder_deletes_all_versions(self) -> None:
+        self.program().install()
+        self.program().remove()
+        self.assertFalse(self.root.exists())
+
+    def test_only_the_packed_programs_can_be_replaced(self) -> None:
+        places = places_of("win32", {}, r"C:\Users\Bo")
+        self.assertEqual(
+            places.program, PureWindowsPath(r"C:\Users\Bo\AppData\Local\svc-launcher\program")
+        )
+        self.assertIsNone(windows_program(places, "0.2.0"))  # a Python that somebody installed
+        self.assertIsNone(own_program(places, "0.2.0"))
+        self.patch(sys, "executable", str(self.source / "SVC-Launcher.exe"))
+        self.assertIsNone(windows_program(places_of("linux", {}, "/home/bo"), "0.2.0"))
+        program = own_program(places, "0.2.0")
+        assert program is not None
+        self.assertEqual(program.file_name, "svc-launcher-windows.zip")
+
+
+class PackedProgramTests(SynchronousTestCase):
+    def test_new_file_replaces_the_old_one_only_if_it_starts(self) -> None:
+        file = new_folder(self) / "svc-launcher.pyz"
+        file.write_bytes(b"old")
+        file.chmod(0o755)
+        program = PackedProgram(file, lambda command: "svc-launcher 0.3.0")
+        for version, content in (("0.4.0", b"old"), ("0.3.0", b"new")):
+            try:
+                program.add(version, b"new")
+            except UpdateFailed:
+                self.assertEqual(version, "0.4.0")
+            self.assertEqual(file.read_bytes(), content)
+            self.assertEqual(list(file.parent.iterdir()), [file])
+        self.assertTrue(os.access(file, os.X_OK))
+        self.patch(sys, "argv", [str(file)])
+        started = own_program(places_of("linux", {}, "/home/bo"), "0.3.0")
+        assert started is not None
+        self.assertEqual(started.command(), [sys.executable, str(file)])
+
+
+class LockedFilesTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.patch(
+            sys.modules["svcserver.launcher.locked_files"],
+            "system",
+            lambda: type("Fake", (), {"monotonic": self.clock.seconds}),
+        )
+        self.attempts = 0
+        self.file = new_folder(self) / "file"
+
+    def attempt(self, until_s: float) -> None:
+        def work() -> None:
+            self.attempts += 1
+            if self.clock.seconds() < until_s:
+                raise PermissionError(13, "locked")
+
+        patiently(work, self.file, platform="win32", pause=self.clock.advance)
+
+    def test_locked_file_is_tried_for_five_seconds(self) -> None:
+        self.attempt(PATIENCE_S - PAUSE_S)
+        self.assertGreater(self.attempts, 50)
+        self.assertRaises(PermissionError, self.attempt, 2 * PATIENCE_S + 1)
+        self.assertLess(self.clock.seconds(), 2 * PATIENCE_S + 2 * PAUSE_S)
+
+    def test_other_systems_do_not_wait(self) -> None:
+        def work() -> None:
+            raise PermissionError(13, "forbidden")
+
+        with self.assertRaises(PermissionError):
+            patiently(work, self.file, platform="linux", pause=self.clock.advance)
+        self.assertEqual(self.clock.seconds(), 0)
+
+    def test_read_only_file_is_made_writable(self) -> None:
+        self.file.touch()
+        self.file.chmod(0o444)
+        self.attempt(PAUSE_S)
+        self.assertTrue(self.file.stat().st_mode & 0o200)
+
+    def test_long_paths_have_the_prefix_of_windows(self) -> None:
+        for path, long in (
+            (r"C:\Games\Żółw", r"\\?\C:\Games\Żółw"),
+            (r"d:\x", r"\\?\d:\x"),
+            (r"\\nas\games\hunt", r"\\?\UNC\nas\games\hunt"),
+            (r"\\?\C:\x", r"\\?\C:\x"),
+        ):
+            self.assertEqual(extended(path), long)
+        self.assertEqual(long_path(Path("/games"), "linux"), Path("/games"))
+
+
+class OpenPagesTests(SynchronousTestCase):
+    def test_launcher_is_unused_a_minute_after_its_last_page(self) -> None:
+        clock = Clock()
+        pages = OpenPages(clock.seconds)
+        pages.expect()
+        clock.advance(100)
+        self.assertEqual(pages.unused_s(busy=False), 0)  # the browser is slow
+        pages.use(b"one")
+        pages.use(b"two")
+        pages.close(b"one")
+        clock.advance(100)
+        self.assertEqual(pages.unused_s(busy=False), 0)
+        pages.close(b"two")
+        pages.close(b"two")
+        clock.advance(60)
+        self.assertEqual(pages.unused_s(busy=False), 60)
+        pages.use(b"two")  # it was only reloaded
+        self.assertEqual(pages.unused_s(busy=False), 0)
+        pages.close(b"two")
+        clock.advance(100)
+        self.assertEqual(pages.unused_s(busy=True), 0)  # the game runs
+        clock.advance(59)
+        self.assertEqual(pages.unused_s(busy=False), 59)
+
+    def test_page_of_a_crashed_browser_counts_as_closed_later(self) -> None:
+        clock = Clock()
+        pages = OpenPages(clock.seconds)
+        pages.expect()
+        pages.use(b"one")
+        clock.advance(SILENT_S - 1)
+        self.assertEqual(pages.unused_s(busy=False), 0)
+        clock.advance(1)
+        self.assertEqual(pages.unused_s(busy=False), 1)
+
+
+class StartMenuTests(SynchronousTestCase):
+    def test_entries_are_added_moved_and_removed(self) -> None:
+        registry, made = Registered(), list[Path]()
+
+        def make_shortcut(file: Path, program: Path, _: str) -> None:
+            file.touch()
+            made.append(program)
+
+        before = dict(registry.keys)
+        menu = StartMenu(
+            new_folder(self) / "Programs",
+            registry,
+            make_shortcut,
+        )
+        old, new = Path("/p/0.2.0/svc-launcher.exe"), Path("/p/0.3.0/svc-launcher.exe")
+        for program, version in ((old, "0.2.0"), (old, "0.2.0"), (new, "0.3.0")):
+            menu.add(program, version)
+        self.assertEqual(made, [old, new])
+        entry = next(value for key, value in registry.keys.items() if key.endswith("svc-launcher"))
+        self.assertEqual(entry["UninstallString"], f'"{new}" remove')
+        self.assertEqual(entry["DisplayVersion"], "0.3.0")
+        menu.remove()
+        menu.remove()
+        self.assertEqual(list(menu.menu.iterdir()), [])
+        self.assertNotIn("svc-launcher", "".join(registry.keys))
+        self.assertEqual(before, {})
+
+
+class CrashTests(SynchronousTestCase):
+    def crash(self, state: Path) -> str:
+        try:
+            raise ValueError("of a host:\x1b[2J\n2026-01-01 a forged line")
+        except ValueError as error:
+            return write_report(error, state, "0.2.0")
+
+    def test_crash_is_written_to_a_private_file(self) -> None:
+        state = new_folder(self) / "state"
+        text = self.crash(state)
+        file = state / crashes.FILE
+        self.assertIn(str(file), text)
+        report = file.read_text()
+        self.assertTrue(report.startswith("svc-launcher 0.2.0 on "))
+        self.assertIn("ValueError", report)
+        self.assertNotIn("\x1b", report)
+        self.assertNotIn("\r", report)
+        self.assertEqual(file.stat().st_mode & 0o077, 0)
+
+    def test_report_is_elsewhere_if_the_folder_is_the_fault(self) -> None:
+        state = new_folder(self) / "state"
+        state.write_text("a file in place of the folder")
+        temporary = new_folder(self)
+        self.patch(tempfile, "tempdir", str(temporary))
+        self.assertIn(str(temporary / crashes.FILE), self.crash(state))
