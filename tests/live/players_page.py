@@ -80,7 +80,7 @@ class Visit(Seen):
         """Set the command that starts the simulated game."""
         self.open_settings()
         self.page.get_by_label("Command that starts the game").fill(command)
-        self.page.get_by_label("Program in front of it").fill(sys.executable)
+        self.page.get_by_label("Program that runs the game").fill(sys.executable)
         self.press("Save")
 
     def set_folder(self, folder: Path) -> None:

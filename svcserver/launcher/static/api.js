@@ -38,7 +38,7 @@ async function call(method, path, body) {
   }
   if (answer.status === 403) throw new Closed("link");
   const reply = await answer.json();
-  if (!answer.ok && !reply.sentence) reply.sentence = "The launcher does not accept that. Nothing was changed.";
+  if (!answer.ok && !reply.sentence) reply.sentence = "The launcher rejected this request. Nothing was changed.";
   return reply;
 }
 

@@ -95,7 +95,7 @@ function welcome() {
     el("label", {}, "Your invite", el("small", {}, "The whole line that the host's owner sent you. It begins with svc://join."), invite),
     el("button", { class: "main" }, "Open the invite"));
   const importing = el("form", { onsubmit: on(() => api.bring(keyFile.files[0], replacing)) },
-    el("label", {}, "Key file of another PC", el("small", {}, "The file that Save my key for another PC has saved there. Its name begins with svc-key."), keyFile),
+    el("label", {}, "Key file of another PC", el("small", {}, "The file that the button \"Save my key for another PC\" saved there. Its name begins with svc-key."), keyFile),
     bringing);
   main.replaceChildren(el("div", { class: "welcome" },
     el("div", { class: "stack" }, el("h1", {}, "Hunt with your friends"),
