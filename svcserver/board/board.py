@@ -85,7 +85,7 @@ Work = Callable[[BoardTransaction], T]
 
 @frozen
 class EngineInfo:
-    """The engine that holds live state: its version, empty if unknown, and its uptime."""
+    """The engine that holds live state: its uptime, and its version ("" if unknown)."""
 
     version: str = ""
     uptime_s: int | None = None
@@ -124,4 +124,4 @@ class Board(Protocol):
         """Call ``look`` whenever events of other processes may have been missed."""
 
     def engine_info(self) -> Deferred[EngineInfo | None]:
-        """Fire with the engine, or None for memory; fails if the engine does not answer."""
+        """Return the engine's data, or None for a memory board; fails if the engine is silent."""

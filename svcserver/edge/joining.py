@@ -59,9 +59,9 @@ def letter(folder: Path, text: str) -> list[str]:
 
 
 def launcher_address(folder: Path, invite: Invite) -> str:
-    """Return the address of the launcher that the host offers, or "" if it offers none.
+    """Return where players get the launcher, or "" if the host offers none.
 
-    It is the page /join where that is on, and otherwise the address of each file.
+    This is the page /join or, if that page is off, the address of each file.
     """
     names = offered(folder)
     if not names:
@@ -89,15 +89,15 @@ def launcher_folder(folder: Path) -> Path | None:
 
 
 def offered(folder: Path) -> list[str]:
-    """Return the names of the launcher files that the host offers, the one for Windows first."""
+    """Return the names of the launcher files that the host offers, with the Windows file first."""
     where = launcher_folder(folder)
     return [name for name in LAUNCHER_FILES if where is not None and (where / name).is_file()]
 
 
 def launcher_checksum(folder: Path, name: str) -> str:
-    """Return a launcher file's stored SHA-256, or "" if that is older than the file.
+    """Return the stored SHA-256 of a launcher file, or "" if the launcher file is newer.
 
-    The file itself is not read: it has several megabytes, and the dashboard asks often.
+    The launcher itself is not read: it has several megabytes, and the dashboard asks often.
     """
     where = launcher_folder(folder)
     if where is None:

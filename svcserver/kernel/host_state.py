@@ -22,7 +22,7 @@ _CONVERTER = Converter(detailed_validation=False)
 
 @frozen
 class ServiceState:
-    """A service; ``since`` is when its process started (epoch s), None if unknown."""
+    """A service; ``since`` is when its process started, in epoch seconds, or None if unknown."""
 
     name: str
     state: str
@@ -33,7 +33,7 @@ class ServiceState:
 
 @frozen
 class HostFault:
-    """A fault that lasts: the kind and title of its alert, and since when (epoch s)."""
+    """A lasting fault: the kind and the title of its alert, and its start in epoch seconds."""
 
     kind: str
     title: str
@@ -43,9 +43,10 @@ class HostFault:
 
 @frozen
 class MachineSample:
-    """The machine's load at a time (epoch s); sizes in bytes, None for what is unknown.
+    """The machine's load at the time ``at``, in epoch seconds.
 
-    ``files`` is the number of open files of the service closest to its limit ``most_files``.
+    Sizes are in bytes, and None means that a figure is unknown. ``files`` is the number of open
+    files of the service that is closest to its limit, which is ``most_files``.
     """
 
     at: float
@@ -60,7 +61,7 @@ class MachineSample:
 
 @frozen
 class HostState:
-    """The host at a time (epoch s); ``machine`` has its load of the last hour, oldest first."""
+    """The host at the time ``at``; ``machine`` has the load of the last hour, oldest first."""
 
     at: float
     services: tuple[ServiceState, ...] = ()

@@ -25,14 +25,14 @@ class PortHolder:
     folder: Path = Path("/")
 
     def settings_of(self, component: str) -> Path | None:
-        """Return the env file if the process runs this component; None for another program."""
+        """Return the env file if the process runs ``component``; None for any other program."""
         if f"svc-{component}" not in self.words or "--env-file" not in self.words[:-1]:
             return None
         return self.folder / self.words[self.words.index("--env-file") + 1]
 
     @property
     def program(self) -> str:
-        """The name of the program: of the service, if the process runs one of ours."""
+        """The name of the program, or of our service that the program runs."""
         names = [PurePath(word).name for word in self.words]
         service = next((name for name in names if name.startswith("svc-")), "")
         return service or names[0]
@@ -41,10 +41,10 @@ class PortHolder:
 def port_holder(
     host: str, port: int, may_be: Callable[[PortHolder], bool], *, udp: bool = False
 ) -> PortHolder | None:
-    """Return the process that listens on an address; None if the system hides the process.
+    """Return the process that listens on an address; None if the system hides it.
 
-    Of other users' processes, only the command lines are visible. In that case, the first of the
-    user's processes for which ``may_be`` is true is returned.
+    The system hides the sockets of other users' processes, but shows their command lines. In that
+    case, the result is the first process of the listening user for which ``may_be`` is true.
     """
     held = _sockets(host, port, "udp" if udp else "tcp")
     processes = sorted(PROCESSES.glob("[0-9]*"), key=lambda path: int(path.name)) if held else []
@@ -61,7 +61,7 @@ def port_holder(
 
 
 def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """Map each socket that is bound to the address, as named in /proc, to its user's id."""
+    """Map each socket that is bound to the address to its user's id; keys are names from /proc."""
     sockets: dict[str, int] = {}
     for name in (kind, f"{kind}6"):
         with suppress(OSError):

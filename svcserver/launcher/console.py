@@ -87,7 +87,7 @@ def console_here() -> Console | None:
 
 
 def restoring() -> Callable[[], object]:
-    """Return a function that restores the terminal as it is now, whatever line editing has set."""
+    """Return a function that restores the terminal's present settings."""
     if sys.platform == "win32":
         return lambda: None
     import termios

@@ -17,7 +17,7 @@ FILE = "svc-launcher-crash.log"
 def write_report(error: BaseException, state: Path, version: str) -> str:
     """Write a report of ``error`` to a file; return the text for the player.
 
-    The file is in ``state``, or in the folder for temporary files if that is the fault.
+    The file is in ``state`` or, if it cannot be written there, in the folder for temporary files.
     """
     system = f"{platform.system()} {platform.release()} {platform.version()}"
     lines = [f"svc-launcher {version} on {system}", *traceback.format_exception(error)]

@@ -37,9 +37,9 @@ def patiently(
     platform: str = sys.platform,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Run ``work``, on Windows again for ``PATIENCE_S`` while it is not permitted.
+    """Run ``work``; on Windows, repeat it for ``PATIENCE_S`` while permission is denied.
 
-    It blocks, so it belongs in a thread except for small files.
+    This blocks, so call it in a thread unless the file is small.
     """
     now = system().monotonic
     until = now() + PATIENCE_S
@@ -65,7 +65,10 @@ def _make_writable(path: Path) -> None:
 
 
 def long_path(path: Path, platform: str = sys.platform) -> Path:
-    """Return the form of ``path`` that may be longer than 260 characters; the same elsewhere."""
+    """Return ``path`` in the form that Windows also accepts above 260 characters.
+
+    On other systems, ``path`` is returned unchanged.
+    """
     return Path(extended(os.path.abspath(path))) if platform == "win32" else path
 
 

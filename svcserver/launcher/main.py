@@ -190,7 +190,7 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
 
 
 def _settle(program: WindowsProgram) -> list[str]:
-    """Install this program for the user; return the command of a version to run instead."""
+    """Install this program for the user; return the command of a version to run instead, or []."""
     try:
         program.install()
     except OSError as error:
@@ -199,7 +199,7 @@ def _settle(program: WindowsProgram) -> list[str]:
 
 
 def _start(command: Sequence[str]) -> int:
-    """Start another version in place of this one; a program with a console waits for it."""
+    """Start another version in place of this one; with a console, wait until it ends."""
     if sys.platform != "win32":
         os.execv(command[0], list(command))  # noqa: S606 - it needs no shell
     started = subprocess.Popen(list(command), stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
@@ -335,7 +335,7 @@ class Program:
             self.page.quit()
 
     def try_start(self) -> None:
-        """Start, or save the error and stop; the reactor would only log it."""
+        """Start; on an error, save the error and stop, because the reactor would only log it."""
         try:
             self.start()
         except Exception as error:
@@ -394,7 +394,10 @@ class Program:
             self._stop_reactor()
 
     def _register(self) -> None:
-        """Register with the system in a thread: for links, unless the player has refused."""
+        """Add the Start menu's entries, and register for links unless the player has refused.
+
+        Both run in threads.
+        """
         choice, has_flag = LinkChoice(self.state), self.options.links
         try:
             if has_flag or self.options.no_links:

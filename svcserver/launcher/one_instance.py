@@ -44,7 +44,7 @@ class RunningLauncher:
         return self.own_link(reply) if status == 200 else None
 
     def end(self) -> bool:
-        """Ask the running launcher to end; return False if it does not, because of a game."""
+        """Ask the running launcher to end; return False if it refuses, because a game runs."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             if not self._is_ours(connection):

@@ -79,7 +79,7 @@ def try_version(command: Sequence[str], version: str, run: Run) -> None:
 
 @define
 class WindowsProgram:
-    """The program's versions below ``root``; ``source`` is the folder of the running one."""
+    """Versions of the launcher below ``root``; ``source`` is the running version's folder."""
 
     root: Path
     source: Path
@@ -115,7 +115,7 @@ class WindowsProgram:
             self._copy_to(target)
 
     def _copy_to(self, target: Path) -> None:
-        """Copy the program's files that ``target`` lacks; without attributes such as read-only."""
+        """Copy the program's files that ``target`` lacks, without attributes such as read-only."""
         for source in self._files():
             copy = long_path(target / source.relative_to(self.source))
             if copy.exists() and copy.stat().st_size == source.stat().st_size:
@@ -131,7 +131,7 @@ class WindowsProgram:
         return [path for path in (*parts, *inner) if path.is_file()]
 
     def _runs_from(self, folder: Path) -> bool:
-        """Return whether a program of this folder runs: Windows does not let it be renamed."""
+        """Return whether a program in this folder runs; Windows does not rename such a program."""
         program = folder / WINDOW
         try:
             program.rename(program)
@@ -152,7 +152,7 @@ class WindowsProgram:
         return sorted(usable, key=lambda folder: numbers(folder.name), reverse=True)
 
     def newest(self) -> Path:
-        """Return the folder of the newest version: the running one if none is installed."""
+        """Return the folder of the newest version, or of the running one if none is installed."""
         return next(iter(self.versions()), self.source)
 
     def newer_command(self) -> list[str]:
@@ -182,14 +182,14 @@ class WindowsProgram:
             _remove_folder(staging)
 
     def tidy(self) -> None:
-        """Delete incomplete versions, and those older than the one before the newest."""
+        """Delete incomplete versions, and all versions but the newest two."""
         current = self.versions()[:2]
         for folder in self.root.iterdir() if self.root.is_dir() else ():
             if folder not in current and folder != self.source:
                 _remove_folder(folder)
 
     def remove(self) -> None:
-        """Delete all versions; a running one after its end, by a command of the system."""
+        """Delete all versions; the system deletes a running version once it has ended."""
         if self.installed:
             _remove_later(self.root)
         else:
@@ -197,7 +197,7 @@ class WindowsProgram:
 
 
 def _unpack(content: bytes, folder: Path) -> None:
-    """Unpack a zip; zipfile removes drives and ``..`` from the names in it."""
+    """Unpack a zip; ``zipfile`` itself removes drives and ``..`` from the names."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > MOST_UNPACKED:
@@ -208,14 +208,14 @@ def _unpack(content: bytes, folder: Path) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Delete a folder as far as possible; the next start tries again."""
+    """Delete as much of a folder as possible; the next start tries again."""
     shutil.rmtree(long_path(folder), ignore_errors=True)
 
 
 def _remove_later(folder: Path) -> None:
     """Let the system's shell delete a folder, once this program has ended.
 
-    The path is in a variable, so that no character of it is read as a command.
+    The path is passed in a variable, so that the shell reads no character of it as a command.
     """
     again = 'for /l %i in (1,1,60) do @if exist "%SVC_REMOVED%" '
     step = '(rmdir /s /q "%SVC_REMOVED%" 2>nul & ping -n 2 127.0.0.1 >nul)'
@@ -234,7 +234,7 @@ def _remove_later(folder: Path) -> None:
 
 @frozen
 class PackedProgram:
-    """The single file that runs on any Python."""
+    """The launcher as a single file that runs on any Python."""
 
     file: Path
     run: Run = first_line
@@ -258,7 +258,7 @@ class PackedProgram:
 
 
 def windows_program(places: Places, version: str) -> WindowsProgram | None:
-    """Return the Windows program that is running; None for any other way to start the launcher."""
+    """Return the running Windows program, or None if the launcher was started in another way."""
     program = Path(sys.executable)
     if places.program is None or program.name.lower() not in (WINDOW, CONSOLE):
         return None

@@ -153,7 +153,7 @@ class Page:
         return PageReply.of({"error": "not_found"}, 404)
 
     def _control(self, command: str, session: bytes) -> PageReply:
-        """Carry out a command that is about the page or the launcher, not about a host."""
+        """Carry out a command for the page or the launcher, as opposed to a host."""
         if command == "closed":
             self.pages.close(session)
         elif command == "restart":

@@ -52,10 +52,11 @@ class Sessions:
 
 @define
 class OpenPages:
-    """The pages that are open in browsers, by the session that each of them uses.
+    """The pages that are open in browsers, by session.
 
-    A page reports that it is closed. A browser that crashes does not, so a page that is silent for
-    ``SILENT_S`` counts as closed; browsers slow down the pages that nobody looks at.
+    A page reports that it is closed. A browser that crashes does not, so a page counts as closed
+    once it has been silent for ``SILENT_S``. This time is long, because browsers slow down pages in
+    the background.
     """
 
     seconds: Callable[[], float]  # the current time
@@ -76,7 +77,7 @@ class OpenPages:
         self._open.pop(session, None)
 
     def unused_s(self, *, busy: bool) -> float:
-        """Return for how many seconds no page was open, and the launcher was not ``busy``."""
+        """Return how many seconds ago a page was last open or the launcher last ``busy``."""
         now = self.seconds()
         self._open = {page: used for page, used in self._open.items() if now - used < SILENT_S}
         if self._open or busy:

@@ -17,9 +17,9 @@ _LONGEST_PATH = 32_768  # characters
 
 
 def program_on(host: str, port: int) -> str:
-    """Return the program that listens on an address, such as "Hunt.exe (process 7)"; blocks.
+    """Return the program that listens on an address, such as "Hunt.exe (process 7)".
 
-    The result is "another program" if the system does not show it.
+    The result is "another program" if the system does not show the program. This call blocks.
     """
     if sys.platform == "win32":
         process = _windows_process(host, port)
@@ -35,7 +35,7 @@ def _is_ours(candidate: PortHolder) -> bool:
 
 
 def process_in(table: bytes, host: str, port: int) -> int:
-    """Return the process that listens on an address in Windows' table of listeners; 0 if none."""
+    """Return the id of the process that listens on an address, from Windows' table; 0 if none."""
     addresses = (socket.inet_aton(host), bytes(4))
     for row in _ROW.iter_unpack(table[: len(table) // _ROW.size * _ROW.size]):
         _, address, number, _, _, process = row

@@ -92,12 +92,12 @@ class Launcher(Service):
 
     @property
     def busy(self) -> bool:
-        """True while a game, a download or another work for a host is in progress."""
+        """True while any work for a host is in progress, such as a game or a download."""
         return any(member.host.stage in BUSY for member in self.members.values())
 
     @property
     def in_game(self) -> bool:
-        """True while a game runs, or is about to."""
+        """True while a game is running or starting."""
         playing = (Stage.STARTING, Stage.PLAYING)
         return any(member.host.stage in playing for member in self.members.values())
 
@@ -252,8 +252,8 @@ class Launcher(Service):
     def _start_relay(self, target: Target) -> RelayService:
         """Start the relay for the game, or raise PortBusy.
 
-        On the host's own PC, the metagame has the game's port at 127.0.0.1. The game needs this
-        port, but at any address, so the relay then uses another loopback address.
+        On the host's own PC, the metagame uses the game's port at 127.0.0.1. The game needs the
+        same port, but can use any address, so the relay then listens on another loopback address.
         """
         relay = RelayService(self.clock, target, port=self.relay_port)
         try:

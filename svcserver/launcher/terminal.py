@@ -125,7 +125,7 @@ def usage(name: str) -> str:
 
 
 def completions(line: str, hosts: int) -> list[str]:
-    """Return the lines that begin with ``line`` and have one word more or one that is complete."""
+    """Return the possible completions of ``line``: its last word is completed."""
     name, blank, rest = line.partition(" ")
     if not blank:
         starts = (f"{command} " if more else command for command, (more, _) in COMMANDS.items())

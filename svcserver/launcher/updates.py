@@ -1,7 +1,7 @@
-"""The launcher's updates: a newer version that the owner of a host has signed.
+"""The launcher's updates: newer versions that the owner of a host has signed.
 
-Only a host with a pinned certificate can offer one. The new version is installed while no game
-runs, and takes the old one's place after the next game, or when the launcher starts again.
+Only a host with a pinned certificate can offer an update. The new version is installed while no
+game runs. It replaces the old version after the next game, or when the launcher starts again.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Updates(MultiService):
             self.text = words.UPDATE_READY.format(version=offer.version)
 
     def _add(self, offer: LauncherOffer, content: bytes) -> None:
-        """Install a downloaded file if it is the one that is signed."""
+        """Install a downloaded file, if it is the file that the owner has signed."""
         if len(content) != offer.size or hashlib.sha256(content).hexdigest() != offer.sha256:
             raise UpdateFailed("the download is damaged")
         self.program.add(offer.version, content)

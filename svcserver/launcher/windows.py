@@ -27,12 +27,12 @@ class _SecurityAttributes(ctypes.Structure):
 
 
 def _library(name: str) -> Any:
-    """Return a library of Windows; its functions raise OSError on the last error."""
+    """Return a library of Windows whose calls store the system's last error code."""
     return getattr(ctypes, "WinDLL")(name, use_last_error=True)  # noqa: B009 - Windows only
 
 
 def _checked(result: Any) -> Any:
-    """Return a non-zero result of a call; raise OSError for zero."""
+    """Return the result of a call; raise OSError if the result is zero."""
     if not result:
         module: Any = ctypes
         raise module.WinError(module.get_last_error())
@@ -119,7 +119,7 @@ def _guid(text: str) -> Any:
 
 
 def _call(thing: Any, place: int, *arguments: Any) -> None:
-    """Call a COM method by its place in the object's table; raises OSError for a failure."""
+    """Call a COM method by its index in the object's table; raises OSError if the call fails."""
     table = ctypes.cast(thing, ctypes.POINTER(ctypes.POINTER(c_void_p)))[0]
     types = [type(argument) if hasattr(argument, "value") else c_void_p for argument in arguments]
     kind: Any = getattr(ctypes, "WINFUNCTYPE")  # noqa: B009 - Windows only

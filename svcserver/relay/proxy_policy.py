@@ -81,7 +81,7 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 
 @define(eq=False)
 class FieldNotes:
-    """The cached facts about header fields, for requests with equal fields to one relay."""
+    """One relay's cached facts about header fields, shared by requests with equal fields."""
 
     own: bytes  # the address of the relay
     refuse: Refuse | None
