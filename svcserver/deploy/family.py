@@ -73,6 +73,8 @@ class Process:
     session: int
     started: int
     is_dead: bool  # a zombie, of which only the exit status is left
+    ticks: int = 0  # CPU time
+    pages: int = 0  # of memory
 
 
 def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
@@ -91,7 +93,10 @@ def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
             words = rest.split()
             parent, group, session = map(int, words[1:4])
             title, dead = head.partition("(")[2], words[0] in "ZX"
-            process = Process(int(name), title, parent, group, session, int(words[19]), dead)
+            ticks, pages = int(words[11]) + int(words[12]), int(words[21])
+            process = Process(
+                int(name), title, parent, group, session, int(words[19]), dead, ticks, pages
+            )
         except (OSError, ValueError, IndexError):  # it has just ended
             continue
         processes[process.pid] = process

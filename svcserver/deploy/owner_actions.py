@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from attrs import define
 from twisted.internet.defer import TimeoutError
 
+from svcserver.deploy.console import OutputFile, OutputPart
 from svcserver.deploy.fleet import PERSISTENT, GameServer
 from svcserver.deploy.hunts import Kind
 from svcserver.deploy.supervisor import GIVE_UP_S, KILL_AFTER_S, Supervisor
-from svcserver.kernel.redaction import redact
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unavailable
 
-LAST_BYTES = 64 * 1024  # of the output
-LAST_LINES = 200
-LONGEST = 1_000  # characters of a line
+NO_OUTPUT: OutputPart = {"lines": [], "cursor": "", "fresh": True, "missed": False}
 
 
 @define(eq=False)
@@ -68,13 +64,23 @@ class OwnerActions:
         """Kill a frozen server immediately; the watchdog restarts a city or dojo."""
         process = self.supervisor.process_of(server.id)
         if process is not None:
+            process.reason = "it was frozen"
             process.kill("KILL")
             process.when_over().addCallback(lambda _: self.supervisor.watch())
 
     def console(self, server_id: str) -> list[str]:
         """Return the last lines of the server's output, without secrets."""
-        output = self.supervisor.output_of(self._server(server_id))
-        return [] if output is None else _last_lines(output)
+        output = self._output(server_id)
+        return [] if output is None else output.last_lines()
+
+    def output_after(self, server_id: str, cursor: str) -> OutputPart:
+        """Return the server's output after a cursor, or its last lines if the cursor is empty."""
+        output = self._output(server_id)
+        return NO_OUTPUT if output is None else output.after(cursor)
+
+    def _output(self, server_id: str) -> OutputFile | None:
+        process = self.supervisor.process_of(self._server(server_id).id)
+        return None if process is None or process.output is None else process.output.file()
 
     def _server(self, server_id: str) -> GameServer:
         server = self.supervisor.fleet.servers.get(server_id)
@@ -86,6 +92,7 @@ class OwnerActions:
         process = self.supervisor.process_of(server.id)
         if process is None:
             return
+        process.reason = "staff stopped it"
         process.kill("TERM")
         clock = self.supervisor.clock
         kill = clock.callLater(KILL_AFTER_S, process.kill, "KILL")
@@ -103,16 +110,3 @@ class OwnerActions:
             if server is not None:
                 return server
         raise Unavailable(f"the {kind.value} did not start. See the deploy server's log.")
-
-
-def _last_lines(path: Path) -> list[str]:
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - LAST_BYTES))
-            data = file.read(LAST_BYTES)
-    except OSError:  # the server has printed nothing yet
-        return []
-    lines = data.decode("utf-8", "replace").splitlines()[1 if size > LAST_BYTES else 0 :]
-    printable = ("".join(char if char.isprintable() else "?" for char in line) for line in lines)
-    return [redact(line[:LONGEST]) for line in list(printable)[-LAST_LINES:]]

@@ -28,8 +28,10 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.deploy.console import OutputFile
 from svcserver.deploy.executables import cause, check_program
 from svcserver.deploy.family import LOOK_AGE_S, Family, Polled, Process, Watched, own_children
+from svcserver.kernel.ids import new_id
 
 log = Logger()
 
@@ -52,6 +54,8 @@ class Output:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._start = 0  # the position of the file's first byte in all the output
+        self._series = new_id()
         self._size = 0
         self._file: BinaryIO | None = None
         self._is_warned = False
@@ -59,6 +63,7 @@ class Output:
     def begin(self) -> None:
         """Open a new file; if that fails, the output is lost, but the server keeps running."""
         self.close()
+        self._start += self._size
         self._size = 0
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -96,6 +101,10 @@ class Output:
         except OSError as error:
             self._warn(error)
 
+    def file(self) -> OutputFile:
+        """Return the current file, for readers."""
+        return OutputFile(self._path, self._series, self._start)
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
@@ -126,7 +135,7 @@ class GameProcess(ProcessProtocol):
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
         self.is_zombie: Callable[[int], bool] = _is_zombie
-        self._output = output
+        self.output = output
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
         self.moved: Callable[[int], None] = lambda pid: None
@@ -144,6 +153,7 @@ class GameProcess(ProcessProtocol):
         self._next_pid: int | None = None
         self._executed: Deferred[None] = succeed(None)
         self.how = ""  # how it ended, once that is known
+        self.reason = ""  # why the host ended it, if it did
         self.first_pid: int | None = None  # the pid, even if the process ends during its start
         self.group: int | None = None  # the group of its forks, if it leads one
 
@@ -164,19 +174,19 @@ class GameProcess(ProcessProtocol):
         self.first_pid = self.pid
         if self.first_pid is not None:
             own_children.add(self.first_pid)
-        if self._output is not None:
-            self._output.begin()
+        if self.output is not None:
+            self.output.begin()
 
     def attach(self, transport: Any, group: int) -> None:
         """Watch a process that already runs, through this transport."""
         self.transport, self.group = transport, group
-        if self._output is not None:
-            self._output.resume()
+        if self.output is not None:
+            self.output.resume()
 
     def outReceived(self, data: bytes) -> None:
         """Write the game server's output to its file, if there is one."""
-        if self._output is not None:
-            self._output.write(data)
+        if self.output is not None:
+            self.output.write(data)
 
     errReceived = outReceived
 
@@ -300,8 +310,8 @@ class GameProcess(ProcessProtocol):
             self._report_end()
 
     def _report_end(self) -> None:
-        if self._output is not None:
-            self._output.close()
+        if self.output is not None:
+            self.output.close()
         self._ended(self.how)
         waiting, self._waiting = self._waiting, []
         for deferred in waiting:

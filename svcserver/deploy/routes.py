@@ -10,8 +10,10 @@ from typing import Annotated, ClassVar, TypedDict
 from attrs import field, frozen
 from twisted.logger import Logger
 
+from svcserver.deploy.console import OutputPart
 from svcserver.deploy.fleet import GameServerRecord, NoCapacity
 from svcserver.deploy.hunts import Unlaunchable
+from svcserver.deploy.launch_history import PastLaunch
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.headers import MATCH
@@ -95,6 +97,31 @@ class GameServers(TypedDict):
     """The reply to ``GET /gameservers``: the game servers that run now."""
 
     servers: list[GameServerRecord]
+
+
+class UsageEntry(TypedDict):
+    """The usage of a game server: memory, and CPU time in percent of one core, null if unknown."""
+
+    id: str
+    memoryBytes: int
+    cpuPercent: float | None
+
+
+class GameServersInUse(TypedDict):
+    """The running game servers with their usage.
+
+    ``launches`` is a number that changes whenever the launch history does.
+    """
+
+    servers: list[GameServerRecord]
+    usage: list[UsageEntry]
+    launches: int
+
+
+class Launches(TypedDict):
+    """The last launches that have ended, the latest end first."""
+
+    launches: list[PastLaunch]
 
 
 class KeyReply(TypedDict):
@@ -217,4 +244,37 @@ class Deploy:
         """Return the last lines of a game server's output."""
         lines = self.actions.console(call.request.argument("id") or "")
         reply: Console = {"lines": lines}
+        return Answer(200, reply)
+
+    @routes.row(
+        "GET",
+        "/gameservers/output",
+        access=OWNER,
+        reply=OutputPart,
+        query={"id": Needed(str), "after": str},
+        refuse=refuse_with_message,
+        quiet=True,
+    )
+    async def output(self, call: Call) -> Answer:
+        """Return a game server's output after the cursor ``?after=``, or its last lines."""
+        server_id, cursor = (call.request.argument(name) or "" for name in ("id", "after"))
+        return Answer(200, self.actions.output_after(server_id, cursor))
+
+    @routes.row("GET", "/gameservers/usage", access=OWNER, reply=GameServersInUse, quiet=True)
+    async def in_use(self, call: Call) -> Answer:
+        """List the running game servers with the memory and CPU time that they use."""
+        reply: GameServersInUse = {
+            "servers": self.supervisor.records(),
+            "usage": [
+                {"id": server_id, "memoryBytes": use.memory_bytes, "cpuPercent": use.cpu_percent}
+                for server_id, use in self.supervisor.usage().items()
+            ],
+            "launches": self.supervisor.history.count,
+        }
+        return Answer(200, reply)
+
+    @routes.row("GET", "/gameservers/history", access=OWNER, reply=Launches)
+    async def history(self, call: Call) -> Answer:
+        """List the last launches that have ended, and how each ended."""
+        reply: Launches = {"launches": self.supervisor.history.newest()}
         return Answer(200, reply)

@@ -20,6 +20,7 @@ from svcserver.deploy.family import Family, Snapshot, become_subreaper, end_stra
 from svcserver.deploy.fleet import Fleet, MemoryGuard
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
 from svcserver.deploy.hunts import HuntTable, Kind
+from svcserver.deploy.launch_history import LaunchHistory
 from svcserver.deploy.orphans import MARK, end_left_over, mark
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.process import Spawner, adopt
@@ -229,6 +230,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         spacing_s=settings.spacing_s,
         liveness=settings.liveness,
         saved=SavedServers(STATE.resolve()),
+        history=LaunchHistory(STATE.resolve() / "launches.log"),
     )
 
 

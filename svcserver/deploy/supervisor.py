@@ -6,7 +6,7 @@ one launch. A dead server is noticed when it exits, by the watchdog, and before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.deploy.family import TAG, Family
+from svcserver.deploy.family import LOOK_AGE_S, TAG, Family
 from svcserver.deploy.fleet import (
     PERSISTENT,
     Fleet,
@@ -33,9 +33,11 @@ from svcserver.deploy.fleet import (
     NoCapacity,
 )
 from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
+from svcserver.deploy.launch_history import LaunchHistory
 from svcserver.deploy.process import CLEAN_EXIT, UNKNOWN_EXIT, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.saved_servers import SavedServer, SavedServers
+from svcserver.deploy.usage import ServerUsage, UsageMeter
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.ids import new_id
 from svcserver.kernel.launch_requests import LaunchRequest
@@ -108,6 +110,7 @@ class Supervisor:
     spacing_s: float = 0.0
     liveness: bool = True
     saved: SavedServers | None = None
+    history: LaunchHistory = field(factory=LaunchHistory)
     # creates the family for a server's id, port and leader
     family: Callable[[str, int, int], Family] | None = None
     _processes: dict[str, GameProcess] = field(factory=dict, init=False)
@@ -118,7 +121,12 @@ class Supervisor:
     _restarted_kinds: dict[Kind, None] = field(factory=dict, init=False)
     _hidden: dict[str, None] = field(factory=dict, init=False)  # servers whose sockets are hidden
     _stopping: bool = field(default=False, init=False)
+    _usage: UsageMeter = field(init=False)
     _handing_over: bool = field(default=False, init=False)
+
+    @_usage.default
+    def _meter(self) -> UsageMeter:
+        return UsageMeter(self.clock)
 
     async def hand_out(self, request: LaunchRequest, match_id: str = "") -> GameServer:
         """Return a game server for a validated request; raise Unlaunchable or NoCapacity.
@@ -206,16 +214,25 @@ class Supervisor:
             wait = self._next_launch - self.clock.seconds()
             if wait > 0:
                 await deferLater(self.clock, wait)
-            server, process, proof = await self._spawn(launch)
+            server, process, proof = await self._spawn_or_record(launch)
             self._next_launch = self.clock.seconds() + self.spacing_s
         finally:
             self._queue.release()
         try:
             await self.readiness.wait(process, server.port, launch.kind, proof)
-        except Unlaunchable:
+        except Unlaunchable as error:
+            process.reason = process.reason or str(error)
             process.kill("KILL")
             raise
         return server
+
+    async def _spawn_or_record(self, launch: Launch) -> tuple[GameServer, GameProcess, Path | None]:
+        try:
+            return await self._spawn(launch)
+        except Unlaunchable as error:
+            if not self._stopping:
+                self.history.failed(launch, self.wall_clock(), str(error))
+            raise
 
     async def _spawn(self, launch: Launch) -> tuple[GameServer, GameProcess, Path | None]:
         if self._stopping:
@@ -308,6 +325,7 @@ class Supervisor:
                 self._adopt(saved.server, adopt, partial(saved.is_running, mark))
             elif self.saved is not None:
                 self.saved.delete(saved.server.id)
+                self._record_end(saved.server, UNKNOWN_EXIT, "it ended while this service was down")
         return [server.pid for server in self.fleet.servers.values()]
 
     def _find_port_holder(self, saved: SavedServer) -> SavedServer | None:
@@ -335,9 +353,17 @@ class Supervisor:
         folder = self.program.output
         return folder and folder / f"{kind.value}-{port}.log"
 
-    def output_of(self, server: GameServer) -> Path | None:
-        """Return the game server's output file, or None if no output is written."""
-        return self._output_path(server.launch.kind, server.port)
+    def usage(self) -> Mapping[str, ServerUsage]:
+        """Return the memory and CPU usage by server id; empty if the system shows no processes."""
+        if self._usage.is_due():
+            self._usage.read(
+                {
+                    server_id: process.family.members(LOOK_AGE_S)
+                    for server_id, process in self._processes.items()
+                    if process.family is not None
+                }
+            )
+        return self._usage.latest()
 
     def process_of(self, server_id: str) -> GameProcess | None:
         return self._processes.get(server_id)
@@ -387,7 +413,12 @@ class Supervisor:
         if self.saved is not None:
             self.saved.delete(server.id)
 
+    def _record_end(self, server: GameServer, how: str, reason: str) -> None:
+        self.history.ended(server, self.wall_clock(), how, reason)
+
     def _forget(self, server: GameServer, how: str) -> None:
+        process = self._processes.get(server.id)
+        self._record_end(server, how, "" if process is None else process.reason)
         self._remove(server)
         usual = server.launch.kind not in PERSISTENT and how in (CLEAN_EXIT, UNKNOWN_EXIT)
         write = log.info if self._stopping or usual else log.warn
@@ -470,6 +501,7 @@ class Supervisor:
 
         def signal_all(how: str) -> None:
             for process in processes:
+                process.reason = process.reason or "the host stopped"
                 process.kill(how)
 
         def timed_out(failure: Failure) -> None:

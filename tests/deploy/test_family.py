@@ -59,7 +59,7 @@ class FamilyCase(SynchronousTestCase):
     ) -> int:
         folder = self.folder / str(pid)
         (folder / "fd").mkdir(parents=True)
-        words = [state, parent, group or pid, group or pid, *[0] * 15, started, 0]
+        words = [state, parent, group or pid, group or pid, *[0] * 15, started, 0, 0]
         (folder / "stat").write_text(f"{pid} ({name}) {' '.join(map(str, words))}")
         (folder / "environ").write_text(f"A=1\0{TAG}={tag}\0" if tag else "A=1\0")
         (folder / "cmdline").write_text(line.replace(" ", "\0"))

@@ -11,11 +11,12 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.deploy.console import LAST_LINES
 from svcserver.deploy.family import UdpSocket, udp_sockets
 from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.freeze_watch import CHECK_S, FreezeDetector, freeze_watch, unread_bytes
 from svcserver.deploy.hunts import Kind, Launch
-from svcserver.deploy.owner_actions import LAST_LINES, OwnerActions
+from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import KILL_AFTER_S, Program
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
 from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser

@@ -55,6 +55,9 @@ def test_a_stranger_reads_no_console_and_stops_nothing(tmp_path: Path) -> None:
         reply = by_a_stranger(
             service,
             ("GET", console, None),
+            ("GET", f"/gameservers/output?id={city['id']}", None),
+            ("GET", "/gameservers/usage", None),
+            ("GET", "/gameservers/history", None),
             ("POST", "/gameservers/handle", {"Act": "stop", "Id": city["id"]}),
             ("POST", "/gameservers/handle", {"Act": "restart", "Id": city["id"]}),
             ("POST", "/gameservers/handle", {"Act": "start", "Kind": "dojo"}),
@@ -62,7 +65,7 @@ def test_a_stranger_reads_no_console_and_stops_nothing(tmp_path: Path) -> None:
             ("GET", f"/gameservers/key?sha256={'0' * 64}", None),
             ("GET", "/gameservers", None),
         )
-        assert [status for status, _ in reply] == [403] * 6 + [200]
+        assert [status for status, _ in reply] == [403] * 9 + [200]
         assert not any("listening" in text for _, text in reply)
         assert servers(service) == [city]
         stop = {"Act": "stop", "Id": city["id"]}

@@ -1,0 +1,127 @@
+"""The output of game servers as an owner sees it: whole lines, in colour, without secrets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.redaction import redact
+
+PIECE = 64 * 1024  # bytes read at once
+BEHIND = 4 * PIECE  # a reader that is further behind continues near the end
+LAST_LINES = 200
+LONGEST = 1_000  # characters of a line
+_SCAN = 4 * LONGEST  # characters of a line that are searched; only these can be shown
+
+# an escape sequence of a terminal: a command (CSI), a text such as a title (OSC), or another one
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[^\[\]]?)")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m\Z")
+
+
+class OutputPart(TypedDict):
+    """New output lines, in which ``ESC [ ... m`` sets colours; ``cursor`` continues after them.
+
+    ``fresh`` is true if the lines are the last ones, not those after the cursor that was sent.
+    ``missed`` is true if lines between the cursor and these lines are left out.
+    """
+
+    lines: list[str]
+    cursor: str
+    fresh: bool
+    missed: bool
+
+
+@frozen
+class OutputFile:
+    """The current output file of a game server.
+
+    ``start`` is the position of its first byte in all the output. ``series`` is different for each
+    numbering of positions.
+    """
+
+    path: Path
+    series: str
+    start: int
+
+    def after(self, cursor: str) -> OutputPart:
+        """Return the whole lines after the cursor, or the last lines if the cursor is not ours."""
+        series, _, position = cursor.partition(":")
+        fresh = series != self.series or not (position.isdigit() and len(position) < 20)
+        wanted = None if fresh else int(position) - self.start
+        data, offset, missed = self._read(wanted)
+        whole, newline, _ = data.rpartition(b"\n")
+        if not newline and len(data) == PIECE:  # a line that is too long to wait for its end
+            whole, newline = data, b""
+        lines = whole.split(b"\n") if whole or newline else []
+        if missed:  # in the middle of a line
+            del lines[:1]
+        at = self.start + offset + len(whole) + len(newline)
+        return {
+            "lines": [show(line) for line in (lines[-LAST_LINES:] if fresh else lines)],
+            "cursor": f"{self.series}:{at}",
+            "fresh": fresh,
+            "missed": missed and not fresh,
+        }
+
+    def last_lines(self) -> list[str]:
+        """Return the last lines without colours, and the unfinished last line."""
+        data, _, cut = self._read(None)
+        lines = data.split(b"\n")[1 if cut else 0 :]
+        if lines and not lines[-1]:
+            lines.pop()
+        return [plain(line) for line in lines[-LAST_LINES:]]
+
+    def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
+        """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether bytes are missed.
+
+        Without an offset, or if it is far behind, reads the end of the file.
+        """
+        try:
+            with self.path.open("rb") as file:
+                size = file.seek(0, 2)
+                start = max(0, size - PIECE)
+                if offset is not None and max(0, size - BEHIND) <= offset <= size:
+                    start = offset
+                file.seek(start)
+                return file.read(PIECE), start, start != (offset or 0)
+        except OSError:  # the server has printed nothing yet
+            return b"", max(0, offset or 0), False
+
+
+def plain(line: bytes) -> str:
+    """Return a line of output as printable text without secrets and escape sequences."""
+    return _redacted(_text(line))
+
+
+def show(line: bytes) -> str:
+    """Return a line of output as ``plain`` does, but with its colours.
+
+    A line with a secret or of more than ``LONGEST`` characters has no colours.
+    """
+    text = _text(line)
+    without = _printable(_ESCAPE.sub("", text))
+    redacted = _redacted(text)
+    if redacted != without or "\x1b" not in text:
+        return redacted
+    parts, at = [], 0
+    for match in _ESCAPE.finditer(text):
+        parts.append(_printable(text[at : match.start()]))
+        if _COLOUR.match(match[0]):
+            parts.append(match[0])
+        at = match.end()
+    return "".join([*parts, _printable(text[at:])])
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").rstrip("\r")[:_SCAN].replace("\t", "    ")
+
+
+def _redacted(text: str) -> str:
+    return redact(_printable(_ESCAPE.sub("", text)))[:LONGEST]
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text)

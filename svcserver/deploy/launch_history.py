@@ -1,0 +1,124 @@
+"""The history of launches: which game servers ran, and how each ended."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import TypedDict, cast
+
+from attrs import define, field
+from twisted.logger import Logger
+
+from svcserver.deploy.fleet import GameServer
+from svcserver.deploy.hunts import Launch
+from svcserver.kernel import json
+from svcserver.kernel.recent import Bounded
+from svcserver.kernel.times import iso
+
+log = Logger()
+
+KEPT = 200  # launches
+MAX_BYTES = 256 * 1024  # of a file; one entry has about 500
+LONGEST = 300  # characters of a reason
+
+
+class PastLaunch(TypedDict):
+    """A game server that has ended, or a launch that failed.
+
+    ``how`` is ``code N``, ``signal NAME`` or ``failed``. ``reason`` explains an end that the host
+    caused, or why the launch failed; it may be empty. A failed launch has no port (0).
+    """
+
+    id: str
+    port: int
+    kind: str
+    map: str
+    behemoth: str | None
+    huntId: str | None
+    matchmakerHuntId: str | None
+    startedAt: str
+    endedAt: str
+    how: str
+    reason: str
+
+
+FAILED = "failed"
+
+
+@define
+class LaunchHistory:
+    """The last ``KEPT`` launches, also in a file, so that they outlive the deploy server."""
+
+    path: Path | None = None
+    count: int = field(default=0, init=False)  # changes whenever the list does
+    _launches: deque[PastLaunch] = field(factory=lambda: deque(maxlen=KEPT), init=False)
+    _file: Bounded | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.path is None:
+            return
+        self._file = Bounded(self.path, MAX_BYTES)
+        for path in (self.path.with_name(f"{self.path.name}.1"), self.path):
+            self._launches.extend(_load(path))
+        self.count = len(self._launches)
+
+    def newest(self) -> list[PastLaunch]:
+        """Return the launches, the latest end first."""
+        return list(self._launches)[::-1]
+
+    def ended(self, server: GameServer, at: float, how: str, reason: str = "") -> None:
+        """Add a game server that ended at ``at`` (epoch seconds)."""
+        self._add(_entry(server.launch, server.id, server.port, server.started_at, at, how, reason))
+
+    def failed(self, launch: Launch, at: float, reason: str) -> None:
+        """Add a launch that failed; the same failure again only changes the time of the last."""
+        entry = _entry(launch, "", 0, at, at, FAILED, reason)
+        last = self._launches[-1] if self._launches else None
+        alike = ("kind", "map", "how", "reason")
+        if last is not None and all(last[name] == entry[name] for name in alike):  # type: ignore[literal-required]
+            self._launches[-1] = entry
+            self.count += 1
+        else:
+            self._add(entry)
+
+    def _add(self, entry: PastLaunch) -> None:
+        self._launches.append(entry)
+        self.count += 1
+        if self._file is not None:
+            self._file.keep(json.dump(entry).decode() + "\n")
+
+
+def _entry(
+    launch: Launch, server_id: str, port: int, started: float, ended: float, how: str, reason: str
+) -> PastLaunch:
+    return {
+        "id": server_id,
+        "port": port,
+        "kind": launch.kind.value,
+        "map": launch.map,
+        "behemoth": launch.behemoth,
+        "huntId": launch.hunt_id,
+        "matchmakerHuntId": launch.matchmaker_hunt,
+        "startedAt": iso(started),
+        "endedAt": iso(ended),
+        "how": how,
+        "reason": reason[:LONGEST],
+    }
+
+
+def _load(path: Path) -> list[PastLaunch]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - 2 * MAX_BYTES))
+            lines = file.read(2 * MAX_BYTES).split(b"\n")
+    except OSError:  # there is none yet
+        return []
+    launches = []
+    for line in lines[-KEPT - 1 :]:
+        try:
+            entry = json.parse(line)
+        except ValueError:  # torn by a crash, or the last, empty one
+            continue
+        if isinstance(entry, dict) and set(entry) == set(PastLaunch.__annotations__):
+            launches.append(cast(PastLaunch, entry))
+    return launches

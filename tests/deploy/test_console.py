@@ -1,0 +1,100 @@
+"""The output of game servers as an owner reads it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.deploy.console import BEHIND, LAST_LINES, LONGEST, PIECE, OutputFile, show
+from svcserver.deploy.process import MAX_OUTPUT, Output
+
+SECRET = "UUK_" + "ab" * 24
+
+
+class OutputFileTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "city.log"
+        self.output = Output(self.path)
+        self.addCleanup(self.output.close)
+        self.output.begin()
+
+    def after(self, cursor: str = "") -> tuple[list[str], str]:
+        part = self.output.file().after(cursor)
+        return part["lines"], part["cursor"]
+
+    def test_each_line_is_read_once_when_it_is_whole(self) -> None:
+        self.assertEqual(self.after()[0], [])
+        self.output.write(b"a\nb\nhal")
+        lines, cursor = self.after()
+        self.assertEqual(lines, ["a", "b"])
+        self.assertEqual(self.after(cursor), ([], cursor))
+        self.output.write(b"f\n\n")
+        self.assertEqual(self.after(cursor)[0], ["half", ""])
+
+    def test_lines_after_a_new_file_follow_those_of_the_old(self) -> None:
+        self.output.write(b"first\n")
+        _, cursor = self.after()
+        self.output.write(b"x" * (MAX_OUTPUT - 8) + b"\n")
+        self.output.write(b"cut\nsecond\n")
+        part = self.output.file().after(cursor)
+        self.assertEqual((part["lines"], part["fresh"], part["missed"]), (["second"], False, True))
+        self.output.write(b"third\n")
+        self.assertEqual(self.after(part["cursor"])[0], ["third"])
+
+    def test_foreign_cursors_get_the_last_lines(self) -> None:
+        self.output.write(b"".join(b"line %d\n" % number for number in range(9_000)))
+        for cursor in ("", "x", "x:1", ":", "1", self.after()[1] + "9" * 30):
+            part = self.output.file().after(cursor)
+            self.assertEqual((len(part["lines"]), part["fresh"]), (LAST_LINES, True), cursor)
+            self.assertEqual(part["lines"][-1], "line 8999")
+
+    def test_a_slow_reader_continues_near_the_end(self) -> None:
+        self.output.write(b"a\n")
+        _, cursor = self.after()
+        self.output.write(b"line\n" * (BEHIND // 4))
+        part = self.output.file().after(cursor)
+        self.assertTrue(part["missed"])
+        self.assertLessEqual(len(part["lines"]), PIECE // 5)
+
+    def test_a_line_without_end_is_shown_in_parts(self) -> None:
+        self.output.write(b"x" * (PIECE + 5))
+        lines, cursor = self.after(self.after()[1].split(":")[0] + ":0")
+        self.assertEqual(lines, ["x" * LONGEST])
+        self.assertTrue(cursor.endswith(f":{PIECE}"))
+
+    def test_no_output_has_no_lines(self) -> None:
+        missing = OutputFile(Path("/nowhere"), "s", 0)
+        self.assertEqual((missing.last_lines(), missing.after("s:7")["lines"]), ([], []))
+
+
+class ColourTests(SynchronousTestCase):
+    def test_only_colours_stay_of_escape_sequences(self) -> None:
+        for sent, shown in (
+            ("\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m"),
+            ("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b", "ab"),
+            ("\x1b[2J\x1b[3;4Ha\x1b[?25lb\x1b7", "ab"),
+            ("a\x9b31mb\x00\u202ec\r", "a?31mb??c"),
+            ("a\tb\x1b", "a    b"),
+            ("\x1b[<script>m", "cript>m"),
+        ):
+            self.assertEqual(show(sent.encode()), shown)
+
+    def test_colours_hide_no_secret(self) -> None:
+        for sent in (SECRET, SECRET[:9] + "\x1b[31m" + SECRET[9:], "x" * 5_000 + SECRET):
+            self.assertNotIn("abababab", show(sent.encode()).replace("\x1b[31m", ""))
+
+    @given(st.binary(max_size=300))
+    def test_any_bytes_become_printable_text(self, data: bytes) -> None:
+        shown = show(data.replace(b"\n", b" "))
+        self.assertTrue(all(char.isprintable() or char == "\x1b" for char in shown))
+
+    def test_hostile_lines_take_linear_time(self) -> None:
+        for line in (b"\x1b[" * 30_000, b"\x1b]" * 30_000, b"\x1b[" + b"1;" * 30_000):
+            before = time.process_time()
+            show(line)
+            self.assertLess(time.process_time() - before, 0.2)
