@@ -34,6 +34,7 @@ from svcserver.metagame.owner.dashboard.routes import (
 )
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.figures.feature import FigureRoutes, Figures, figures_watch
+from svcserver.metagame.owner.gameservers import GameServerPages, LaunchRoutes
 from svcserver.metagame.owner.health.feature import (
     BriefReply,
     HealthRoutes,
@@ -44,7 +45,7 @@ from svcserver.metagame.owner.health.feature import (
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
 from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
-from svcserver.metagame.owner.maintenance.wire import DrainEntry, show_drain, show_servers
+from svcserver.metagame.owner.maintenance.wire import DrainEntry, show_drain
 from svcserver.metagame.owner.maintenance.wire import show as show_standing
 from svcserver.metagame.owner.management.acts import (
     OnlinePlayers,
@@ -104,11 +105,14 @@ class Desk:
         )
         yield DashboardPageRoutes()
         yield MaintenanceRoutes(self.maintenance)
+        yield LaunchRoutes(self.game_servers(reports))
         yield AlertRoutes(self.alerts)
         acts = DashboardActs(self.parts.ledger, self._granted)
         yield DashboardRoutes(self.dashboard, acts, limit)
         yield LiveRoutes(
-            self.pages(acts, self.overview(reports)), EventStreams(self.parts.clock), admit
+            self.pages(acts, self.overview(reports), self.game_servers(reports)),
+            EventStreams(self.parts.clock),
+            admit,
         )
         yield FigureRoutes(self.figures, limit)
         yield PeopleRoutes(self.people, limit)
@@ -118,7 +122,7 @@ class Desk:
         yield SignInRoutes(self.staff, ways, self.parts.settings.server_name)
         yield AnnouncementRoutes(self.announcements)
 
-    def pages(self, acts: DashboardActs, overview: Overview) -> LivePages:
+    def pages(self, acts: DashboardActs, overview: Overview, servers: GameServerPages) -> LivePages:
         """Return the live pages, which also show data of other features."""
 
         def figures() -> BriefReply:
@@ -129,7 +133,7 @@ class Desk:
             self.parts.ledger, self.people.where, self._machine, self.parts.wall_clock
         ).reader
         began, clock = overview.started_at, self.parts.wall_clock
-        return LivePages(self.dashboard, overview.read, acts, watched, mark, began, clock)
+        return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)
 
     def overview(self, reports: StatusReports) -> Overview:
         """Return the reader of the overview."""
@@ -143,15 +147,20 @@ class Desk:
             engines, feed, status, self._drain, reports.started_at, self.parts.wall_clock
         )
 
+    def game_servers(self, reports: StatusReports) -> GameServerPages:
+        """Return the source of the pages about game servers; raises BadData."""
+        city = self.parts.settings.city_title
+        return GameServerPages(
+            self.deploy, reports.full, Titles.load(), city, self.parts.wall_clock
+        )
+
     async def _drain(self) -> DrainEntry | None:
         drain = await self.maintenance.current()
         return None if drain is None else show_drain(drain)
 
     async def _machine(self) -> Sequence[object]:
-        listed = await self.deploy.listed()
-        servers = None if listed is None else show_servers(listed)
         standing = show_standing(await self.maintenance.standing())
-        return [standing, servers, show_alerts(self.alerts.channels())]
+        return [standing, show_alerts(self.alerts.channels())]
 
     def reports(self) -> StatusReports:
         """Return the source of the server status; raises BadData."""

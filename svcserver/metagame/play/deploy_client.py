@@ -58,6 +58,14 @@ class DeployFailed(Exception):
 
 
 @frozen
+class Usage:
+    """The memory of a game server, and its CPU time in percent of one core if it is known."""
+
+    memory_bytes: int
+    cpu_percent: float | None
+
+
+@frozen
 class DeployClient:
     """The client for the deploy server; ``http`` is a treq client.
 
@@ -153,6 +161,43 @@ class DeployClient:
                 return [str(line) for line in lines]
         return []
 
+    async def output(self, server_id: str, cursor: str) -> dict[str, Any]:
+        """Return a game server's output after the cursor, or its last lines; raises Refusal."""
+        path = f"/gameservers/output?id={quote(server_id, safe='')}&after={quote(cursor, safe='')}"
+        match await self._owners("GET", path, LIST_TIMEOUT_S):
+            case {
+                "lines": list(lines),
+                "cursor": str(after),
+                "fresh": bool(fresh),
+                "missed": bool(missed),
+            }:
+                shown = [str(line) for line in lines]
+                return {"lines": shown, "cursor": after, "fresh": fresh, "missed": missed}
+        raise Unavailable("the deploy server sent no output", code="refused")
+
+    async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:
+        """Return the game servers, their usage by id, and the number that marks the history.
+
+        Returns None if there is no usable reply.
+        """
+        try:
+            reply = await self._owners("GET", "/gameservers/usage", LIST_TIMEOUT_S)
+        except Refusal:
+            return None
+        match reply:
+            case {"servers": list(servers), "usage": list(entries), "launches": int(launches)}:
+                records = [record for record in servers if _is_record(record)]
+                usage = dict(pair for pair in map(_usage, entries) if pair is not None)
+                return records, usage, launches
+        return None
+
+    async def history(self) -> list[dict[str, Any]]:
+        """Return the last launches that have ended, the latest end first; raises Refusal."""
+        match await self._owners("GET", "/gameservers/history", LIST_TIMEOUT_S):
+            case {"launches": list(launches)}:
+                return [entry for entry in launches if isinstance(entry, dict)]
+        return []
+
     def _ticket(self, method: str, path: str) -> dict[str, dict[bytes, bytes]]:
         """Return the header fields for a request to one of the owner's routes."""
         fields = machine_headers(self.secret.reveal(), ACTOR, method, path, epoch())
@@ -230,6 +275,13 @@ def _is_record(record: object) -> bool:
         case {"id": str(), "map": str(), "expectedPlayers": list()}:
             return True
     return False
+
+
+def _usage(entry: object) -> tuple[str, Usage] | None:
+    match entry:
+        case {"id": str(server_id), "memoryBytes": int(memory), "cpuPercent": cpu}:
+            return server_id, Usage(memory, float(cpu) if isinstance(cpu, int | float) else None)
+    return None
 
 
 def _is_port(port: int) -> bool:

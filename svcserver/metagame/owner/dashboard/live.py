@@ -13,6 +13,7 @@ from svcserver.kernel.recent import RECENT, Follower
 from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.state import DashboardState
+from svcserver.metagame.owner.gameservers import GameServerPages
 from svcserver.web.eventstream import Look
 
 
@@ -29,14 +30,16 @@ class LivePages:
     acts: DashboardActs
     figures: Callable[[], Any] | None
     mark: Callable[[str, str], Callable[[], Awaitable[Any]] | None]
+    game_servers: GameServerPages
     started_at: float  # epoch seconds, like ``now``
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # the stack's working directory, with its files
 
-    def look(self, page: str, who: str = "") -> Look | None:
+    def look(self, page: str, who: str = "", cursor: str = "") -> Look | None:
         """Return a function that reads a page's next update; None if the page is not live.
 
-        ``who`` is the account shown on an account page.
+        ``who`` is the account shown on an account page, or the game server whose output is shown
+        after ``cursor``.
         """
         pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
             "overview": lambda: self.overview,
@@ -44,6 +47,8 @@ class LivePages:
             "beat": lambda: _nothing,  # only shows that the server is up
             "health": self._health_from_start if self.figures is not None else lambda: _unwatched,
             "log": self._log_from_start,
+            "servers": self.game_servers.fleet,
+            "console": lambda: self.game_servers.console(who, cursor),
         }
         begin = pages.get(page)
         reader = self.mark(page, who) if begin is None else begin()

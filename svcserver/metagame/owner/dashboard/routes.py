@@ -210,7 +210,7 @@ def _whole(call: Call, name: str) -> int:
 
 EVENTS = "text/event-stream"
 MOST = 64  # characters of a name or an id
-OWNERS = (("page", "log"), ("page", "invites"))  # pages for owners alone
+OWNERS = (("page", "log"), ("page", "invites"), ("page", "console"))  # pages for owners alone
 
 
 Admit = Callable[[GameRow, HttpRequest, Mapping[str, str]], Awaitable[object]]
@@ -233,17 +233,22 @@ class LiveRoutes:
         role=Role.HELPER,
         owners=OWNERS,
         reply=Media((EVENTS,)),
-        query={"page": Needed(str), "Account": str},
+        query={"page": Needed(str), "Account": str, "Server": str, "After": str},
         quiet=True,
     )
     async def events(self, call: Call) -> Answer:
         """Stream a page's data as server-sent events; for a list, only a mark that changes with it.
 
         The request needs ``Accept: text/event-stream``. The page ``account`` shows the account
-        whose name or id is ``?Account=``.
+        whose name or id is ``?Account=``. For owners, ``?page=console`` streams the output of the
+        game server ``?Server=`` after the cursor ``?After=``.
         """
         _check_stream(call)
-        look = self.pages.look(*_page_and_account(call))
+        page, who, server, cursor = (
+            (call.request.argument(name) or "")[:MOST]
+            for name in ("page", "Account", "Server", "After")
+        )
+        look = self.pages.look(page, server if page == "console" else who, cursor)
         if look is None:
             raise Malformed("there is no such live page", code="bad_request")
         call.request.hopeless = True  # a stopping service does not wait for this request
@@ -255,10 +260,6 @@ class LiveRoutes:
             lambda: self.admit(row, call.request, {}),
         )
         return self.streams.answer(look, reader)
-
-
-def _page_and_account(call: Call) -> tuple[str, str]:
-    return call.request.argument("page") or "", (call.request.argument("Account") or "")[:MOST]
 
 
 def _check_stream(call: Call) -> None:

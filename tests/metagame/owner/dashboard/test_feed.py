@@ -144,8 +144,9 @@ class LivePageTests(SynchronousTestCase):
         self.game = Game(self, BACKEND_HEALTH="1")
         self.olga = self.game.player("Olga", admin=True)
         acts = DashboardActs(self.game.ledger, list)
-        self.overview = self.game.parts.desk.overview(self.reports())
-        self.pages = self.game.parts.desk.pages(acts, self.overview)
+        desk, reports = self.game.parts.desk, self.reports()
+        self.overview = desk.overview(reports)
+        self.pages = desk.pages(acts, self.overview, desk.game_servers(reports))
 
     def reports(self) -> StatusReports:
         parts = self.game.parts

@@ -157,9 +157,8 @@ class ChatTests(Case):
     def shown(self) -> Any:
         """Return what the chat page's stream sends."""
         desk = self.game.parts.desk
-        pages = desk.pages(
-            acts.DashboardActs(self.game.ledger, list), desk.overview(desk.reports())
-        )
+        reads, reports = acts.DashboardActs(self.game.ledger, list), desk.reports()
+        pages = desk.pages(reads, desk.overview(reports), desk.game_servers(reports))
         look: Any = pages.look("chat")
         return json.loads(self.successResultOf(Deferred.fromCoroutine(look())))
 
