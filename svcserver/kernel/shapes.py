@@ -84,7 +84,7 @@ def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
 
 
 def sent_as(key: str = "", *, message: str = "", code: str = "") -> dict[str, str]:
-    """Return a field's metadata: its own JSON key, or the message and code of its refusal."""
+    """Return a field's metadata: its JSON key, and the message and code of its refusal."""
     values = {KEY: key, MESSAGE: message, CODE: code}
     return {name: value for name, value in values.items() if value}
 

@@ -99,12 +99,12 @@ FILE_UNAVAILABLE = "The host cannot send {path} at the moment. Tell the owner."
 NO_PROGRAM = "The game's program was not found: {program}. Check the command under Settings."
 BAD_COMMAND = "The command to start the game cannot be read: {why}."
 METAGAME_BUSY = (
-    "Port {port} is in use at all addresses of this PC by {program}, and the game needs it at one. "
-    "Set BIND_HOST=127.0.0.1 in metagame.env, restart the host, then press Play again."
+    "The game needs port {port}, which {program} uses at all addresses of this PC. Set "
+    "BIND_HOST=127.0.0.1 in metagame.env, restart the host, then press Play again."
 )
 RELAY_BUSY = (
-    "Port {port} of this PC is in use by {program}, and the game needs this port. End that "
-    "program, then press Play again."
+    "The game needs port {port} of this PC, which {program} uses. End that program, then press "
+    "Play again."
 )
 GAME_ENDED = "The game has ended."
 GAME_FAILED = "The game ended with an error ({code}). Its own log may have the reason."

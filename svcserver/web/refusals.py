@@ -40,7 +40,7 @@ _WORDINGS: dict[Refuse, Wording] = {bare: BARE}
 def worded_as(
     shape: Any, *, name: str = "", bare_too: tuple[int, ...] = ()
 ) -> Callable[[Refuse], Refuse]:
-    """Record the shape of the decorated function's refusals; ``name`` defaults to the class."""
+    """Record the shape of a function's refusals; ``name`` defaults to the shape's class name."""
 
     def note(refuse: Refuse) -> Refuse:
         _WORDINGS[refuse] = Wording(name or shape.__name__, shape, bare_too)
