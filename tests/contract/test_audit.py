@@ -28,11 +28,17 @@ from tests.support.proves import proves
 READS = {"POST /svc/api/DashboardJoin"}  # gives the text of a code that is there already
 STAFF = (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 SAYS_ALL = {  # acts whose name says all: nothing is one way before and another after
-    *("kick", "new key", "export", "player token", "sign in", "sign out"),
+    *("kick", "new key", "export", "player token", "sign in", "sign out", "sign-in link"),
 }
-OF_ONESELF = {"sign in", "sign out", "dashboard key", "second factor"}  # nobody asks why
-NOT_HERE = {  # acts refused here, where there is no deploy server and nobody sends alerts
-    *("start game server", "test alerts", "second factor"),
+OF_ONESELF = {
+    "sign in",
+    "sign out",
+    "sign-in link",
+    "dashboard key",
+    "second factor",
+}  # nobody asks why
+NOT_HERE = {  # acts refused here: no deploy server, nobody sends alerts, and by a key
+    *("start game server", "test alerts", "second factor", "sign-in link"),
 }
 TWO_ROWS = {"POST /svc/api/DashboardGameServer"}  # one before it, for it is no transaction
 GUILD = {"name": "Lanterns", "nameplate": "LAN"}
@@ -95,6 +101,7 @@ class AuditContract(SynchronousTestCase):
             "POST /svc/api/DashboardGameServer": {"Act": "start", "Kind": "city"},
             "POST /svc/api/DashboardSession": None,
             "DELETE /svc/api/DashboardSession": None,
+            "POST /svc/api/DashboardSignInLink": {},
             "POST /svc/api/DashboardOwnKey": {"On": False},
             "POST /svc/api/DashboardSecondFactor": {"Code": "000000"},
         }

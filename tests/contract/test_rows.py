@@ -54,8 +54,11 @@ def ours(row: Row) -> bool:
     """Return whether the route is our addition to the specification."""
     if row.path == "/svc/api/DashboardAccounts":
         return False
-    added = row.path.startswith("/svc/api/Dashboard") and row.access is Access.ADMIN_KEY
+    added = row.path.startswith("/svc/api/Dashboard") and row.access in OF_DASHBOARD
     return added or (row.path.startswith("/svc/") and not row.path.startswith("/svc/api/"))
+
+
+OF_DASHBOARD = (Access.ADMIN_KEY, Access.DIRECT)
 
 
 async def _nothing() -> Answer:

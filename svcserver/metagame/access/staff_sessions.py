@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
+from typing import Any
 
 from attrs import field, frozen
 from sqlalchemy import (
@@ -38,6 +39,7 @@ from svcserver.metagame.access.epochs import Epochs
 COOKIE = "svc_dashboard_"  # followed by the start of the hash of the page's secret
 PAGE_HEADER = b"x-svc-dashboard"
 LIVES_S = 12 * 3_600
+LINK_LIVES_S = 600
 LONGEST = 4_096  # characters of a Cookie header that are parsed
 MOST = 32  # sessions per account; a new one beyond that ends the oldest
 
@@ -121,17 +123,45 @@ class StaffSessions:
             for place, old in enumerate(tx.execute(_KEPT, {"holder": account_id}).all()):
                 if place >= MOST - 1 or old.ends_at <= now * 1000:
                     tx.execute(_END, {"ticket": old.ticket_hash, "holder": account_id})
-            row = {
-                "ticket_hash": ticket.key,
-                "account_id": account_id,
-                "not_before": self.epochs.not_before(account_id),
-                "ways": ways,
-                "ends_at": int((now + LIVES_S) * 1000),
-            }
-            tx.execute(insert(STAFF_SESSIONS), row)
+            tx.execute(insert(STAFF_SESSIONS), self._row(ticket.key, account_id, ways, LIVES_S))
 
         await self.ledger.write(work, OneAccount(account_id))
         return ticket
+
+    def _row(self, key: str, account_id: AccountId, ways: str, lives_s: float) -> dict[str, Any]:
+        return {
+            "ticket_hash": key,
+            "account_id": account_id,
+            "not_before": self.epochs.not_before(account_id),
+            "ways": ways,
+            "ends_at": int((self.wall_clock() + lives_s) * 1000),
+        }
+
+    async def make_link(self, account_id: AccountId, ways: str) -> str:
+        """Return a secret that starts one session of the account within ``LINK_LIVES_S``.
+
+        It is stored as a session that no ticket opens, so that it ends with the account's sessions.
+        """
+        word = hex_token(64)
+        key = _link_key(word)
+
+        def work(tx: Connection) -> None:
+            tx.execute(insert(STAFF_SESSIONS), self._row(key, account_id, ways, LINK_LIVES_S))
+
+        await self.ledger.write(work, OneAccount(account_id))
+        return word
+
+    async def use_link(self, word: str) -> StaffSession | None:
+        """Return the link's account, once; None if the link was used or has expired."""
+        key = {"ticket": _link_key(word)}
+        row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
+        if row is None:
+            return None
+        ended = {**key, "holder": row.account_id}
+        used = await self.ledger.write(
+            lambda tx: tx.execute(_END, ended).rowcount == 1, OneAccount(row.account_id)
+        )
+        return self._valid(row) if used else None
 
     async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
         """Keep the session of an account whose dashboard key or second factor has changed."""
@@ -145,7 +175,10 @@ class StaffSessions:
         """
         key = {"ticket": ticket.key}
         row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
-        if row is None or row.ends_at <= self.wall_clock() * 1000:
+        return None if row is None else self._valid(row)
+
+    def _valid(self, row: Any) -> StaffSession | None:
+        if row.ends_at <= self.wall_clock() * 1000:
             return None
         if self.epochs.not_before(row.account_id) > row.not_before:
             return None
@@ -154,6 +187,10 @@ class StaffSessions:
     async def end(self, ticket: Ticket, account_id: AccountId) -> None:
         ended = {"ticket": ticket.key, "holder": account_id}
         await self.ledger.write(lambda tx: tx.execute(_END, ended), OneAccount(account_id))
+
+
+def _link_key(word: str) -> str:
+    return fingerprint(f"link:{word}")  # a ticket's text has only digits before its blank
 
 
 def end_all(tx: Connection, account_id: AccountId) -> None:

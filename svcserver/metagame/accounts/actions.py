@@ -47,6 +47,7 @@ ACTIONS: Mapping[str, Action] = {
     "unmute": Action("mute ended", before=_SANCTION),
     "kick": Action("disconnected"),
     "role": Action("role changed", before="role", after="role"),
+    "sign-in link": Action("a link made that signs in to the dashboard once"),
     "new key": Action("new account key, signed out"),
     "merge notes": Action(
         "its notes moved to another account",

@@ -115,6 +115,12 @@ _SET_ROLE = (
     .values(is_admin=bindparam("flag"), staff_role=bindparam("word"))
 )
 _OWNERS = select(func.count()).select_from(ACCOUNTS).where(ACCOUNTS.c.is_admin != 0)
+_FIRST_OWNER = (
+    select(*_A)
+    .where(ACCOUNTS.c.is_admin != 0)
+    .order_by(ACCOUNTS.c.created_at, ACCOUNTS.c.id)
+    .limit(1)
+)
 _SET_NOT_BEFORE = (
     update(ACCOUNTS)
     .where(ACCOUNTS.c.id == bindparam("account_id"))
@@ -248,6 +254,10 @@ class SqlAccounts:
     def owners(self) -> int:
         """Return the number of accounts with the role of owner."""
         return int(self.tx.execute(_OWNERS).scalar_one())
+
+    def first_owner(self) -> Account | None:
+        """Return the oldest account with the role of owner."""
+        return _account(self.tx.execute(_FIRST_OWNER).first())
 
     def set_not_before(self, account_id: AccountId, not_before: int) -> None:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})

@@ -119,7 +119,7 @@ class Desk:
         yield HandlingRoutes(HandlingActs(self.parts.audit, self.parts.sessions))
         yield ModerationRoutes(ModerationActs(self.parts.audit, self.parts.sessions), limit)
         ways = SignInActs(self.parts.audit, self.parts.counters)
-        yield SignInRoutes(self.staff, ways, self.parts.settings.server_name)
+        yield SignInRoutes(self.staff, ways, limit, self.parts.settings.server_name)
         yield AnnouncementRoutes(self.announcements)
 
     def pages(self, acts: DashboardActs, overview: Overview, servers: GameServerPages) -> LivePages:

@@ -13,11 +13,12 @@ from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Malformed, Unauthenticated
+from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.shapes import pascal_case, spelled, text
 from svcserver.metagame.access.acting import staff_of
+from svcserver.metagame.access.readlimit import ReadLimit
 from svcserver.metagame.access.staff_sessions import (
     PAGE_HEADER,
     StaffSessions,
@@ -34,7 +35,8 @@ from svcserver.metagame.accounts.dashboard_access import (
     new_factor,
     step_of,
 )
-from svcserver.metagame.accounts.rules import new_account_key
+from svcserver.metagame.accounts.rules import Account, new_account_key
+from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -87,6 +89,29 @@ class FactorWish:
     secret: Annotated[str, text(0, 64)] = field(default="", repr=False)
 
 
+@spelled(pascal_case)
+@frozen
+class SignInLinkRequest:
+    """The name of the staff account that the link signs in; empty for the oldest owner."""
+
+    account: Annotated[str, text(0, 64)] = ""
+
+
+class SignInLink(TypedDict):
+    """The only copy of a sign-in link's secret, and the account that it signs in."""
+
+    Link: str
+    Username: str
+
+
+@spelled(pascal_case)
+@frozen
+class LinkSignIn:
+    """The secret of a sign-in link."""
+
+    link: Annotated[str, text(1, 128)] = field(repr=False)
+
+
 def wrong_code() -> Unauthenticated:
     """Return the 401 error for a missing, wrong or used code; the page then asks for a code."""
     return Unauthenticated("enter the code from your authenticator app", code="second_factor")
@@ -121,6 +146,34 @@ class SignInActs:
         except Unauthenticated:
             self.counters.add(Counted.FAILED_LOGINS, "second_factor")
             raise
+
+    async def staff(self, name: str) -> Account:
+        """Return the staff account of this name, or the oldest owner; raises Missing."""
+
+        def work(tx: Connection) -> Account | None:
+            accounts = SqlAccounts(tx)
+            return accounts.named(name) if name else accounts.first_owner()
+
+        account = await self.audit.ledger.read(work)
+        if account is None or account.role < Role.HELPER:
+            raise Missing("no staff account has this name", code="not_found")
+        return account
+
+    async def account(self, account_id: AccountId) -> Account | None:
+        """Return the account, or None if it was deleted."""
+        return await self.audit.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
+
+    async def note_link(self, by: str, account: Account, *, on_machine: bool) -> None:
+        """Record the making of a link in the audit log; raises Conflict unless ``on_machine``."""
+
+        def act(tx: Connection, trace: Trace) -> None:
+            if not on_machine:
+                raise Conflict(
+                    "only svcctl dashboard on the server's machine makes a link", code="machine"
+                )
+
+        entry = AuditEntry(by, "sign-in link", account.username)
+        await self.audit.write(entry, act, OneAccount(account.id))
 
     async def note(self, name: str, account_id: AccountId, action: str) -> None:
         """Record a sign-in or sign-out in the audit log."""
@@ -190,6 +243,7 @@ class SignInActs:
 
 PATH = "/svc/api/DashboardSession"
 CODE_HEADER = b"x-svc-second-factor"
+USED_LINK = "This sign-in link was used or has expired. Make another with svcctl dashboard."
 CODE = {CODE_HEADER.decode(): str}  # needed only where the account has a second factor
 
 
@@ -202,6 +256,7 @@ class SignInRoutes:
     )
     staff: StaffSessions
     ways: SignInActs
+    reads: ReadLimit
     server: str  # the server's name, for authenticator apps
 
     @routes.row("POST", PATH, reply=WhoIsIn, headers=CODE, signs_in=True)
@@ -228,6 +283,47 @@ class SignInRoutes:
         headers = await self._end(call, _ticket(call))
         await self.ways.note(staff_of(call).name, call.player, "sign out")
         return Answer(200, EMPTY_OBJECT, headers)
+
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardSignInLink",
+        body=SignInLinkRequest,
+        reply=SignInLink,
+        role=Role.OWNER,
+    )
+    async def make_link(self, call: Call[SignInLinkRequest]) -> Answer:
+        """Make a link that signs in to the dashboard once, within ten minutes.
+
+        Only a command on the server's machine may: a session or a key could otherwise be prolonged.
+        """
+        account = await self.ways.staff(call.body.account)
+        on_machine = call.caller.account is None
+        await self.ways.note_link(staff_of(call).name, account, on_machine=on_machine)
+        mark = (await self.ways.of(account.id)).mark
+        link = await self.staff.make_link(account.id, mark)
+        return Answer(200, {"Link": link, "Username": account.username}, NO_STORE)
+
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardLinkSession",
+        access=Access.DIRECT,
+        body=LinkSignIn,
+        reply=WhoIsIn,
+    )
+    async def use_link(self, call: Call[LinkSignIn]) -> Answer:
+        """Sign in with a link of ``DashboardSignInLink``, which then no longer works."""
+        await self.reads.take(call.request.peer)
+        link = await self.staff.use_link(call.body.link)
+        account = None if link is None else await self.ways.account(link.account_id)
+        mark = None if account is None else (await self.ways.of(account.id)).mark
+        if link is None or account is None or mark is None or mark != link.ways:
+            self.ways.counters.add(Counted.FAILED_LOGINS, "sign_in_link")
+            raise Unauthenticated(USED_LINK, code="used_link")
+        ticket = await self.staff.begin(account.id, mark)
+        await self.ways.note(account.username, account.id, "sign in")
+        headers = {**NO_STORE, "Set-Cookie": set_cookie(ticket)}
+        who = {"UserId": account.id, "Username": account.username, "Role": account.role.word}
+        return Answer(200, {**who, "Word": ticket.word}, headers)
 
     @routes.row("GET", "/svc/api/DashboardAccess", reply=Ways, quiet=True)
     async def shown(self, call: Call) -> Answer:

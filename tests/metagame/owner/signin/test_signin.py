@@ -12,7 +12,8 @@ from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
-from svcserver.metagame.access.staff_sessions import LIVES_S, MOST
+from svcserver.kernel.machine import machine_headers
+from svcserver.metagame.access.staff_sessions import LINK_LIVES_S, LIVES_S, MOST, Ticket
 from svcserver.metagame.accounts.audit import AuditQuery, rows
 from svcserver.metagame.accounts.dashboard_access import (
     TRIES,
@@ -24,6 +25,7 @@ from svcserver.metagame.owner.signin import FactorWish
 from svcserver.web.eventstream import BEAT_S, EVERY_S
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
+from tests.support.game import signing_keys
 from tests.support.proves import proves
 
 PATH = "/svc/api/DashboardSession"
@@ -192,6 +194,72 @@ class SessionTests(StaffCase):
         row = self.rows()[0]
         self.assertEqual((row["actor"], row["action"]), ("Ann_1", "POST /svc/api/DashboardKick"))
         self.assertTrue(row["refused"])
+
+
+LINK = "/svc/api/DashboardSignInLink"
+LINK_SESSION = "/svc/api/DashboardLinkSession"
+
+
+class LinkTests(StaffCase):
+    """A link that signs in once, made by a command on the server's machine."""
+
+    def made(self, **sent: str) -> Page:
+        now = self.game.clock.seconds()
+        headers = machine_headers(signing_keys()[0], "svcctl:ada", "POST", LINK, now)
+        return self.game.browse("POST", LINK, headers=headers, json=sent)
+
+    def used(self, link: str, **headers: str) -> Page:
+        return self.game.browse("POST", LINK_SESSION, json={"Link": link}, headers=headers)
+
+    @proves("POST DashboardSignInLink", "POST DashboardLinkSession")
+    def test_a_link_signs_in_once_and_is_audited(self) -> None:
+        made = self.made().json
+        self.assertEqual(made["Username"], "Olga")
+        page = self.used(made["Link"])
+        self.assertEqual((page.json["Username"], page.json["Role"]), ("Olga", "owner"))
+        cookie = page.headers["set-cookie"].partition(";")[0]
+        sent = {"x-svc-dashboard": page.json["Word"], "Cookie": cookie}
+        self.assertEqual(self.game.browse("GET", PATH, headers=sent).json["Username"], "Olga")
+        again = self.used(made["Link"])
+        self.assertEqual((again.status, again.json["error"]), (401, "used_link"))
+        self.assertNotIn("set-cookie", again.headers)
+        acts = [(row["actor"], row["action"], row["target"]) for row in self.rows()[:2]]
+        link = ("svcctl:ada", "sign-in link", "Olga")
+        self.assertEqual(acts, [("Olga", "sign in", "Olga"), link])
+
+    @proves("POST DashboardSignInLink")
+    def test_only_a_command_on_the_machine_makes_one(self) -> None:
+        for staff, status in ((self.olga, 409), (self.mod, 403)):
+            page = self.game.browse("POST", LINK, key=staff.key, json={})
+            self.assertEqual((page.status, "Link" in page.json), (status, False))
+        self.assertEqual(self.game.browse("POST", LINK, json={}).status, 401)
+        self.assertEqual(self.made(Account="Ann_1").status, 404)
+        self.assertEqual(self.made(Account="Mona").json["Username"], "Mona")
+
+    @proves("POST DashboardLinkSession")
+    def test_a_link_ends_with_its_time_or_the_accounts_rights(self) -> None:
+        ends: dict[str, Callable[[], object]] = {
+            "time": lambda: self.game.clock.advance(LINK_LIVES_S),
+            "role": lambda: self.do(self.olga, "Role", "Mona", Role="helper"),
+            "kick": lambda: self.do(self.olga, "Kick", "Mona"),
+            "key": lambda: self.do(self.olga, "NewKey", "Mona"),
+        }
+        for what, end in ends.items():
+            link = self.made(Account="Mona").json["Link"]
+            end()
+            self.assertEqual(self.used(link).status, 401, what)
+
+    def test_a_link_opens_nothing_by_itself_and_not_from_elsewhere(self) -> None:
+        link = self.made().json["Link"]
+        for name in ("link", link):
+            ticket = Ticket(name, link)
+            sent = {"x-svc-dashboard": link, "Cookie": f"{ticket.cookie}={name}"}
+            self.assertEqual(self.game.browse("GET", PATH, headers=sent).status, 401)
+        for sent in ({"Origin": "http://evil.example"}, {"X-Forwarded-For": "203.0.113.9"}):
+            self.assertEqual(self.used(link, **sent).status, 403)
+        for wrong in ("0" * 64, link.upper(), "link"):
+            self.assertEqual(self.used(wrong).status, 401)
+        self.assertEqual(self.used(link).status, 200)
 
 
 class WaysTests(StaffCase):
