@@ -43,6 +43,7 @@ def is_private(address: str) -> bool:
 PRIVATE = ("metagame", "deploy", "content")
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - the gateway is the public entry
 CITY_MAP = "/Game/Maps/city/city_persistent"
+SERVER_NAME = "Game Server"
 LAUNCHER = "launcher"  # the folder from which a host offers the launcher
 
 
@@ -126,6 +127,7 @@ class Plan:
     demo: bool = False
     private: bool = False
     scale: Scale = Scale()
+    name: str = SERVER_NAME  # that players see
     data: Path = field(default=Factory(lambda plan: plan.folder, takes_self=True))
 
     @property
@@ -208,7 +210,7 @@ DATABASE_URL={plan.scale.database or sqlite_url(plan.data / "svc.db")}
 # saves kept for each character: the newest 100, and one for each of 48 hours and 30 days.
 # Without this line, every save is kept.
 SAVE_HISTORY_KEEP=100
-{_shielded(plan)}SERVER_NAME=Game Server
+{_shielded(plan)}SERVER_NAME={plan.name}
 MATCHMAKING_MODE=DEPLOYSERVER
 DEPLOYSERVER_URL=127.0.0.1:{ports.deploy}
 # the same in deploy.env; put your game's city here

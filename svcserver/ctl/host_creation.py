@@ -22,7 +22,7 @@ from attrs import frozen
 from svcserver.content.manifest_builder import OWNERS_NOTE, BuildFailed, build_manifest
 from svcserver.ctl import begun, blueprint, units
 from svcserver.ctl.begun import Begun
-from svcserver.ctl.blueprint import PRIVATE, Plan, Ports, Scale
+from svcserver.ctl.blueprint import PRIVATE, SERVER_NAME, Plan, Ports, Scale
 from svcserver.ctl.database import transaction
 from svcserver.ctl.host import OWNER_KEY
 from svcserver.ctl.keys import new_signing_keys
@@ -100,6 +100,7 @@ def create_host(
     scale: Scale | None = None,
     data: Path | None = None,
     shared: bool = False,
+    name: str | None = None,
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; if that fails, remove it and raise Failed.
 
@@ -107,9 +108,10 @@ def create_host(
     existing owner key; in that case, a failure changes nothing. ``host`` is the address or name
     that players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for
     the database, the game files and everything the services write. ``shared`` allows the database
-    of another host.
+    of another host. ``name`` is the host's name that players see.
     """
-    folder, data, name = whole_path(folder), whole_path(data or folder), owner_name(owner)
+    folder, data, first = whole_path(folder), whole_path(data or folder), owner_name(owner)
+    name = SERVER_NAME if name is None else host_name(name)
     with stoppable(), _one_line(folder, owner), begun.locked(folder), ExitStack() as undo:
         scale = scale or Scale()
         _claim(folder, data, scale, undo)
@@ -123,6 +125,7 @@ def create_host(
             demo,
             private,
             scale,
+            name,
             data,
         )
         files = blueprint.files(plan)
@@ -132,10 +135,10 @@ def create_host(
             _put(folder / OWNER_KEY, rules.new_account_key() + "\n")
         if not plan.scale.database and not (data / DATABASE).exists():
             write_private(data / DATABASE, "")  # SQLite keeps the mode of the file it finds
-        name = _register(plan, name, shared, undo)
+        first = _register(plan, first, shared, undo)
         _put(folder / begun.LAST, files[begun.LAST])
         begun.clear(folder)
-        return CreatedHost(plan, name, parse_env_file(files["deploy.env"])["MY_IP"])
+        return CreatedHost(plan, first, parse_env_file(files["deploy.env"])["MY_IP"])
 
 
 def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
@@ -236,6 +239,21 @@ def whole_path(folder: Path) -> Path:
             "character that cannot be printed: choose another folder"
         )
     return path
+
+
+def host_name(name: str) -> str:
+    """Return a host's name if SERVER_NAME can hold it, else raise Failed."""
+    line = f"SERVER_NAME={name}\n"
+    if (
+        not 0 < len(name) <= 64
+        or not name.isprintable()
+        or parse_env_file(line) != {"SERVER_NAME": name}
+    ):
+        fail(
+            f"--name {name!a}: give 1 to 64 printable characters, without a blank or a quotation "
+            "mark at the ends"
+        )
+    return name
 
 
 def owner_name(owner: str) -> str:

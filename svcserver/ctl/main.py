@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "announce": ("as_owner_commands", "announce"),
     "audit": ("moderation", "audit"),
     "passport": ("passports", "passport"),
+    "dashboard": ("dashboard", "dashboard"),
     "status": ("status_command", "status"),
     "figures": ("status_command", "figures"),
     "capacity": ("capacity", "capacity"),

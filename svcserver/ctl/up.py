@@ -13,15 +13,17 @@ import segno
 from attrs import evolve, frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
+from twisted.internet.threads import deferToThread
 from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.accounts import new_invite
-from svcserver.ctl.blueprint import LOOPBACK, own_address
+from svcserver.ctl.blueprint import LOOPBACK, SERVER_NAME, own_address
+from svcserver.ctl.dashboard import LASTS, DashboardAddress, link_or_none
 from svcserver.ctl.doctor.case import Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
-from svcserver.ctl.host_creation import create_host, owner_name
+from svcserver.ctl.host_creation import create_host, host_name, owner_name
 from svcserver.ctl.init import PublicAddress, base_port_option, place_of, taken_port, tell_my_ip
 from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program, prompt
@@ -44,6 +46,7 @@ PUBLIC, PRIVATE = "public", "private"
 )
 @click.option("--private-host", metavar="A", help="Make a private host that listens on A.")
 @base_port_option
+@click.option("--name", metavar="NAME", help="The new host's name, which players see.")
 @click.option("--owner", metavar="NAME", help="The first player, who owns the new host.")
 @click.option("--yes", "-y", is_flag=True, help="Use the defaults of svcctl init without asking.")
 @click.option(
@@ -56,6 +59,7 @@ def up(
     public_host: str | None,
     private_host: str | None,
     base_port: int | None,
+    name: str | None,
     owner: str | None,
     yes: bool,
     invited: bool,
@@ -63,13 +67,13 @@ def up(
 ) -> None:
     """Create (if needed), check and start a host in DIR.
 
-    For a new host, the command asks three questions; an existing host starts unchanged. Ctrl-C
+    For a new host, the command asks four questions; an existing host starts unchanged. Ctrl-C
     stops it.
     """
     out, new = Out(as_json), not (folder / "metagame.env").is_file()
     if new:
-        make(folder, public_host, private_host, base_port, owner, out, ask=not yes)
-    elif public_host or private_host or owner or base_port:
+        make(folder, public_host, private_host, base_port, name, owner, out, ask=not yes)
+    elif public_host or private_host or name or owner or base_port:
         fail(f"{folder} is a host already. Change its env files, or choose another folder.")
     host = find(str(folder.absolute()), None)
     supply(host, out)
@@ -77,7 +81,7 @@ def up(
         fail(f"{folder} runs already. Its dashboard is {host.dashboard()}")
     check(host, out)
     card = Card.of(host, new_invite(host, 1) if new or invited else None)
-    why = run(host, lambda components: card.show(out, components))
+    why = run(host, lambda components: card.show(out, components, link_or_none(host)))
     if why is not None:
         fail(f"the host stopped: {why}; its log is {folder / LOG}")
 
@@ -86,13 +90,14 @@ def answers(
     public_host: str | None,
     private_host: str | None,
     base_port: int | None,
+    name: str | None,
     owner: str | None,
     *,
     ask: bool,
-) -> tuple[PublicAddress, str | None]:
-    """Return the address at which players reach the new host, and the name of its first player.
+) -> tuple[PublicAddress, str | None, str | None]:
+    """Return the address at which players reach the new host, its name and its first player.
 
-    The name is None if it was not given.
+    The names are None if none were given.
     """
     if ask and public_host is None and private_host is None:
         mode = prompt(
@@ -110,12 +115,14 @@ def answers(
     place = place_of(public_host, private_host, base_port)
     if taken := taken_port(place, Machine()):
         fail(taken)
+    if ask and name is None:
+        name = asked("Name of the host, which players see", host_name, SERVER_NAME)
     if ask and owner is None:
         owner = asked("Name of the first player, who owns it", owner_name, OWNER)
     free = place.private or place.port_given
     if not free and Machine().port(LOOPBACK, place.ports.gateway).denied:
         place = evolve(place, ports=evolve(place.ports, gateway=UNPRIVILEGED_PORT))
-    return place, owner
+    return place, name, owner
 
 
 def asked(question: str, check: Callable[[str], object], default: str | None = None) -> str:
@@ -138,6 +145,7 @@ def make(
     public_host: str | None,
     private_host: str | None,
     base_port: int | None,
+    name: str | None,
     owner: str | None,
     out: Out,
     *,
@@ -145,7 +153,7 @@ def make(
 ) -> None:
     """Create the host, as ``svcctl init`` does; the first player's default name is OWNER."""
     try:
-        place, owner = answers(public_host, private_host, base_port, owner, ask=ask)
+        place, name, owner = answers(public_host, private_host, base_port, name, owner, ask=ask)
     except click.Abort:
         if sys.stdin.isatty():
             raise
@@ -153,7 +161,12 @@ def make(
             "There is no terminal for questions. Give --yes, with --public-host H and --owner NAME."
         )
     made = create_host(
-        folder, place.address, owner or OWNER, ports=place.ports, private=place.private
+        folder,
+        place.address,
+        owner or OWNER,
+        ports=place.ports,
+        private=place.private,
+        name=name,
     )
     out.text(f"a host for {made.address} was made in {made.folder}")
     if not place.private and place.ports.gateway == UNPRIVILEGED_PORT:
@@ -186,7 +199,7 @@ class Card:
     """The summary that is printed for the owner when the host runs."""
 
     folder: Path
-    dashboard: str
+    dashboard: DashboardAddress
     code: str | None
     join: str | None
 
@@ -194,15 +207,18 @@ class Card:
     def of(cls, host: Host, invite: tuple[str, str | None] | None) -> Card:
         assert host.folder is not None  # noqa: S101 - a folder was given
         code, join = invite or (None, None)
-        return cls(host.folder, host.dashboard(), code, join)
+        return cls(host.folder, DashboardAddress.of(host), code, join)
 
-    def show(self, out: Out, components: str) -> None:
-        """Print the summary, with the invite as a QR code if there is an invite."""
+    def show(self, out: Out, components: str, link: str | None = None) -> None:
+        """Print the summary, with the secret of a sign-in link and the invite as a QR code."""
+        sign_in = None if link is None else self.dashboard.sign_in(link)
         out.data(
             {
                 "folder": str(self.folder),
                 "components": components.split(", "),
-                "dashboard": self.dashboard,
+                "dashboard": self.dashboard.url,
+                "signIn": sign_in,
+                "tunnel": self.dashboard.tunnel,
                 "code": self.code,
                 "join": self.join,
             }
@@ -211,8 +227,7 @@ class Card:
             "",
             f"Your host runs: {components}",
             "",
-            f"dashboard  {self.dashboard}",
-            f"           in a browser on this machine; {self._key()}",
+            *self._dashboard(sign_in),
             *self._invite(),
         )
         if self.join is not None and not out.as_json:
@@ -223,6 +238,19 @@ class Card:
             "",
             f"Ctrl-C stops it; {svcctl} up {shlex.quote(str(self.folder))} starts it again.",
         )
+
+    def _dashboard(self, sign_in: str | None) -> list[str]:
+        tunnel = self.dashboard.tunnel
+        first = f"dashboard  {self.dashboard.url}"
+        where = "in a browser on this machine"
+        if tunnel is not None:
+            where = "in a browser on your own computer, while this command runs there:"
+        return [
+            first,
+            f"           {where}" + ("" if tunnel else f"; {self._key()}"),
+            *([f"           {tunnel}", f"           {self._key()}"] if tunnel else []),
+            *([f"sign in    {sign_in}", f"           {LASTS}"] if sign_in else []),
+        ]
 
     def _key(self) -> str:
         """Return where the owner's key is; a host restored without secrets has no key file."""
@@ -252,7 +280,7 @@ def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
         )
         try:
             stack.start()
-            ready(await stack.ready)
+            await deferToThread(ready, await stack.ready)
             await stack.gone  # until Ctrl-C or until the stack ends
             ended = PlayFailed("stack", "ended by itself")
         except PlayFailed as why:

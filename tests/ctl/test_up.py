@@ -13,13 +13,14 @@ from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import begun
+from svcserver.ctl.as_owner import Owner
 from svcserver.ctl.doctor.machine import PortState
 from svcserver.ctl.host import Host
 from svcserver.ctl.main import main
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.edge.invite import decode
 from svcserver.kernel.port_holders import PortHolder
-from tests.ctl.command import Ran, new_host, nowhere
+from tests.ctl.command import Ran, new_host, nowhere, svcctl
 from tests.ctl.doctor_host import Quiet
 from tests.ctl.hosts import change, value
 from tests.support.proves import proves
@@ -33,6 +34,7 @@ class UpTests(SynchronousTestCase):
         self.machine = Quiet()
         self.started: list[Host] = []
         self.failed: PlayFailed | None = None
+        self.link: str | None = "1f" * 32
 
     def up(self, *words: str, answers: str = "") -> Ran:
         """Run ``svcctl up`` with a stack that is ready immediately and then stopped by Ctrl-C."""
@@ -48,6 +50,7 @@ class UpTests(SynchronousTestCase):
             mock.patch("svcserver.ctl.up.Machine", return_value=self.machine),
             mock.patch("svcserver.ctl.doctor.command.Machine", return_value=self.machine),
             mock.patch("svcserver.ctl.up.runs", return_value=False),
+            mock.patch("svcserver.ctl.up.link_or_none", return_value=self.link),
             mock.patch("svcserver.ctl.up.own_address", return_value="100.64.7.7"),
             mock.patch("svcserver.ctl.init.own_address", return_value="100.64.7.7"),
         ):
@@ -57,21 +60,23 @@ class UpTests(SynchronousTestCase):
         return Ran(ran.exit_code, ran.stdout, ran.stderr)
 
     @proves("svcctl up")
-    def test_three_answers_make_a_host_and_start_it(self) -> None:
-        ran = self.up(answers="public\n203.0.113.10\nOlga\n")
+    def test_four_answers_make_a_host_and_start_it(self) -> None:
+        ran = self.up(answers="public\n203.0.113.10\nFriday # Hunts\nOlga\n")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual([host.folder for host in self.started], [self.folder])
         self.assertIn("http://127.0.0.1:61000/svc/dashboard", ran.out)
+        self.assertEqual(value(self.folder, "metagame", "SERVER_NAME"), "Friday # Hunts")
         [join] = [host.split()[1] for host in ran.out.splitlines() if host.startswith("invite ")]
         invite = decode(join)
         self.assertEqual((invite.host, invite.port), ("203.0.113.10", 443))
         self.assertIn("\N{UPPER HALF BLOCK}", ran.out)  # the QR code
 
     def test_an_answer_that_will_not_do_is_asked_for_again(self) -> None:
-        answers = "public\nhttps://h.example\n203.0.113.10\nBo\nBo_1\n"
+        answers = "public\nhttps://h.example\n203.0.113.10\n'Hunts'\nHunts\nBo\nBo_1\n"
         ran = self.up(answers=answers)
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn("Error: https://h.example: give NAME or NAME:PORT: a DNS name", ran.err)
+        self.assertIn("Error: \"'Hunts'\": give 1 to 64 printable characters", ran.err)
         self.assertIn("Error: Bo: a username has 3 to 16 letters", ran.err)
         [join] = [line.split()[1] for line in ran.out.splitlines() if line.startswith("invite ")]
         self.assertEqual(decode(join).host, "203.0.113.10")
@@ -96,6 +101,20 @@ class UpTests(SynchronousTestCase):
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn("http://100.64.7.7:61000/svc/dashboard", ran.out)
         self.assertFalse((self.folder / "gateway.env").exists())
+
+    def test_over_ssh_it_prints_the_tunnel_and_a_link(self) -> None:
+        ssh = {"SSH_CONNECTION": "198.51.100.7 50000 203.0.113.10 2222", "SUDO_USER": "ada"}
+        with mock.patch.dict("os.environ", ssh):
+            ran = self.up("--yes", "--public-host", "203.0.113.10")
+            self.assertIn("ssh -L 61000:127.0.0.1:61000 -p 2222 ada@203.0.113.10\n", ran.out)
+            sign_in = f"http://127.0.0.1:61000/svc/dashboard#/sign-in/{self.link}"
+            self.assertIn(f"sign in    {sign_in}\n", ran.out)
+            self.assertIn("valid once, for ten minutes", ran.out)
+            self.link = None
+            self.assertNotIn("sign in ", self.up().out)
+        for wrong in ("", "a b c", "x y z; 22", "a b 300.1.1.1 22"):
+            with mock.patch.dict("os.environ", {"SSH_CONNECTION": wrong}):
+                self.assertIsNone(self.up("--json").data["tunnel"])
 
     def test_the_gateway_takes_another_port_where_443_needs_a_right(self) -> None:
         self.machine = Quiet(taken={443: PortState(denied=True)})
@@ -173,6 +192,26 @@ class UpTests(SynchronousTestCase):
         self.assertEqual(ran.status, 1)
         self.assertIn("MY_IP is not set", ran.line)
         self.assertIn("stack.log", ran.line)
+
+
+class DashboardCommandTests(SynchronousTestCase):
+    """``svcctl dashboard``, which prints a sign-in link."""
+
+    def test_it_prints_a_link_for_the_owner_or_another_of_the_staff(self) -> None:
+        folder = new_host(nowhere(self))
+        sent: list[Any] = []
+
+        def post(owner: Owner, route: str, body: dict[str, str], reason: str = "") -> Any:
+            sent.append((route, body))
+            return {"Link": "1f" * 32, "Username": body.get("Account", "Olga")}
+
+        self.patch(Owner, "post", post)
+        ran = svcctl("dashboard", "--config", folder)
+        url = f"http://127.0.0.1:61000/svc/dashboard#/sign-in/{'1f' * 32}"
+        self.assertIn(f"sign in as Olga (valid once, for ten minutes):\n  {url}\n", ran.out)
+        data = svcctl("dashboard", "--account", "Mona", "--json", "--config", folder).data
+        self.assertEqual((data["account"], data["signIn"]), ("Mona", url))
+        self.assertEqual([body for _, body in sent], [{}, {"Account": "Mona"}])
 
 
 class NewHostTests(SynchronousTestCase):

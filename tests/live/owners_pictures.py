@@ -1,6 +1,6 @@
 """The tour of ``docs/owners/first-evening.md``, which takes the page's pictures.
 
-The owner has installed svcserver and nothing else. The owner answers the three questions of
+The owner has installed svcserver and nothing else. The owner answers the questions of
 ``svcctl up``, signs in to the dashboard and invites a friend. The friend opens the invite, plays,
 and goes on a hunt. Each step is timed. The host uses the usual ports, including 443.
 ``tests/packages/empty_machine.py`` starts one step earlier, on a machine without svcserver, and
@@ -22,9 +22,8 @@ from pathlib import Path
 from attrs import define, field, frozen
 from playwright.sync_api import Browser, Page, expect
 
-from svcserver.kernel.settings import parse_env_file
 from svcserver.players.requests import HUNTS
-from tests.ctl.hosts import SVCCTL, change
+from tests.ctl.hosts import SVCCTL
 from tests.live.players_host import COMMAND, GAME, launcher, link_of
 from tests.live.players_page import Visit
 from tests.live.real_browser import chromium, replace_text
@@ -34,7 +33,8 @@ PATIENCE_S = 240
 HOST = "friday"
 TIMEZONE = "Europe/Berlin"
 NAME, OWNER, FRIEND = "Friday Hunts", "Olga", "Robin"
-ANSWERS = f"public\n127.0.0.1\n{OWNER}\n"
+ANSWERS = f"public\n127.0.0.1\n{NAME}\n{OWNER}\n"
+SIGN_IN = re.compile(r"(?m)^sign in +(\S+)$")
 READY = re.compile(r"^Ctrl-C stops it;.*\n", re.MULTILINE)  # the last line of the card
 
 
@@ -114,16 +114,13 @@ def put_game(owner: Owner) -> None:
     (host / "game" / "data.pak").write_bytes(os.urandom(4 << 20))
     made = owner.command("content", "manifest", "--config")
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
-    change(host, "metagame", "SERVER_NAME", NAME)
 
 
-def sign_in(browser: Browser, host: Path) -> Page:
-    """Open the dashboard as the owner."""
-    port = parse_env_file((host / "metagame.env").read_text())["PORT"]
+def sign_in(browser: Browser, card: str) -> Page:
+    """Open the dashboard as the owner, by the link that ``svcctl up`` printed."""
+    [link] = SIGN_IN.findall(card)
     page = browser.new_context(locale="en-GB", timezone_id=TIMEZONE, viewport=SIZE).new_page()
-    page.goto(f"http://127.0.0.1:{port}/svc/dashboard")
-    page.get_by_label("Account key").fill((host / "owner.key").read_text().strip())
-    page.get_by_role("button", name="Sign in").click()
+    page.goto(link)
     expect(page.get_by_role("table").or_(page.locator(".nothing")).first).to_be_visible()
     return page
 
@@ -166,9 +163,9 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
     with up(owner, ANSWERS):
         tour.step("make-the-host")
     put_game(owner)
-    with up(owner):
+    with up(owner) as card:
         tour.step("give-it-the-game")
-        page = sign_in(browser, owner.host)
+        page = sign_in(browser, card)
         tour.take(page, "1-overview")
         tour.step("look-at-it")
         join = invite(page, tour)
@@ -177,7 +174,8 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
             page.get_by_role("link", name="Overview", exact=True).click()
             feed = page.locator(".feed")
             expect(feed).to_contain_text(f"{FRIEND} began a hunt", timeout=60_000)
-            expect(page.locator(".list").first).to_contain_text("Hunt")
+            instances = page.locator(".card").filter(has=page.get_by_text("Instances", exact=True))
+            expect(instances.locator(".list")).to_contain_text("Hunt")
             tour.step("the-first-hunt")
             row = page.get_by_role("row").filter(has_text=FRIEND)
             expect(row).to_contain_text("Hunting", timeout=60_000)  # by the game's next heartbeat

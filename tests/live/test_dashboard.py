@@ -19,9 +19,12 @@ import pytest
 from attrs import evolve
 from playwright.sync_api import Browser, Route, expect
 
+from svcserver.ctl.as_owner import Owner
 from svcserver.kernel import backups, host_state
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.host_state import HostFault, HostState, MachineSample, ServiceState
+from svcserver.kernel.machine import SIGNING_KEY
+from svcserver.kernel.settings import parse_env_file
 from tests.live.dashboard_page import (
     PAGES,
     SIZES,
@@ -94,6 +97,30 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         page.context.add_cookies([stored])  # one that was taken before is of no use now
         page.reload()
         expect(page.get_by_label("Account key")).to_be_visible()
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_a_link_of_svcctl_signs_in_once(
+    browser: Browser, here: Host, size: str, colours: str
+) -> None:
+    variables = parse_env_file((here.folder / "metagame.env").read_text())
+    owner = Owner(f"http://127.0.0.1:{here.service.port}", variables[SIGNING_KEY])
+    link = f"/sign-in/{owner.post('DashboardSignInLink', {})['Link']}"
+    with visit(browser, here, size, colours) as tab:
+        page = tab.page
+        assert page.get_by_label("Account key").get_attribute("autocomplete") == "current-password"
+        expect(page.get_by_text("owner.key")).to_be_visible()
+        page.goto(f"{tab.address}/svc/dashboard#{link}")
+        expect(page.locator("#server-name")).to_have_text("Evening Hunters")
+        assert link not in page.url
+        if tab.menu.is_visible():
+            tab.menu.click()
+        tab.press("Sign out")
+        expect(page.get_by_label("Account key")).to_be_visible()
+        page.goto(f"{tab.address}/svc/dashboard#{link}")
+        expect(page.get_by_role("alert").first).to_contain_text("was used or has expired")
+        tab.picture("used-link")
 
 
 def test_who_is_where_and_the_registration(browser: Browser, here: Host) -> None:

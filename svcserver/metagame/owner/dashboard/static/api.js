@@ -127,7 +127,15 @@ export function remove(route, more = {}) {
 
 export async function signIn(key, code) {
   const more = code ? { "x-svc-second-factor": code } : {};
-  const me = await call("POST", "DashboardSession", undefined, { "x-svc-user-api-key": key, ...more });
+  return signedIn(await call("POST", "DashboardSession", undefined, { "x-svc-user-api-key": key, ...more }));
+}
+
+/** Sign in with the secret of a link, which works once. */
+export async function signInByLink(link) {
+  return signedIn(await call("POST", "DashboardLinkSession", { Link: link }));
+}
+
+function signedIn(me) {
   localStorage.setItem(WORD, me.Word);
   return me;
 }

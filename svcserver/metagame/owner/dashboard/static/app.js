@@ -1,7 +1,7 @@
 // Signing in, the pages and their streams.
 
 import { ways } from "./access.js";
-import { Refused, listen, read, signIn as begin, signOut as leave } from "./api.js";
+import { Refused, listen, read, signIn as begin, signInByLink, signOut as leave } from "./api.js";
 import { audit } from "./audit.js";
 import * as connection from "./connection.js";
 import { card, el, head, nothing } from "./dom.js";
@@ -68,16 +68,24 @@ async function enter(me) {
   document.title = `${status.name} – dashboard`;
 }
 
-/** After a reload the browser's session may still be valid. */
+const LINK = /^#\/sign-in\/([0-9a-f]+)$/; // printed by svcctl dashboard
+
+/** Sign in by the address's link; after a reload the browser's session may still be valid. */
 async function resume() {
-  let me = null;
+  let me = null, fault = "";
   try {
-    me = await read("DashboardSession");
+    const [, link] = LINK.exec(location.hash) ?? [];
+    if (link) {
+      history.replaceState(null, "", "#/overview"); // the browser's history keeps no secret
+      me = await signInByLink(link).catch((why) => { fault = why.message; });
+    }
+    me ??= await read("DashboardSession");
   } catch (why) {
-    if (!(why instanceof Refused) || (why.status !== 401 && why.status !== 403)) at("sign-in-error").textContent = why.message;
+    if (!(why instanceof Refused) || (why.status !== 401 && why.status !== 403)) fault ||= why.message;
   }
   if (me) return enter(me);
   at("sign-in").hidden = false;
+  at("sign-in-error").textContent = fault;
   at("key").focus();
 }
 
@@ -190,5 +198,5 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   at("content").focus();
 });
-addEventListener("hashchange", go);
+addEventListener("hashchange", () => LINK.test(location.hash) ? resume() : go());
 resume();

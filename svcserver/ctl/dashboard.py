@@ -1,0 +1,90 @@
+"""The command ``svcctl dashboard``: the dashboard's address, and a link that signs in once."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+from collections.abc import Mapping
+from contextlib import suppress
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import click
+from attrs import frozen
+
+from svcserver.ctl.as_owner import owner_of
+from svcserver.ctl.blueprint import LOOPBACK
+from svcserver.ctl.host import Host, host_command
+from svcserver.ctl.output import Failed, Out
+from svcserver.kernel.digits import whole_in
+
+ROUTE = "DashboardSignInLink"
+SSH_PORT = 22
+LASTS = "valid once, for ten minutes"
+
+
+@frozen
+class DashboardAddress:
+    """The dashboard's URL for the owner's browser, and over SSH the command that opens the way."""
+
+    url: str
+    tunnel: str | None = None
+
+    @classmethod
+    def of(cls, host: Host, environ: Mapping[str, str] | None = None) -> DashboardAddress:
+        """Return the address; ``environ`` shows whether the command runs over SSH."""
+        url = host.dashboard()
+        machine = _ssh_address(os.environ if environ is None else environ)
+        if machine is None:
+            return cls(url)
+        parts = urlsplit(url)
+        forwarded = f"{parts.port}:{parts.netloc}"
+        return cls(
+            parts._replace(netloc=f"{LOOPBACK}:{parts.port}").geturl(),
+            f"ssh -L {forwarded} {machine}",
+        )
+
+    def sign_in(self, link: str) -> str:
+        """Return the URL that signs in by a link's secret, which no request line contains."""
+        return f"{self.url}#/sign-in/{link}"
+
+
+def _ssh_address(environ: Mapping[str, str]) -> str | None:
+    """Return the arguments for ``ssh`` to this machine; None unless the command runs over SSH."""
+    match environ.get("SSH_CONNECTION", "").split():
+        case [_, _, address, port]:
+            pass
+        case _:
+            return None
+    try:
+        address = str(ip_address(address.partition("%")[0]))
+        user = environ.get("SUDO_USER") or getpass.getuser()
+    except (ValueError, KeyError, OSError):
+        return None
+    number = whole_in(port, 5) or SSH_PORT
+    option = "" if number == SSH_PORT else f"-p {number} "
+    return f"{option}{shlex.quote(user)}@{address}"
+
+
+def link_or_none(host: Host) -> str | None:
+    """Return the secret of a new sign-in link; None if the metagame makes none."""
+    with suppress(Failed):
+        link: str = owner_of(host).post(ROUTE, {})["Link"]
+        return link
+    return None
+
+
+@host_command(None, "dashboard")
+@click.option(
+    "--account", metavar="NAME", default="", help="The staff account. Default: the owner."
+)
+def dashboard(host: Host, out: Out, account: str) -> None:
+    """Print a link that signs in to the dashboard once, within ten minutes."""
+    address = DashboardAddress.of(host)
+    reply = owner_of(host).post(ROUTE, {"Account": account} if account else {})
+    link, name = reply["Link"], reply["Username"]
+    out.data({"account": name, "signIn": address.sign_in(link), "tunnel": address.tunnel})
+    if address.tunnel is not None:
+        out.text("On your own computer, keep this command running:", f"  {address.tunnel}", "")
+    out.text(f"Open in a browser, to sign in as {name} ({LASTS}):", f"  {address.sign_in(link)}")
