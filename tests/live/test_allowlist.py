@@ -351,7 +351,7 @@ def test_after_a_hard_kill_the_owner_can_shut_the_ports(
             check=False,
         )
         assert (ended.returncode, ended.stderr) == (0, "")
-        assert ended.stdout == "UDP ports 8770-8777 are shut\n"
+        assert ended.stdout == "UDP ports 8770-8777 are closed\n"
         assert "203.0.113.7" not in ruleset(namespace)
         assert '"event":"closed_ports"' in (tmp_path / "audit.log").read_text()
     finally:

@@ -173,12 +173,12 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
         pid = eventually(lambda: cities(folder))[-1]
         os.kill(pid, signal.SIGSTOP)
         eventually(lambda: beats("but its players still send heartbeats"))
-        assert not beats("it is ended")  # so it has another ten seconds from here on
+        assert not beats("and is killed")  # so it has another ten seconds from here on
         os.kill(pid, 0)
         eventually(lambda: "has read nothing for 10 s and is killed" in said(folder))
         deliveries = said(folder)
         assert deliveries.index("but its players still send heartbeats") < deliveries.index(
-            "it is ended"
+            "and is killed"
         )
         eventually(lambda: len(cities(folder)) == 2)
 
