@@ -5,7 +5,8 @@
 The zip holds one folder: two small programs, CPython for Windows, and one zip with all modules as
 bytecode, which needs few files and starts quickly. CPython's libraries come from a wheel, its
 standard library from Debian's source package, and the dependencies from the wheels of
-``launcher.lock``. All of them are pinned by hash. Two builds of a commit are the same bytes.
+``launcher.lock``. All of them are pinned by hash. Two builds of a commit are identical byte for
+byte.
 """
 
 from __future__ import annotations
@@ -157,7 +158,11 @@ def copy_runtime(inputs: Path, app: Path) -> None:
 
 
 def add_modules(library: Path, site: Path, app: Path, work: Path) -> None:
-    """Compile all modules: those of packages with compiled parts are files, the others a zip."""
+    """Compile all modules and add them, most of them as one zip.
+
+    Modules of packages with compiled parts stay files, because the compiled parts cannot be
+    imported from a zip.
+    """
     modules = work / "modules"
     on_disk = {path.relative_to(site).parts[0] for path in site.rglob("*.pyd")}
     on_disk |= {
@@ -193,7 +198,7 @@ def compile_modules(folder: Path) -> None:
 
 
 def compile_programs(source: Path, app: Path, work: Path) -> None:
-    """Compile both programs, and python3.dll, through which some libraries call CPython."""
+    """Compile both programs, and python3.dll: some libraries call CPython through this DLL."""
     exported = re.findall(
         r"(?m)^EXPORT_(FUNC|DATA)\((\w+)\)", (source / "PC/python3dll.c").read_text()
     )
@@ -219,7 +224,7 @@ def compile_programs(source: Path, app: Path, work: Path) -> None:
 
 
 def copy_licences(source: Path, site: Path, licenses: Path) -> None:
-    """Copy the licences of all parts, a folder for each."""
+    """Copy the licences of all parts; each part gets a folder."""
     parts = {"CPython": [source / name for name in ("LICENSE", "PC/crtlicense.txt")]}
     parts["CPython"].append(source / "Doc" / "license.rst")  # also of libffi, zlib and others
     parts["mingw-w64"] = [Path("/usr/share/doc/mingw-w64-x86-64-dev/copyright")]

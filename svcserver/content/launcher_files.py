@@ -114,7 +114,7 @@ def _read(path: Path) -> LauncherFile | None:
 
 
 def _offer(path: Path, sha256: str) -> Mapping[str, str]:
-    """Return the version and signature of a launcher file, which make it an update."""
+    """Return a launcher file's version and signature; launchers need both to update themselves."""
     try:
         with path.with_name(path.name + SUFFIX).open("rb") as file:
             data = json.parse(file.read(LONGEST))

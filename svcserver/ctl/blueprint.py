@@ -69,9 +69,10 @@ class Ports:
 
     @classmethod
     def from_base(cls, base: int) -> Ports:
-        """Return ports with the metagame on ``base`` and all others just above it.
+        """Return ports with the metagame on ``base``, and all other ports just above it.
 
-        The UDP ports follow, too. With workers, the last port is ``base + 291``.
+        The UDP ports are ``base + 70`` to ``base + 77``. With workers, the last port is ``base +
+        291``.
         """
         usual = asdict(cls())
         moved = {name: base + port - usual["metagame"] for name, port in usual.items()}

@@ -175,7 +175,10 @@ def place_of(
 
 
 def taken_port(place: PublicAddress, machine: Machine) -> str:
-    """Return which of the new host's ports is taken, by which program, and what to do; or ""."""
+    """Return a message if a port of the new host is taken: which, by which program, and the remedy.
+
+    Returns "" if all ports are free.
+    """
     taken = _taken(place, machine)
     if taken is None:
         return ""

@@ -53,8 +53,8 @@ def offered_name(file: Path) -> str:
 def sign_launchers(host: Host) -> str:
     """Sign the launchers that a host offers with the gateway's key.
 
-    Launchers update themselves only to a signed file. Return why a file is not signed, or an empty
-    string. A host without a gateway has no key.
+    Returns why a file is not signed, or an empty string. A launcher updates itself only to a signed
+    file. A host without a gateway has no key.
     """
     folder = launcher_folder(host.folder) if host.folder is not None else None
     pair, fault = host.gateway_pair(), ""

@@ -22,10 +22,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m\Z")
 
 
 class OutputPart(TypedDict):
-    """New output lines, in which ``ESC [ ... m`` sets colours; ``cursor`` continues after them.
+    """New lines of a game server's output; ``cursor`` marks the position after them.
 
-    ``fresh`` is true if the lines are the last ones, not those after the cursor that was sent.
-    ``missed`` is true if lines between the cursor and these lines are left out.
+    ``ESC [ ... m`` in a line sets colours. ``fresh`` is true if the lines are the last ones, not
+    those after the cursor that was sent. ``missed`` is true if lines between the sent cursor and
+    these lines are left out.
     """
 
     lines: list[str]
@@ -38,8 +39,8 @@ class OutputPart(TypedDict):
 class OutputFile:
     """The current output file of a game server.
 
-    ``start`` is the position of its first byte in all the output. ``series`` is different for each
-    numbering of positions.
+    ``start`` is the position of the file's first byte in the whole output of the server. ``series``
+    identifies a numbering of positions; another numbering has another value.
     """
 
     path: Path
@@ -47,7 +48,7 @@ class OutputFile:
     start: int
 
     def after(self, cursor: str) -> OutputPart:
-        """Return the whole lines after the cursor, or the last lines if the cursor is not ours."""
+        """Return the whole lines after the cursor; for a foreign cursor, the last lines."""
         series, _, position = cursor.partition(":")
         fresh = series != self.series or not (position.isdigit() and len(position) < 20)
         wanted = None if fresh else int(position) - self.start
@@ -75,9 +76,9 @@ class OutputFile:
         return [plain(line) for line in lines[-LAST_LINES:]]
 
     def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
-        """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether bytes are missed.
+        """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether bytes are skipped.
 
-        Without an offset, or if it is far behind, reads the end of the file.
+        Without an offset, or if the offset is far behind, the end of the file is read.
         """
         try:
             with self.path.open("rb") as file:

@@ -47,7 +47,7 @@ FAILED = "failed"
 
 @define
 class LaunchHistory:
-    """The last ``KEPT`` launches, also in a file, so that they outlive the deploy server."""
+    """The last ``KEPT`` launches; a file of them survives a restart of the deploy server."""
 
     path: Path | None = None
     count: int = field(default=0, init=False)  # changes whenever the list does
@@ -63,7 +63,7 @@ class LaunchHistory:
         self.count = len(self._launches)
 
     def newest(self) -> list[PastLaunch]:
-        """Return the launches, the latest end first."""
+        """Return the launches; the one that ended last comes first."""
         return list(self._launches)[::-1]
 
     def ended(self, server: GameServer, at: float, how: str, reason: str = "") -> None:
@@ -71,7 +71,7 @@ class LaunchHistory:
         self._add(_entry(server.launch, server.id, server.port, server.started_at, at, how, reason))
 
     def failed(self, launch: Launch, at: float, reason: str) -> None:
-        """Add a launch that failed; the same failure again only changes the time of the last."""
+        """Add a launch that failed; a repeated failure only changes the time of the last entry."""
         entry = _entry(launch, "", 0, at, at, FAILED, reason)
         last = self._launches[-1] if self._launches else None
         alike = ("kind", "map", "how", "reason")

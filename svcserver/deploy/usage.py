@@ -28,7 +28,7 @@ class ServerUsage:
 
 @define
 class UsageMeter:
-    """The reader of the usage of all game servers; CPU time counts from one reading to the next."""
+    """The reader of the usage of all game servers; CPU time is measured between two readings."""
 
     clock: Any
     _at: float = field(default=float("-inf"), init=False)

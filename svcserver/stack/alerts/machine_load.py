@@ -30,13 +30,13 @@ class MachineLoad:
     _minute_ticks: tuple[int, int] | None = field(default=None, init=False)
 
     def load(self, samples: tuple[MachineSample, ...], now: float) -> None:
-        """Restore the minutes that an earlier process measured."""
+        """Restore the samples of each minute that an earlier process measured."""
         self._minutes.extend(
             sample for sample in samples if 0 <= now - sample.at <= KEPT * MINUTE_S
         )
 
     def sample(self, now: float, open_files: OpenFiles) -> tuple[MachineSample, ...]:
-        """Measure the load; return the minutes of the last hour, and the current load last."""
+        """Measure the load; return the samples of the last hour, the current one last."""
         ticks = self._cpu_ticks()
         used, total = self._memory()
         current = MachineSample(now, _busy_percent(self._ticks, ticks), used, total)

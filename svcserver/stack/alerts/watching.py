@@ -30,7 +30,7 @@ CERTIFICATE_EVERY_S = 3600.0
 
 @frozen
 class RunningProcess:
-    """A component's process: its start (epoch s), and the number of starts before it."""
+    """A component's process: its start time (epoch s), and the number of earlier starts."""
 
     since: float
     restarts: int
@@ -172,7 +172,7 @@ class HostWatch:
 
 
 def installed_version() -> str:
-    """Return the version of the installed package, which a process that starts now runs."""
+    """Return the version of the installed package: a process that starts now runs this version."""
     try:
         return version("svcserver")
     except PackageNotFoundError:
