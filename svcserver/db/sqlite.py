@@ -49,8 +49,8 @@ class Schedule:
     """The schedule of checkpoints: when the next part is due, and when the log can be restarted.
 
     A checkpoint copies the write-ahead log into the database file, in parts. A part is due when the
-    log has grown by about ``piece`` pages. Only a copied part shows how many pages the jobs before
-    it have added, so the next part's pages are estimated from that.
+    log has grown by about ``piece`` pages. The growth is estimated: the last part shows how many
+    pages each job has added on average.
 
     The writer's thread calls ``committed`` and ``ended``, the checkpoint thread calls the other
     methods; no field is set by both threads.
