@@ -1,4 +1,4 @@
-"""The command ``svcctl dashboard``: the dashboard's address, and a link that signs in once."""
+"""The command ``svcctl dashboard``: prints the dashboard's address and a single-use link."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ LASTS = "valid once, for ten minutes"
 
 @frozen
 class DashboardAddress:
-    """The dashboard's URL for the owner's browser, and over SSH the command that opens the way."""
+    """The dashboard's URL for the owner's browser.
+
+    Over SSH, ``tunnel`` is the command that the owner runs to forward the dashboard's port.
+    """
 
     url: str
     tunnel: str | None = None
@@ -46,7 +49,10 @@ class DashboardAddress:
         )
 
     def sign_in(self, link: str) -> str:
-        """Return the URL that signs in by a link's secret, which no request line contains."""
+        """Return the URL that signs in with this link's secret.
+
+        The secret is in the fragment, which browsers do not send.
+        """
         return f"{self.url}#/sign-in/{link}"
 
 
@@ -68,7 +74,7 @@ def _ssh_address(environ: Mapping[str, str]) -> str | None:
 
 
 def link_or_none(host: Host) -> str | None:
-    """Return the secret of a new sign-in link; None if the metagame makes none."""
+    """Return the secret of a new sign-in link, or None if the metagame does not make links."""
     with suppress(Failed):
         link: str = owner_of(host).post(ROUTE, {})["Link"]
         return link
@@ -80,7 +86,10 @@ def link_or_none(host: Host) -> str | None:
     "--account", metavar="NAME", default="", help="The staff account. Default: the owner."
 )
 def dashboard(host: Host, out: Out, account: str) -> None:
-    """Print a link that signs in to the dashboard once, within ten minutes."""
+    """Print a single-use link to sign in to the dashboard.
+
+    The link is valid for ten minutes.
+    """
     address = DashboardAddress.of(host)
     reply = owner_of(host).post(ROUTE, {"Account": account} if account else {})
     link, name = reply["Link"], reply["Username"]

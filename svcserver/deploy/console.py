@@ -76,7 +76,7 @@ class OutputFile:
         return [plain(line) for line in lines[-LAST_LINES:]]
 
     def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
-        """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether some were skipped.
+        """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether some are skipped.
 
         Without an offset, or if the offset is far behind, the end of the file is read.
         """
