@@ -17,20 +17,21 @@ from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.host_creation import write_private
 from svcserver.ctl.output import Out, fail, warn
 from svcserver.kernel.alert_channels import is_name
-from svcserver.kernel.secrets import hex_token
-from svcserver.kernel.settings import BadSetting, parse_env_file
-from svcserver.kernel.system import token_hex
-from svcserver.stack.alerts.channels import (
+from svcserver.kernel.alert_settings import (
     FORMS,
     MAIL,
+    AlertKind,
     Channel,
     parse_channel,
     path_of,
     read_channel,
     read_channels,
 )
+from svcserver.kernel.secrets import hex_token
+from svcserver.kernel.settings import BadSetting, parse_env_file
+from svcserver.kernel.system import token_hex
 from svcserver.stack.alerts.delivering import AlertClient, NotDelivered
-from svcserver.stack.alerts.rules import Alert, AlertKind
+from svcserver.stack.alerts.rules import Alert
 
 MOST_LINES = 64 * 1024  # bytes of a channel's lines
 SECRET_LINES = {"TOKEN", "SIGNING_SECRET"}

@@ -34,12 +34,12 @@ from svcserver.ctl.stack_process import LOG
 from svcserver.ctl.status_command import look
 from svcserver.kernel import json
 from svcserver.kernel.alert_channels import MOST
+from svcserver.kernel.alert_settings import PATTERN, Channel
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import variables
-from svcserver.stack.alerts.channels import PATTERN, Channel
 from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from svcserver.ctl.envfile import change
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.launcher_file import sign_launchers
 from svcserver.ctl.noting import noted
@@ -23,6 +22,7 @@ from svcserver.edge.certificate import (
     switch_pair,
     write_pair_to,
 )
+from svcserver.kernel.envfile import change
 
 
 @click.group()

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from sqlalchemy import Connection
 
 from svcserver.ctl.database import transact
-from svcserver.ctl.envfile import change
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
+from svcserver.kernel.envfile import change
 from svcserver.kernel.settings import comma_list
 from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, key_id, load_public
 from svcserver.metagame.access.tokens import LIFETIME_S

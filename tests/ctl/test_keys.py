@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from unittest import mock
 
-from svcserver.ctl.envfile import change
 from svcserver.ctl.host import find
+from svcserver.kernel.envfile import change
 from svcserver.metagame import service
 from svcserver.metagame.access.keys import Keys
 from svcserver.metagame.access.tokens import InvalidToken, Tokens

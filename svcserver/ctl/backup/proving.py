@@ -21,7 +21,6 @@ from svcserver.ctl.backup.sealing import CannotSeal, Lock
 from svcserver.ctl.backup.throwaway import ThrowAway
 from svcserver.ctl.database import file_of, url_of
 from svcserver.ctl.database_commands import migrate
-from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, find
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.output import Failed
@@ -29,9 +28,10 @@ from svcserver.ctl.postgres import needs
 from svcserver.ctl.postgres_restore import restore_into
 from svcserver.edge.certificate import CERT_FILE, KEY_FILE
 from svcserver.kernel import json
+from svcserver.kernel.alert_settings import PATTERN
+from svcserver.kernel.envfile import change
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import parse_env_file
-from svcserver.stack.alerts.channels import PATTERN
 from svcserver.stack.components import environment
 
 LOCALHOST = "127.0.0.1"

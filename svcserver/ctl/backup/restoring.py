@@ -31,7 +31,6 @@ from svcserver.ctl.database_commands import (
     put_back,
     sqlite_faults,
 )
-from svcserver.ctl.envfile import change
 from svcserver.ctl.host import OWNER_KEY, Host
 from svcserver.ctl.host_creation import (
     DATABASE,
@@ -44,6 +43,7 @@ from svcserver.ctl.host_creation import (
 from svcserver.ctl.output import Out, config_of, fail
 from svcserver.ctl.units import SERVICES
 from svcserver.db.engine import DEFAULT_URL, database_url, make_engine, sqlite_url
+from svcserver.kernel.envfile import change
 from svcserver.kernel.settings import BadSetting, parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
 

@@ -46,10 +46,10 @@ from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from svcserver.kernel import json
+from svcserver.kernel.alert_settings import Channel, split
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.times import iso
-from svcserver.stack.alerts.channels import Channel, split
 from svcserver.stack.alerts.rules import Alert
 
 SIGNATURE = "X-Svc-Signature"

@@ -15,11 +15,11 @@ from twisted.web.client import readBody
 from twisted.web.http_headers import Headers
 
 from svcserver.kernel import json
+from svcserver.kernel.alert_settings import AlertKind
 from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.machine import SIGNING_KEY, machine_headers
 from svcserver.kernel.system import epoch
 from svcserver.stack.alerts.disks import read_or_empty
-from svcserver.stack.alerts.rules import AlertKind
 from svcserver.stack.alerts.watching import HostWatch
 from svcserver.stack.components import Component, metagame_url
 

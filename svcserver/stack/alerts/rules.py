@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import time
-from enum import StrEnum
 
 from attrs import define, field, frozen
+
+from svcserver.kernel.alert_settings import AlertKind
 
 REPEAT_S = 24 * 3600.0
 MOST = 200  # maximum number of current faults
 MAX_TEXT = 500  # characters
 WELL_CHECKS = 3  # a fault is over after this many checks without the fault
-
-
-class AlertKind(StrEnum):
-    """The kinds of alerts."""
-
-    DOWN = "down"
-    LOOP = "loop"
-    DISK = "disk"
-    CERTIFICATE = "certificate"
-    BACKUP = "backup"
-    ERRORS = "errors"
-    ATTACK = "attack"
-    TEST = "test"
 
 
 TITLES = {
@@ -55,20 +42,6 @@ class Alert:
         """The one-line title: ``gateway is down`` or ``gateway is down: over``."""
         title = f"{self.subject} {TITLES[self.what]}"
         return f"{title}: over" if self.over else title
-
-
-@frozen
-class QuietHours:
-    """A daily period without alerts, in local time; it may span midnight."""
-
-    begin: time
-    end: time
-
-    def include(self, now: time) -> bool:
-        """Return whether the time ``now`` is in the quiet hours."""
-        if self.begin <= self.end:
-            return self.begin <= now < self.end
-        return now >= self.begin or now < self.end
 
 
 @define

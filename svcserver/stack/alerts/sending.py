@@ -27,12 +27,18 @@ from svcserver.kernel.alert_channels import (
     Delivery,
     write,
 )
+from svcserver.kernel.alert_settings import (
+    UNSIGNED,
+    AlertKind,
+    Channel,
+    NamedChannel,
+    read_channels,
+)
 from svcserver.kernel.every import Every
 from svcserver.kernel.system import epoch, token_hex
-from svcserver.stack.alerts.channels import UNSIGNED, Channel, NamedChannel, read_channels
 from svcserver.stack.alerts.delivering import AlertClient
 from svcserver.stack.alerts.disks import read_or_empty
-from svcserver.stack.alerts.rules import Alert, AlertKind, HeldAlerts
+from svcserver.stack.alerts.rules import Alert, HeldAlerts
 
 log = Logger()
 AGAIN_S = (10.0, 60.0, 300.0, 1800.0)  # between tries; after the last try, the alert is dropped

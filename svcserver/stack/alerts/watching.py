@@ -12,12 +12,13 @@ from attrs import define, field, frozen
 from twisted.logger import Logger
 
 from svcserver.kernel import backups, host_state
+from svcserver.kernel.alert_settings import AlertKind
 from svcserver.kernel.host_state import DOWN, READY, STARTING, HostFault, HostState, ServiceState
 from svcserver.kernel.settings import parse_env_file
 from svcserver.kernel.system import epoch
 from svcserver.stack.alerts.disks import Disk, disk_of, low_disks
 from svcserver.stack.alerts.machine_load import MachineLoad
-from svcserver.stack.alerts.rules import MAX_TEXT, Alert, AlertKind, Faults
+from svcserver.stack.alerts.rules import MAX_TEXT, Alert, Faults
 
 log = Logger()
 EVERY_S = 15.0

@@ -12,9 +12,9 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.alert_settings import Channel
 from svcserver.kernel.secrets import Secret
 from svcserver.stack.alerts import delivering
-from svcserver.stack.alerts.channels import Channel
 from svcserver.stack.alerts.delivering import DELIVERY_S, AlertClient, NotDelivered
 from tests.stack.alerts.test_rules import DOWN
 from tests.support.proves import proves

@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.secrets import Secret
-from svcserver.kernel.settings import BadSetting, load
-from svcserver.stack.alerts import delivering
-from svcserver.stack.alerts.channels import (
+from svcserver.kernel.alert_settings import (
     UNSIGNED,
+    AlertKind,
     Channel,
+    QuietHours,
     path_of,
     read_channel,
     read_channels,
 )
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.settings import BadSetting, load
+from svcserver.stack.alerts import delivering
 from svcserver.stack.alerts.delivering import AlertClient, NotDelivered, is_public
-from svcserver.stack.alerts.rules import Alert, AlertKind, Faults, HeldAlerts, QuietHours
+from svcserver.stack.alerts.rules import Alert, Faults, HeldAlerts
 from tests.support.nasty import NASTY, unsafe_in
 from tests.support.proves import proves
 

@@ -17,14 +17,14 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.db.engine import sqlite_url
 from svcserver.kernel import alert_channels, backups, host_state
 from svcserver.kernel.alert_channels import AlertChannels
+from svcserver.kernel.alert_settings import AlertKind, Channel
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.host_state import FRESH_S, STATE_FILE, HostState, MachineSample
 from svcserver.stack.alerts import disks, sending, watching
-from svcserver.stack.alerts.channels import Channel
 from svcserver.stack.alerts.delivering import NotDelivered
 from svcserver.stack.alerts.disks import Disk
 from svcserver.stack.alerts.machine_load import MachineLoad
-from svcserver.stack.alerts.rules import Alert, AlertKind
+from svcserver.stack.alerts.rules import Alert
 from svcserver.stack.alerts.sending import (
     AGAIN_S,
     MOST_WAITING,

@@ -1,4 +1,4 @@
-"""Alert channels: each has a file ``alert-NAME.env`` in the host's folder."""
+"""The settings of alert channels: each has a file ``alert-NAME.env`` in the host's folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ipaddress
 import re
 from datetime import time
 from email.utils import parseaddr
+from enum import StrEnum
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -24,10 +25,37 @@ from svcserver.kernel.settings import (
     printable,
     secret,
 )
-from svcserver.stack.alerts.rules import AlertKind, QuietHours
+
+
+class AlertKind(StrEnum):
+    """The kinds of alerts."""
+
+    DOWN = "down"
+    LOOP = "loop"
+    DISK = "disk"
+    CERTIFICATE = "certificate"
+    BACKUP = "backup"
+    ERRORS = "errors"
+    ATTACK = "attack"
+    TEST = "test"
+
+
+@frozen
+class QuietHours:
+    """A daily period without alerts, in local time; it may span midnight."""
+
+    begin: time
+    end: time
+
+    def include(self, now: time) -> bool:
+        """Return whether the time ``now`` is in the quiet hours."""
+        if self.begin <= self.end:
+            return self.begin <= now < self.end
+        return now >= self.begin or now < self.end
+
 
 MAIL = "mail"
-FORMS = ("json", "discord", "matrix", "ntfy", MAIL)
+FORMS = ("json", "discord", "slack", "matrix", "ntfy", MAIL)
 PATTERN = "alert-*.env"
 _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
 
