@@ -18,18 +18,19 @@ from svcserver.kernel import json
 from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "alert-channels.json"
-FORM = 1  # version of that file; other versions are ignored
+FORM = 2  # version of that file; other versions are ignored
 FRESH_S = 90.0  # it is touched every 15 s while a program sends alerts
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
 MOST = 16  # channels
 TEST = "alert-test-"  # the channel's name is appended: one file for each requested test
 ASKED_S = 60.0  # older requests are ignored
 MAX_WHY = 300  # characters
+MOST_DELIVERIES = 20  # of a channel
 
 
 @frozen
 class Delivery:
-    """The last attempt to deliver an alert; ``why`` says why it failed, or is empty."""
+    """An alert and its last delivery attempt; ``why`` says why that failed, or is empty."""
 
     at: float
     title: str
@@ -41,22 +42,30 @@ class AlertChannel:
     """A way to notify somebody.
 
     If ``about`` is empty, the channel gets every alert. ``quiet`` has the hours without alerts, or
-    is empty.
+    is empty. ``deliveries`` are the newest alerts, newest first.
     """
 
     name: str
     form: str
     about: tuple[str, ...] = ()
     quiet: str = ""
-    last: Delivery | None = None
+    deliveries: tuple[Delivery, ...] = ()
+
+    @property
+    def last(self) -> Delivery | None:
+        return self.deliveries[0] if self.deliveries else None
 
 
 @frozen
 class AlertChannels:
-    """All alert channels of a host, and the faults in files that should define a channel."""
+    """All alert channels of a host, and the faults in files that should define a channel.
+
+    ``on`` is False once the program that sent alerts has stopped.
+    """
 
     all: Sequence[AlertChannel] = ()
     wrong: Sequence[str] = ()
+    on: bool = True
 
 
 def is_name(text: str) -> bool:
@@ -66,11 +75,19 @@ def is_name(text: str) -> bool:
 
 def read(folder: Path, now: float) -> AlertChannels | None:
     """Return the alert channels, or None if no program currently sends alerts."""
-    path = folder / STATE_FILE
     try:
-        if abs(now - path.stat().st_mtime) > FRESH_S:
+        if abs(now - (folder / STATE_FILE).stat().st_mtime) > FRESH_S:
             return None
-        return _read(json.parse(path.read_bytes()))
+    except OSError:
+        return None
+    state = stored(folder)
+    return state if state is not None and state.on else None
+
+
+def stored(folder: Path) -> AlertChannels | None:
+    """Return the last alert channels, even if no program sends alerts any more."""
+    try:
+        return _read(json.parse((folder / STATE_FILE).read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -80,9 +97,10 @@ def _read(state: Any) -> AlertChannels:
         raise ValueError("of another form")
     channels = []
     for item in state["all"][:MOST]:
-        last = None if item["last"] is None else Delivery(**item["last"])
-        channels.append(AlertChannel(**{**item, "about": tuple(item["about"]), "last": last}))
-    return AlertChannels(channels, [str(text) for text in state["wrong"][:MOST]])
+        deliveries = tuple(Delivery(**entry) for entry in item["deliveries"][:MOST_DELIVERIES])
+        about = tuple(item["about"])
+        channels.append(AlertChannel(**{**item, "about": about, "deliveries": deliveries}))
+    return AlertChannels(channels, [str(text) for text in state["wrong"][:MOST]], state["on"])
 
 
 def write(folder: Path, channels: AlertChannels) -> None:

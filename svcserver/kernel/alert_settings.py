@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+from collections.abc import Mapping
 from datetime import time
 from email.utils import parseaddr
 from enum import StrEnum
@@ -233,3 +235,28 @@ def read_channels(folder: Path) -> tuple[list[NamedChannel], list[str]]:
         except BadSetting as error:
             faults.append(str(error))
     return channels, faults
+
+
+def unfit(channel: Channel) -> str | None:
+    """Return the reason why nothing can be sent through the channel, or None."""
+    scheme = split(channel.url.reveal()).scheme
+    schemes = ("smtp", "smtps") if channel.form == MAIL else ("https", "http")
+    if scheme not in schemes:
+        return f"URL must begin with {' or '.join(f'{name}://' for name in schemes)}"
+    if scheme == "http" and not channel.private:
+        return "http:// needs PRIVATE=1. Use https:// instead."
+    if channel.form == MAIL and not (channel.mail_from and channel.mail_to):
+        return "mail needs MAIL_FROM and MAIL_TO"
+    return None
+
+
+def write_channel(path: Path, values: Mapping[str, str], *, new: bool) -> None:
+    """Write a channel's file; raises BadSetting or OSError, FileExistsError if it must be new."""
+    text = "".join(f"{name}={value}\n" for name, value in values.items())
+    if parse_env_file(text) != values:  # such as a value in quotes
+        raise BadSetting("A value begins or ends with a quote or a space. Remove it.")
+    fresh = path if new else path.with_name(f".{path.name}.new")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | (os.O_EXCL if new else os.O_TRUNC), 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    fresh.replace(path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import Mock
 
@@ -41,6 +43,7 @@ NOT_HERE = {  # acts refused here: no deploy server, nobody sends alerts, and by
     *("start game server", "test alerts", "second factor", "sign-in link"),
 }
 TWO_ROWS = {"POST /svc/api/DashboardGameServer"}  # one before it, for it is no transaction
+CHANNEL = {"Name": "phone", "New": True, "Form": "ntfy", "Url": "https://x"}
 GUILD = {"name": "Lanterns", "nameplate": "LAN"}
 
 
@@ -51,6 +54,8 @@ class AuditContract(SynchronousTestCase):
         self.ann = Owner.of(self.game, "Ann_1")
         self.bob = self.game.player("Bob_1")
         self.game.player("Cid_1")
+        folder = Path(self.enterContext(TemporaryDirectory()))
+        self.game.parts.desk.dashboard.folder = folder
 
     def found_guild(self) -> None:
         token = self.ann.player.token
@@ -98,6 +103,8 @@ class AuditContract(SynchronousTestCase):
             "POST /svc/api/DashboardAnnouncement": {"Text": "Hunt night"},
             "POST /svc/api/DashboardDrain": {"On": True},
             "POST /svc/api/DashboardAlertTest": {"Name": "phone"},
+            "POST /svc/api/DashboardAlertChannel": CHANNEL,
+            "DELETE /svc/api/DashboardAlertChannel/<name>": None,
             "POST /svc/api/DashboardGameServer": {"Act": "start", "Kind": "city"},
             "POST /svc/api/DashboardSession": None,
             "DELETE /svc/api/DashboardSession": None,
@@ -128,7 +135,7 @@ class AuditContract(SynchronousTestCase):
 
     def path(self, row: Any) -> str:
         path: str = row.path.replace("<code>", "AAAA-BBBB")
-        path = path.replace("<user_id>", self.ann.player.id)
+        path = path.replace("<name>", "phone").replace("<user_id>", self.ann.player.id)
         return path.replace("<progression_id>", "season09b")
 
     def ask(self, row: Any, key: str) -> Any:

@@ -21,7 +21,7 @@ class AlertChannelTests(HostCase):
         self.assertEqual(ran.status, 0, ran.err)
         return str(ran.out)
 
-    @proves("svcctl alerts", "alerts: json, discord, matrix, ntfy, mail, signed")
+    @proves("svcctl alerts", "alerts: json, discord, slack, matrix, ntfy, mail, signed")
     def test_each_has_a_secret_of_its_own_that_is_not_printed(self) -> None:
         secrets = set()
         for form in ("json", "discord", "matrix", "ntfy"):

@@ -119,6 +119,10 @@ ACTIONS: Mapping[str, Action] = {
     "drain off": Action("new hunts allowed again", target=TargetKind.NOTHING, before=_DRAIN),
     "test alerts": Action("a test message sent to an alert channel", target=TargetKind.CHANNEL),
     "add alerts": Action("an alert channel added", target=TargetKind.CHANNEL, after="form"),
+    "change alerts": Action(
+        "an alert channel changed", target=TargetKind.CHANNEL, before="form", after="form"
+    ),
+    "remove alerts": Action("an alert channel removed", target=TargetKind.CHANNEL, before="form"),
     "backup": Action("a backup of the host or its database made", target=TargetKind.FILE),
     "prove backup": Action(
         "a backup restored to a scratch host and played on", target=TargetKind.FILE

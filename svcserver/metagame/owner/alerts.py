@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, TypedDict
 
@@ -10,18 +10,38 @@ from attrs import define, field, frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel import alert_channels
-from svcserver.kernel.alert_channels import AlertChannel, AlertChannels, is_name
-from svcserver.kernel.refusals import Conflict, Missing, Unavailable
+from svcserver.kernel.alert_channels import (
+    MOST,
+    AlertChannel,
+    AlertChannels,
+    Delivery,
+    is_name,
+)
+from svcserver.kernel.alert_settings import (
+    MAIL,
+    Channel,
+    path_of,
+    read_channel,
+    read_channels,
+    unfit,
+    write_channel,
+)
+from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unavailable
 from svcserver.kernel.roles import Role
-from svcserver.kernel.shapes import Moment, pascal_case, spelled, text_where
+from svcserver.kernel.secrets import hex_token
+from svcserver.kernel.settings import BadSetting, load, parse_env_file
+from svcserver.kernel.shapes import Moment, pascal_case, spelled, text, text_where
 from svcserver.kernel.times import iso
 from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.accounts.audit import Act, AuditEntry, Trace
+from svcserver.metagame.accounts.recorded import reason_of
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
+
+Name = Annotated[str, text_where(is_name, "a channel's name: small letters, digits and -")]
 
 
 @spelled(pascal_case)
@@ -29,8 +49,54 @@ from svcserver.web.routes import NO_STORE, Answer
 class TrialWish:
     """The name of the alert channel to test."""
 
-    name: Annotated[str, text_where(is_name, "a channel's name")]
+    name: Name
     reason: Reason = ""
+
+
+@spelled(pascal_case)
+@frozen
+class ChannelWish:
+    """The settings of an alert channel, as in its file; ``New`` makes a channel.
+
+    A change keeps the URL and the token if they are empty. The token is only kept if neither the
+    URL nor ``Private`` changes, so that it reaches no new receiver.
+    """
+
+    name: Name
+    new: bool
+    form: Annotated[str, text(1, 16)]
+    url: Annotated[str, text(0, 2048)] = field(default="", repr=False)
+    token: Annotated[str, text(0, 4096)] = field(default="", repr=False)
+    about: Annotated[str, text(0, 128)] = ""
+    quiet: Annotated[str, text(0, 16)] = ""
+    private: bool = False
+    room: Annotated[str, text(0, 255)] = ""
+    mail_from: Annotated[str, text(0, 320)] = ""
+    mail_to: Annotated[str, text(0, 1024)] = ""
+    mail_user: Annotated[str, text(0, 320)] = ""
+    reason: Reason = ""
+
+    def values(self, previous: Mapping[str, str]) -> dict[str, str]:
+        """Return the lines of the channel's file; ``previous`` are those of the file so far."""
+        private = "1" if self.private else ""
+        same = not self.url and private == previous.get("PRIVATE", "")
+        values = {
+            "FORM": self.form,
+            "URL": self.url or previous.get("URL", ""),
+            "TOKEN": self.token or (previous.get("TOKEN", "") if same else ""),
+            "SIGNING_SECRET": previous.get("SIGNING_SECRET", ""),
+            "UNSIGNED": previous.get("UNSIGNED", ""),
+            "ABOUT": self.about,
+            "QUIET": self.quiet,
+            "PRIVATE": private,
+            "ROOM": self.room,
+            "MAIL_FROM": self.mail_from,
+            "MAIL_TO": self.mail_to,
+            "MAIL_USER": self.mail_user,
+        }
+        if self.form != MAIL and not values["SIGNING_SECRET"] and not values["UNSIGNED"]:
+            values["SIGNING_SECRET"] = hex_token(64)
+        return {name: value.strip() for name, value in values.items() if value.strip()}
 
 
 class AskedReply(TypedDict):
@@ -40,7 +106,7 @@ class AskedReply(TypedDict):
 
 
 class ToldReply(TypedDict):
-    """The last alert sent through a channel; ``why`` is the delivery error, null on success."""
+    """An alert sent through a channel; ``why`` is the delivery error, null on success."""
 
     at: Moment
     title: str
@@ -51,6 +117,7 @@ class ChannelReply(TypedDict):
     """An alert channel.
 
     An empty ``about`` means all alerts. ``quiet`` is a time span like 23:00-07:00, or null.
+    ``deliveries`` are the newest alerts, newest first; ``last`` is the first of them.
     """
 
     name: str
@@ -58,6 +125,7 @@ class ChannelReply(TypedDict):
     about: list[str]
     quiet: str | None
     last: ToldReply | None
+    deliveries: list[ToldReply]
 
 
 class AlertsReply(TypedDict):
@@ -72,61 +140,163 @@ class AlertsReply(TypedDict):
     wrong: list[str]
 
 
+class ChannelSettingsReply(TypedDict):
+    """The settings of a channel without its secrets: whether it has a token, and is signed."""
+
+    name: str
+    form: str
+    about: list[str]
+    quiet: str
+    private: bool
+    room: str
+    mailFrom: str
+    mailTo: str
+    mailUser: str
+    token: bool
+    signed: bool
+
+
+class ChannelSavedReply(TypedDict):
+    """The name of the channel; ``signingSecret`` is the only copy for the receiver, or null."""
+
+    name: str
+    signingSecret: str | None
+
+
 ASKED: AskedReply = {"asked": True}
 
 
-def show(channels: AlertChannels | None) -> AlertsReply:
+def show(channels: AlertChannels) -> AlertsReply:
     """Return the reply with all channels."""
-    if channels is None:
-        return {"on": False, "channels": [], "wrong": []}
     return {
-        "on": True,
+        "on": channels.on,
         "channels": [_channel(channel) for channel in channels.all],
         "wrong": [*channels.wrong],
     }
 
 
 def _channel(channel: AlertChannel) -> ChannelReply:
-    last: ToldReply | None = None
-    if channel.last is not None:
-        last = {
-            "at": iso(channel.last.at),
-            "title": channel.last.title,
-            "why": channel.last.why or None,
-        }
+    deliveries = [_delivery(delivery) for delivery in channel.deliveries]
     return {
         "name": channel.name,
         "form": channel.form,
         "about": [*channel.about],
         "quiet": channel.quiet or None,
-        "last": last,
+        "last": deliveries[0] if deliveries else None,
+        "deliveries": deliveries,
+    }
+
+
+def _delivery(delivery: Delivery) -> ToldReply:
+    return {"at": iso(delivery.at), "title": delivery.title, "why": delivery.why or None}
+
+
+def show_settings(name: str, channel: Channel) -> ChannelSettingsReply:
+    """Return the channel's settings without its secrets."""
+    return {
+        "name": name,
+        "form": channel.form,
+        "about": [kind.value for kind in channel.about],
+        "quiet": channel.hours,
+        "private": channel.private,
+        "room": channel.room,
+        "mailFrom": channel.mail_from,
+        "mailTo": ", ".join(channel.mail_to),
+        "mailUser": channel.mail_user,
+        "token": channel.token is not None,
+        "signed": channel.signing_secret is not None,
     }
 
 
 NOBODY = "no service sends alerts here: start svc-stack or svc-watch, or use svcctl alerts test"
+NO_FOLDER = (
+    "the metagame does not know the folder of the channels. Start it with --env-file, or use "
+    "svcctl alerts"
+)
+LABELS = {  # the names of the settings on the page
+    "URL": "The address",
+    "TOKEN": "The token",
+    "FORM": "The type",
+    "ABOUT": "The kinds of alerts",
+    "QUIET": "The quiet time",
+    "ROOM": "The room",
+    "MAIL_FROM": "The sender",
+    "MAIL_TO": "The receiver",
+    "MAIL_USER": "The mail user",
+}
+
+
+def check(values: Mapping[str, str]) -> Channel:
+    """Return the channel with these settings; raises Malformed in the words of the page."""
+    if "URL" not in values:
+        raise Malformed("The address is missing.", code="bad_request")
+    try:
+        channel = load(Channel, values)[0]
+    except BadSetting as error:
+        name, _, rest = str(error).partition(" ")
+        raise Malformed(f"{LABELS.get(name, name)} {rest}.", code="bad_request") from None
+    wrong = unfit(channel)
+    if channel.form == "matrix" and not (channel.room and channel.token):
+        wrong = "Matrix needs the room and the access token."
+    elif channel.mail_user and channel.token is None:
+        wrong = "Enter the password of the mail user."
+    elif channel.form == MAIL and not (channel.mail_from and channel.mail_to):
+        wrong = "Mail needs a sender and a receiver."
+    elif wrong is not None and "PRIVATE" in wrong:
+        wrong = "The address must begin with https://, unless it is in your own network."
+    elif wrong is not None:
+        wrong = wrong.replace("URL", LABELS["URL"], 1) + "."
+    if wrong is not None:
+        raise Malformed(wrong, code="bad_request")
+    return channel
 
 
 @define(eq=False)
 class AlertActs:
     """The owner's operations on alerts.
 
-    ``folder`` is the host's folder, which all services share.
+    ``folder`` is the services' working folder, with the state of the channels. ``config`` returns
+    the folder of the host's settings, with the channels' files; None if it is unknown.
     """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
+    config: Callable[[], Path | None]
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)
 
-    def channels(self) -> AlertChannels | None:
-        """Return the alert channels, or None if no service sends alerts."""
-        return alert_channels.read(self.folder, self.wall_clock())
+    def channels(self) -> AlertChannels:
+        """Return the alert channels; they are on if a service sends alerts.
+
+        The channels' files are newer than the state, which the service writes a little later.
+        """
+        state = alert_channels.read(self.folder, self.wall_clock())
+        config = self.config()
+        if config is None:
+            return state or AlertChannels(on=False)
+        previous = state or alert_channels.stored(self.folder) or AlertChannels()
+        deliveries = {channel.name: channel.deliveries for channel in previous.all}
+        channels, faults = read_channels(config)
+        return AlertChannels(
+            [
+                AlertChannel(
+                    named.name,
+                    named.channel.form,
+                    tuple(kind.value for kind in named.channel.about),
+                    named.channel.hours,
+                    deliveries.get(named.name, ()),
+                )
+                for named in channels
+            ],
+            faults,
+            on=state is not None,
+        )
 
     async def test(self, by: str, name: str, reason: str = "") -> None:
         """Request a test alert for a channel; raises Conflict, Missing or Unavailable."""
 
         def act(_: Connection, __: Trace) -> None:
             channels = self.channels()
-            if channels is None:
+            if not channels.on:
                 raise Conflict(NOBODY, code="no_watcher")
             if name not in {channel.name for channel in channels.all}:
                 raise Missing("no alert channel has this name", code="not_found")
@@ -139,12 +309,108 @@ class AlertActs:
 
         await self.record(AuditEntry(by, "test alerts", name, reason), act)
 
+    def settings(self, name: str) -> Channel:
+        """Return the settings of a channel; raises Missing or Conflict."""
+        path = self._path(name)
+        if not path.is_file():
+            raise Missing("no alert channel has this name", code="not_found")
+        try:
+            return read_channel(path)
+        except BadSetting as error:
+            raise Conflict(str(error), code="bad_file") from error
+
+    async def save(self, by: str, wanted: ChannelWish) -> str | None:
+        """Add or change a channel; return the signing secret made for a receiver, or None.
+
+        Raises Conflict, Malformed, Missing or Unavailable.
+        """
+        previous: Mapping[str, str] | None = None
+        values: dict[str, str] = {}
+
+        def act(_: Connection, trace: Trace) -> None:
+            nonlocal previous, values
+            if previous is None:  # else the transaction runs again, and the file is written
+                path = self._path(wanted.name)
+                previous = self._previous(path, new=wanted.new)
+                values = wanted.values(previous)
+                check(values)
+                _write(path, values, new=wanted.new)
+            if previous:
+                trace.before = {"form": previous.get("FORM", "")}
+            trace.after = {"form": wanted.form}
+
+        word = "add alerts" if wanted.new else "change alerts"
+        await self.record(AuditEntry(by, word, wanted.name, wanted.reason), act)
+        is_made = wanted.form == "json" and "SIGNING_SECRET" not in (previous or {})
+        return values.get("SIGNING_SECRET") if is_made else None
+
+    async def remove(self, by: str, name: str, reason: str = "") -> None:
+        """Remove a channel; raises Conflict, Missing or Unavailable."""
+        previous: Mapping[str, str] | None = None
+
+        def act(_: Connection, trace: Trace) -> None:
+            nonlocal previous
+            if previous is None:  # else the transaction runs again, and the file is removed
+                path = self._path(name)
+                previous = _lines(path)
+                try:
+                    path.unlink()
+                except OSError as why:
+                    raise _unwritable(path, why) from why
+            trace.before = {"form": previous.get("FORM", "")}
+
+        await self.record(AuditEntry(by, "remove alerts", name, reason), act)
+
+    def _path(self, name: str) -> Path:
+        config = self.config()
+        if config is None:
+            raise Conflict(NO_FOLDER, code="no_folder")
+        if not is_name(name):
+            raise Missing("no alert channel has this name", code="not_found")
+        return path_of(config, name)
+
+    def _previous(self, path: Path, *, new: bool) -> Mapping[str, str]:
+        """Return the lines of the file to change; empty for a new channel."""
+        if not new:
+            return _lines(path)
+        if len(self.channels().all) >= MOST:
+            raise Conflict(f"There are {MOST} channels already. Remove one.", code="full")
+        return {}
+
+
+def _lines(path: Path) -> Mapping[str, str]:
+    try:
+        return parse_env_file(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        raise Missing("no alert channel has this name", code="not_found") from None
+    except (OSError, UnicodeDecodeError) as why:
+        raise Conflict(f"{path.name} cannot be read: {why}", code="bad_file") from why
+
+
+def _write(path: Path, values: Mapping[str, str], *, new: bool) -> None:
+    try:
+        write_channel(path, values, new=new)
+    except BadSetting as error:
+        raise Malformed(str(error), code="bad_request") from error
+    except FileExistsError:
+        raise Conflict("A channel with this name exists already.", code="exists") from None
+    except OSError as why:
+        raise _unwritable(path, why) from why
+
+
+def _unwritable(path: Path, why: OSError) -> Unavailable:
+    return Unavailable(
+        f"{path.name} cannot be written: {why.strerror}. Use svcctl alerts add.", code="disk"
+    )
+
 
 @frozen
 class AlertRoutes:
-    """The routes that list the alert channels and test a channel."""
+    """The routes that list, change and test the alert channels."""
 
-    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
+    routes: ClassVar[Routes] = Routes(
+        worded, access=Access.ADMIN_KEY, again=Again.NEVER, bad_json=BAD_JSON
+    )
     acts: AlertActs
 
     @routes.row("GET", "/svc/api/DashboardAlerts", role=Role.HELPER, reply=AlertsReply, quiet=True)
@@ -152,14 +418,36 @@ class AlertRoutes:
         """List the alert channels with the results of their last alerts, but without addresses."""
         return Answer(200, show(self.acts.channels()), NO_STORE)
 
-    @routes.row(
-        "POST",
-        "/svc/api/DashboardAlertTest",
-        body=TrialWish,
-        reply=AskedReply,
-        bad_json=BAD_JSON,
-    )
+    @routes.row("POST", "/svc/api/DashboardAlertTest", body=TrialWish, reply=AskedReply)
     async def test(self, call: Call[TrialWish]) -> Answer:
         """Send a test alert through one channel, even during its quiet hours."""
         await self.acts.test(staff_of(call).name, call.body.name, call.body.reason)
         return Answer(200, ASKED, NO_STORE)
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardAlertChannel/<name>",
+        reply=ChannelSettingsReply,
+        quiet=True,
+    )
+    async def settings(self, call: Call, name: str) -> Answer:
+        """Return a channel's settings without its secrets, so that the owner can change them."""
+        return Answer(200, show_settings(name, self.acts.settings(name)), NO_STORE)
+
+    @routes.row("POST", "/svc/api/DashboardAlertChannel", body=ChannelWish, reply=ChannelSavedReply)
+    async def save(self, call: Call[ChannelWish]) -> Answer:
+        """Add or change an alert channel. Secrets can be written, but never read."""
+        made = await self.acts.save(staff_of(call).name, call.body)
+        reply: ChannelSavedReply = {"name": call.body.name, "signingSecret": made}
+        return Answer(200, reply, NO_STORE)
+
+    @routes.row(
+        "DELETE",
+        "/svc/api/DashboardAlertChannel/<name>",
+        query={"Reason": str},
+        reply=AlertsReply,
+    )
+    async def remove(self, call: Call, name: str) -> Answer:
+        """Remove an alert channel; return those that remain."""
+        await self.acts.remove(staff_of(call).name, name, reason_of(call))
+        return Answer(200, show(self.acts.channels()), NO_STORE)

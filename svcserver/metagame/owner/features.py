@@ -13,7 +13,7 @@ from svcserver.metagame.access.staff_sessions import StaffSessions
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.tries import tries_watch
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
-from svcserver.metagame.owner.alerts import AlertActs, AlertRoutes
+from svcserver.metagame.owner.alerts import AlertActs, AlertRoutes, AlertsReply
 from svcserver.metagame.owner.alerts import show as show_alerts
 from svcserver.metagame.owner.announcements.feature import (
     AnnouncementRoutes,
@@ -91,7 +91,7 @@ class Desk:
         parts, online, clock = self.parts, self.players.online, self.parts.wall_clock
         self.staff = StaffSessions(parts.ledger, parts.sessions.epochs, clock)
         self.maintenance = Maintenance(parts.board, parts.audit, self.deploy, online, clock)
-        self.alerts = AlertActs(self.maintenance.record, clock)
+        self.alerts = AlertActs(self.maintenance.record, lambda: self.dashboard.folder, clock)
         self.people = PeopleActs(parts.ledger, online, parts.settings.city_map, clock)
         self.figures = Figures(parts.ledger, clock)
 
@@ -129,9 +129,8 @@ class Desk:
             return show_brief(self.health, memory_mb()["rss"], self.parts.wall_clock())
 
         watched = figures if self.parts.settings.backend_health else None
-        mark = Marks(
-            self.parts.ledger, self.people.where, self._machine, self.parts.wall_clock
-        ).reader
+        host = {"machine": self._machine, "alerts": self._alerts}
+        mark = Marks(self.parts.ledger, self.people.where, host, self.parts.wall_clock).reader
         began, clock = overview.started_at, self.parts.wall_clock
         return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)
 
@@ -160,7 +159,10 @@ class Desk:
 
     async def _machine(self) -> Sequence[object]:
         standing = show_standing(await self.maintenance.standing())
-        return [standing, show_alerts(self.alerts.channels())]
+        return [standing]
+
+    async def _alerts(self) -> AlertsReply:
+        return show_alerts(self.alerts.channels())
 
     def reports(self) -> StatusReports:
         """Return the source of the server status; raises BadData."""

@@ -58,13 +58,13 @@ Look = Callable[[], Awaitable[Any]]
 class Marks:
     """The marks of all lists.
 
-    ``where`` returns the place of each online player; ``machine`` returns the data of the page
-    about the machine.
+    ``where`` returns the place of each online player; ``host`` returns the data of each page about
+    the host.
     """
 
     ledger: Ledger
     where: Callable[[], Awaitable[Mapping[AccountId, Place]]]
-    machine: Look
+    host: Mapping[str, Look]
     wall_clock: Callable[[], float]
 
     def reader(self, page: str, who: str = "") -> Look | None:
@@ -79,7 +79,7 @@ class Marks:
             "moderation": lambda: self.ledger.read(self._moderation),
             "accounts": self._accounts,
             "account": lambda: self._account(who),
-            "machine": self.machine,
+            **self.host,
         }
         read = reads.get(page)
         return None if read is None else self._paced(read)

@@ -46,7 +46,7 @@ from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from svcserver.kernel import json
-from svcserver.kernel.alert_settings import Channel, split
+from svcserver.kernel.alert_settings import Channel, split, unfit
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.times import iso
@@ -74,6 +74,8 @@ def request(alert: Alert, host: str, channel: Channel, number: str) -> WebhookRe
     method, path, headers = "POST", "", {"Content-Type": "application/json", TRANSACTION: number}
     if channel.form == "discord":
         body = json.dump({"content": _marked(line)[:2000], "allowed_mentions": {"parse": []}})
+    elif channel.form == "slack":
+        body = json.dump({"text": _escaped(line), "mrkdwn": False, "unfurl_links": False})
     elif channel.form == "matrix":
         room = quote(channel.room, safe="")
         method, path = "PUT", f"/_matrix/client/v3/rooms/{room}/send/m.room.message/{number}"
@@ -133,6 +135,11 @@ def _marked(text: str) -> str:
     return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
+def _escaped(text: str) -> str:
+    """Escape what Slack would show as a link or a mention."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def _ascii(text: str) -> str:
     return "".join(char if " " <= char <= "~" else "?" for char in text)
 
@@ -190,20 +197,17 @@ class AlertClient:
 
     async def _deliver(self, channel: Channel, alert: Alert, number: str) -> None:
         try:
-            url = split(channel.url.reveal())
+            url, fault = split(channel.url.reveal()), unfit(channel)
         except ValueError as error:
             raise NotDelivered(f"URL {error}", again=False) from None
-        schemes = ("smtp", "smtps") if channel.form == "mail" else ("https", "http")
-        if url.scheme not in schemes or not url.hostname:
-            raise NotDelivered(f"URL must begin with {' or '.join(schemes)}://", again=False)
-        if url.scheme == "http" and not channel.private:
-            raise NotDelivered("http:// needs PRIVATE=1. Use https:// instead.", again=False)
+        if fault is not None:
+            raise NotDelivered(fault, again=False)
         port = url.port or DEFAULT_PORTS[url.scheme]
-        address = await self._resolve(url.hostname, port, private=channel.private)
+        address = await self._resolve(url.hostname or "", port, private=channel.private)
         kind = TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint
         endpoint: IStreamClientEndpoint = kind(self.reactor, address, port, timeout=CONNECT_S)
         if url.scheme in ("https", "smtps"):
-            endpoint = wrapClientTLS(optionsForClientTLS(url.hostname), endpoint)
+            endpoint = wrapClientTLS(optionsForClientTLS(url.hostname or ""), endpoint)
         if channel.form == "mail":
             await self._mail(channel, alert, url, endpoint)
         else:
@@ -253,8 +257,6 @@ class AlertClient:
     async def _mail(
         self, channel: Channel, alert: Alert, url: SplitResult, endpoint: IStreamClientEndpoint
     ) -> None:
-        if not channel.mail_from or not channel.mail_to:
-            raise NotDelivered("mail needs MAIL_FROM and MAIL_TO", again=False)
         user = channel.mail_user if channel.token is not None else ""
         secret = channel.token.reveal() if channel.token is not None else ""
         sent: Deferred[Any] = Deferred()

@@ -21,6 +21,7 @@ from svcserver.kernel import alert_channels
 from svcserver.kernel.alert_channels import (
     MAX_WHY,
     MOST,
+    MOST_DELIVERIES,
     STATE_FILE,
     AlertChannel,
     AlertChannels,
@@ -53,8 +54,9 @@ class ChannelQueue:
     named: NamedChannel
     sender: AlertSender
     held: HeldAlerts = field(factory=HeldAlerts)
+    deliveries: deque[Delivery] = field(factory=deque)  # newest first
     _waiting: deque[Alert] = field(factory=deque, init=False)
-    last: Delivery | None = field(default=None, init=False)
+    _is_recorded: bool = field(default=False, init=False)  # the alert that is tried again
     _tries: int = field(default=0, init=False)
     _number: str = field(default="", init=False)
     _delivery: Deferred[None] | None = field(default=None, init=False)
@@ -132,11 +134,17 @@ class ChannelQueue:
         self._waiting.popleft()
         self._tries, self._number = 0, ""
         self._record(alert, reason)
+        self._is_recorded = False
         if self.sender.running:
             self._start_delivery()
 
     def _record(self, alert: Alert, reason: str) -> None:
-        self.last = Delivery(round(epoch(), 3), alert.title, reason[:MAX_WHY])
+        if self._is_recorded:
+            self.deliveries.popleft()
+        self._is_recorded = True
+        self.deliveries.appendleft(Delivery(round(epoch(), 3), alert.title, reason[:MAX_WHY]))
+        while len(self.deliveries) > MOST_DELIVERIES:
+            self.deliveries.pop()
         self.sender.write_state()
 
     def end(self) -> None:
@@ -152,7 +160,7 @@ class ChannelQueue:
 class AlertSender(Service):
     """The sender of alerts through all channels; it rereads the channel files for each alert.
 
-    It writes the result of each channel's last alert to a file in ``data``, for the dashboard.
+    It writes the results of each channel's last alerts to a file in ``data``, for the dashboard.
     """
 
     reactor: Any
@@ -161,6 +169,13 @@ class AlertSender(Service):
     _queues: dict[str, ChannelQueue] = field(factory=dict, init=False)
     _faults: list[str] = field(factory=list, init=False)
     _written: AlertChannels | None = field(default=None, init=False)
+    _history: dict[str, tuple[Delivery, ...]] = field(factory=dict, init=False)
+
+    def startService(self) -> None:
+        Service.startService(self)
+        previous = alert_channels.stored(self.data)
+        if previous is not None:
+            self._history = {channel.name: channel.deliveries for channel in previous.all}
 
     def send(self, alert: Alert) -> None:
         """Send the alert through every channel that wants its kind."""
@@ -187,9 +202,7 @@ class AlertSender(Service):
         """Write the channels and their last results; if nothing changed, only touch the file."""
         if not self.running:
             return
-        state = AlertChannels(
-            [_state_of(queue) for queue in self._queues.values()], self._faults[:MOST]
-        )
+        state = self._state()
         try:
             if state == self._written:
                 os.utime(self.data / STATE_FILE)
@@ -202,6 +215,10 @@ class AlertSender(Service):
                 "the state of the alert channels cannot be written: {why}", why=error.strerror
             )
 
+    def _state(self) -> AlertChannels:
+        channels = [_state_of(queue) for queue in self._queues.values()]
+        return AlertChannels(channels, self._faults[:MOST], on=bool(self.running))
+
     def _read_channels(self) -> list[ChannelQueue]:
         channels, faults = read_channels(self.folder)
         for fault in faults:
@@ -211,7 +228,12 @@ class AlertSender(Service):
         for removed in self._queues.keys() - {named.name for named in channels}:
             self._queues.pop(removed).end()
         for named in channels:
-            self._queues.setdefault(named.name, ChannelQueue(named, self)).named = named
+            queue = self._queues.get(named.name)
+            if queue is None:
+                history = deque(self._history.pop(named.name, ()))
+                self._queues[named.name] = ChannelQueue(named, self, deliveries=history)
+            else:
+                queue.named = named
         return list(self._queues.values())
 
     def host_name(self) -> str:
@@ -224,13 +246,14 @@ class AlertSender(Service):
         for queue in self._queues.values():
             queue.end()
         with suppress(OSError):
-            (self.data / STATE_FILE).unlink()  # no alerts are sent from now on
+            write(self.data, self._state())  # no alerts are sent from now on
 
 
 def _state_of(queue: ChannelQueue) -> AlertChannel:
     channel = queue.channel
     about = tuple(kind.value for kind in channel.about)
-    return AlertChannel(queue.named.name, channel.form, about, channel.hours, queue.last)
+    name, deliveries = queue.named.name, tuple(queue.deliveries)
+    return AlertChannel(name, channel.form, about, channel.hours, deliveries)
 
 
 def requested_tests(reactor: Any, sender: AlertSender) -> Every:

@@ -132,7 +132,7 @@ class FaultTests(SynchronousTestCase):
 
 
 class FormTests(SynchronousTestCase):
-    @proves("alerts: json, discord, matrix, ntfy, mail, signed")
+    @proves("alerts: json, discord, slack, matrix, ntfy, mail, signed")
     def test_each_receiver_gets_its_own_form(self) -> None:
         def body(form: str, **more: object) -> tuple[delivering.WebhookRequest, str]:
             sent = delivering.request(DOWN, "Hearth", Channel(form=form, url=URL, **more), "n1")
@@ -144,6 +144,8 @@ class FormTests(SynchronousTestCase):
         self.assertEqual(data["at"], "2026-09-21T14:13:20.000Z")
         sent, text = body("discord")
         self.assertEqual(json.loads(text)["allowed_mentions"], {"parse": []})
+        sent, text = body("slack")
+        self.assertEqual(json.loads(text)["text"], "Hearth: gateway is down. " + DOWN.text)
         sent, text = body("matrix", room="!abc:example.org", token=Secret("word"))
         where = "/_matrix/client/v3/rooms/%21abc%3Aexample.org/send/m.room.message/n1"
         self.assertEqual((sent.method, sent.path), ("PUT", where))
@@ -161,7 +163,7 @@ class FormTests(SynchronousTestCase):
     def test_foreign_text_notifies_nobody_and_ends_no_header(self) -> None:
         alert = Alert(AlertKind.DOWN, NASTY, f"{NASTY}\udc80\nlook at its log", DOWN.at)
         ways = {"url": URL, "mail_from": "a@b.c", "mail_to": ("d@e.f",)}
-        for form in ("json", "discord", "matrix", "ntfy"):
+        for form in ("json", "discord", "slack", "matrix", "ntfy"):
             sent = delivering.request(alert, "Hearth", Channel(form=form, **ways), "n")
             for text in (sent.body.decode(), *sent.headers.values()):
                 self.assertEqual(unsafe_in(text.replace("\n", "")), "", form)
@@ -169,6 +171,10 @@ class FormTests(SynchronousTestCase):
             delivering.request(alert, "H", Channel(form="discord", **ways), "n").body
         )
         self.assertNotIn("[a](", discord["content"])
+        slack = json.loads(
+            delivering.request(alert, "<!here>", Channel(form="slack", **ways), "n").body
+        )
+        self.assertNotIn("<", slack["text"])
         matrix = json.loads(
             delivering.request(alert, "H", Channel(form="matrix", **ways), "n").body
         )
@@ -252,7 +258,7 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(channel.about, tuple(AlertKind))
         self.assertEqual(Alert(AlertKind.TEST, "this host:", "x", NOW).title, "this host: test")
 
-    @proves("alerts: json, discord, matrix, ntfy, mail, signed")
+    @proves("alerts: json, discord, slack, matrix, ntfy, mail, signed")
     def test_unsigned_webhook_is_used_and_named_unless_allowed(self) -> None:
         path = path_of(self.folder, "x")
         for form in ("json", "discord", "matrix", "ntfy"):

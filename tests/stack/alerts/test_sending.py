@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.engine import sqlite_url
 from svcserver.kernel import alert_channels, backups, host_state
-from svcserver.kernel.alert_channels import AlertChannels
+from svcserver.kernel.alert_channels import MOST_DELIVERIES, AlertChannels
 from svcserver.kernel.alert_settings import AlertKind, Channel
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.host_state import FRESH_S, STATE_FILE, HostState, MachineSample
@@ -191,12 +191,26 @@ class StateFileTests(SynchronousTestCase):
         self.reactor.advance(2)
         self.assertEqual(len(self.couriers.deliveries), 1)
 
-    def test_stop_removes_the_state_file(self) -> None:
+    def test_stop_ends_the_state_and_a_start_keeps_the_history(self) -> None:
         self.sender.check_quiet_hours()
+        self.sender.send_test(["phone"])
+        self.couriers.deliveries[0].callback(None)
         self.sender.stopService()
-        self.assertEqual(list(self.data.iterdir()), [])
-        self.sender.write_state()
-        self.assertEqual(list(self.data.iterdir()), [])
+        self.assertIsNone(alert_channels.read(self.data, time_now()))
+        again = AlertSender(self.reactor, self.config, self.data)
+        again.startService()
+        again.check_quiet_hours()
+        mail, phone = self.noted().all
+        self.assertEqual(([entry.why for entry in phone.deliveries], mail.deliveries), ([""], ()))
+
+    def test_history_has_one_entry_for_each_alert_and_is_bounded(self) -> None:
+        for _ in range(MOST_DELIVERIES + 2):
+            self.sender.send_test(["phone"])
+            self.couriers.deliveries[-1].errback(LATER)
+            self.reactor.advance(AGAIN_S[0])
+            self.couriers.deliveries[-1].callback(None)
+        [phone] = [channel for channel in self.noted().all if channel.name == "phone"]
+        self.assertEqual([entry.why for entry in phone.deliveries], [""] * MOST_DELIVERIES)
 
     def test_failure_to_write_the_state_is_survived(self) -> None:
         self.sender.data = self.data / "nowhere"

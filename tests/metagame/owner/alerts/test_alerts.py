@@ -11,14 +11,17 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import alert_channels
 from svcserver.kernel.alert_channels import FRESH_S, AlertChannel, AlertChannels, Delivery
 from svcserver.kernel.roles import Role
+from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.support.browser import Page
 from tests.support.game import START, Game
 from tests.support.proves import proves
 
 READ, TEST = "/svc/api/DashboardAlerts", "/svc/api/DashboardAlertTest"
+CHANNEL = "/svc/api/DashboardAlertChannel"
+SECRETS = ("hook.example", "tk_1", "SIGNING")
 PHONE = AlertChannel(
-    "phone", "ntfy", ("down", "backup"), "23:00-07:00", Delivery(START, "a test", "no")
+    "phone", "ntfy", ("down", "backup"), "23:00-07:00", (Delivery(START, "a test", "no"),)
 )
 
 
@@ -53,6 +56,7 @@ class AlertTests(SynchronousTestCase):
         self.described()
         reply = self.read().json
         self.assertTrue(reply["on"])
+        last = {"at": reply["channels"][0]["last"]["at"], "title": "a test", "why": "no"}
         self.assertEqual(
             reply["channels"][0],
             {
@@ -60,13 +64,14 @@ class AlertTests(SynchronousTestCase):
                 "form": "ntfy",
                 "about": ["down", "backup"],
                 "quiet": "23:00-07:00",
-                "last": {"at": reply["channels"][0]["last"]["at"], "title": "a test", "why": "no"},
+                "last": last,
+                "deliveries": [last],
             },
         )
         self.assertEqual((reply["channels"][1]["last"], len(reply["wrong"])), (None, 1))
         self.game.clock.advance(FRESH_S + 1)
         self.assertFalse(self.read().json["on"])
-        for odd in (b"", b"[]", b'{"form":2}', b'{"form":1,"all":[{"name":"x"}],"wrong":[]}'):
+        for odd in (b"", b"[]", b'{"form":1}', b'{"form":2,"all":[{"name":"x"}],"wrong":[]}'):
             (self.folder / alert_channels.STATE_FILE).write_bytes(odd)
             os.utime(self.folder / alert_channels.STATE_FILE, (START, START + FRESH_S))
             self.assertFalse(self.read().json["on"])
@@ -103,3 +108,120 @@ class AlertTests(SynchronousTestCase):
         self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(helper.id, Role.HELPER))
         self.assertEqual(self.read(helper.key).status, 200)
         self.assertEqual(self.attempt("phone", helper.key).status, 403)
+
+
+class ChannelTests(SynchronousTestCase):
+    """The forms of the page, which write the channels' files."""
+
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.game = Game(self)
+        self.olga = self.game.player("Olga", admin=True)
+        self.game.parts.desk.alerts.folder = self.folder
+        self.game.parts.desk.dashboard.folder = self.folder
+
+    def save(self, name: str = "phone", *, new: bool = True, **more: object) -> Page:
+        body = {"Name": name, "New": new, "Form": "ntfy", "Url": "https://hook.example/t"}
+        return self.game.browse("POST", CHANNEL, json={**body, **more}, key=self.olga.key)
+
+    def settings(self, name: str = "phone", key: str = "") -> Page:
+        return self.game.browse("GET", f"{CHANNEL}/{name}", key=key or self.olga.key)
+
+    def lines(self, name: str = "phone") -> dict[str, str]:
+        return parse_env_file((self.folder / f"alert-{name}.env").read_text())
+
+    def listed(self) -> Page:
+        return self.game.browse("GET", READ, key=self.olga.key)
+
+    def audited(self) -> list[tuple[str, str, bool]]:
+        page = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key)
+        rows = [row for row in page.json["rows"] if (row["after"] or {}).get("outcome") is None]
+        return [(row["action"], row["target"], row["refused"] is None) for row in rows]
+
+    @proves("POST DashboardAlertChannel", "GET DashboardAlertChannel/:name")
+    def test_a_channel_is_added_and_its_secrets_are_never_sent(self) -> None:
+        page = self.save(Token="tk_1", About="down,disk", Quiet="23:00-07:00")
+        self.assertEqual((page.status, page.json), (200, {"name": "phone", "signingSecret": None}))
+        path = self.folder / "alert-phone.env"
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(self.lines()["TOKEN"], "tk_1")
+        listed, settings = self.listed(), self.settings()
+        [channel] = listed.json["channels"]
+        self.assertEqual((channel["about"], channel["deliveries"]), (["down", "disk"], []))
+        self.assertFalse(listed.json["on"])
+        self.assertEqual((settings.json["token"], settings.json["signed"]), (True, True))
+        for word in (*SECRETS, self.lines()["SIGNING_SECRET"]):
+            self.assertNotIn(word, f"{listed.json}{settings.json}")
+        self.assertIn(("add alerts", "phone", True), self.audited())
+
+    @proves("POST DashboardAlertChannel")
+    def test_the_signing_secret_of_a_webhook_is_sent_once(self) -> None:
+        made = self.save("hook", Form="json").json["signingSecret"]
+        self.assertEqual((len(made), made), (64, self.lines("hook")["SIGNING_SECRET"]))
+        page = self.save("hook", new=False, Form="json", Url="", About="disk")
+        self.assertIsNone(page.json["signingSecret"])
+        self.assertEqual(self.lines("hook")["SIGNING_SECRET"], made)
+
+    @proves("POST DashboardAlertChannel")
+    def test_a_change_keeps_the_token_only_for_the_same_receiver(self) -> None:
+        self.save(Token="tk_1")
+        self.assertEqual(self.save(new=False, Url="", Quiet="1:00-2:00").status, 200)
+        self.assertEqual((self.lines()["TOKEN"], self.lines()["QUIET"]), ("tk_1", "1:00-2:00"))
+        for change in ({"Url": "https://evil.example/t"}, {"Url": "", "Private": True}):
+            self.save(new=False, Url="https://hook.example/t", Token="tk_1")
+            self.assertEqual(self.save(new=False, **change).status, 200)
+            self.assertNotIn("TOKEN", self.lines())
+
+    @proves("POST DashboardAlertChannel")
+    def test_a_form_with_a_fault_is_refused_and_writes_no_file(self) -> None:
+        wrong: tuple[dict[str, object], ...] = (
+            {"Url": ""},
+            {"Url": "ftp://x/y"},
+            {"Url": "http://x/y"},
+            {"Url": "https://x/y\nPRIVATE=1"},
+            {"Token": "a\nPRIVATE=1"},
+            {"Token": '"quoted"'},
+            {"Form": "pigeon"},
+            {"About": "weather"},
+            {"Quiet": "late"},
+            {"Form": "matrix", "Room": "!a:b"},
+            {"Form": "mail"},
+            {"Form": "mail", "Url": "smtps://mail.example"},
+            {"Name": "../metagame"},
+        )
+        for fields in wrong:
+            page = self.save(**fields)
+            self.assertEqual(page.status, 400, fields)
+            self.assertNotIn("_", page.json["message"], fields)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    @proves("POST DashboardAlertChannel", "DELETE DashboardAlertChannel/:name")
+    def test_names_are_unique_and_limited_and_a_channel_is_removed(self) -> None:
+        self.assertEqual(self.save(new=False).status, 404)
+        for number in range(alert_channels.MOST):
+            self.assertEqual(self.save(f"c{number}").status, 200)
+        self.assertEqual((self.save("c1").status, self.save("more").status), (409, 409))
+        address = f"{CHANNEL}/c1?Reason=old"
+        page = self.game.browse("DELETE", address, key=self.olga.key)
+        self.assertEqual(len(page.json["channels"]), alert_channels.MOST - 1)
+        self.assertEqual(self.game.browse("DELETE", address, key=self.olga.key).status, 404)
+        self.assertIn(("remove alerts", "c1", True), self.audited())
+        self.assertEqual(self.save("c1").status, 200)
+        self.assertEqual(self.settings("nobody").status, 404)
+        (self.folder / "alert-c1.env").write_text("FORM=pigeon\n")
+        self.assertEqual(self.settings("c1").status, 409)
+
+    def test_only_an_owner_reads_and_writes_the_settings(self) -> None:
+        self.save()
+        helper = self.game.player("Hel")
+        self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(helper.id, Role.HELPER))
+        body = {"Name": "x", "New": True, "Form": "json", "Url": "https://x"}
+        self.assertEqual(self.settings(key=helper.key).status, 403)
+        self.assertEqual(self.game.browse("POST", CHANNEL, json=body, key=helper.key).status, 403)
+        self.assertEqual(self.game.browse("DELETE", f"{CHANNEL}/phone", key=helper.key).status, 403)
+
+    def test_without_a_known_folder_no_channel_is_written(self) -> None:
+        self.game.parts.desk.dashboard.folder = None
+        self.assertEqual((self.save().status, self.settings().status), (409, 409))
+        self.game.parts.desk.dashboard.folder = self.folder / "nowhere"
+        self.assertEqual(self.save().status, 503)

@@ -48,6 +48,11 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Allow new hunts again?": ("test_dashboard_machine.py", "Allow"),
     "Restart the * on port *?": ("test_dashboard_machine.py", "Restart"),
     "Stop the * on port *?": ("test_dashboard_machine.py", "Stop"),
+    "Add an alert channel": ("test_dashboard_host.py", "Continue"),
+    "Alerts to *": ("test_dashboard_host.py", "Add"),
+    "Signing secret": ("test_dashboard_host.py", "Close"),
+    "Change *": ("test_dashboard_host.py", "Change"),
+    "Remove *?": ("test_dashboard_host.py", "Remove"),
     "* on port *": ("test_dashboard_machine.py", "Close"),
 }
 

@@ -26,7 +26,7 @@ class MarkTests(SynchronousTestCase):
         parts, now = self.game.parts, self.game.clock.seconds
         people = PeopleActs(self.game.ledger, parts.online, "city", now)
         self.servers = ["city"]
-        marks = Marks(self.game.ledger, people.where, self.machine, now)
+        marks = Marks(self.game.ledger, people.where, {"machine": self.machine}, now)
         self.looks: dict[str, Callable[[], Any]] = {}
         for page in PAGES:
             look = marks.reader(page, "ann_1")

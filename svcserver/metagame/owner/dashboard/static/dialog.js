@@ -19,8 +19,8 @@ function open(title, wide, ...inside) {
 const CAN_BE_MENDED = [400, 404, 409, 429]; // by other input, or a little later
 
 /**
- * fields: {name, label, type?, value?, min?, max?, options?, optional?}. Returns the input, or null
- * if it was cancelled or failed.
+ * fields: {name, label, type?, value?, min?, max?, options?, checks?, hint?, optional?}. Returns the
+ * input, or null if it was cancelled or failed. `checks` are boxes; their value is a list.
  * run: does the act with the input and returns the message to show once `again` has reloaded the
  * page. If it is refused because of the input, the dialog stays open with the reason.
  * A running act cannot be cancelled: the dialog stays, and if the browser closes it anyway, the
@@ -41,14 +41,15 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
     const form = el("form", {},
       text ? el("p", { class: "muted" }, text) : null,
       picture,
-      fields.map((field, at) => el("div", { class: "field" }, el("label", { for: inputs[at].id }, field.label), inputs[at])),
+      fields.map((field, at) => el("div", { class: "field" }, field.checks ? null : el("label", { for: inputs[at].id }, field.label), inputs[at],
+        field.hint ? el("p", { class: "muted small", id: `${inputs[at].id}-hint` }, field.hint) : null)),
       run ? fault : null,
       el("div", { class: "actions" }, cancel, does));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       if (busy) return;
       runs(true);
-      const typed = Object.fromEntries(fields.map((field, at) => [field.name, inputs[at].value]));
+      const typed = Object.fromEntries(fields.map((field, at) => [field.name, typedIn(inputs[at])]));
       fault.textContent = "";
       try {
         if (run) await report(await run(typed), again);
@@ -74,15 +75,24 @@ export function ask({ title, text, picture = null, fields = [], confirm, danger 
   });
 }
 
+function typedIn(place) {
+  return place.tagName === "FIELDSET" ? [...place.querySelectorAll(":checked")].map((box) => box.value) : place.value;
+}
+
 function input(field) {
   const id = `field-${field.name}`;
+  if (field.checks) {
+    return el("fieldset", { id, class: "checks" }, el("legend", {}, field.label), field.checks.map(([value, words]) =>
+      el("label", { for: `${id}-${value}` }, el("input", { id: `${id}-${value}`, type: "checkbox", value, checked: field.value.includes(value) }), words)));
+  }
   if (field.options) {
     return el("select", { id }, field.options.map(([value, words]) =>
       el("option", { value, selected: value === field.value }, words)));
   }
   const made = el("input", {
     id, type: field.type || "text", min: field.min, max: field.max, step: field.step, maxlength: field.longest ?? 128,
-    required: !field.optional, autocomplete: "off", spellcheck: "false",
+    required: !field.optional, autocomplete: field.type === "password" ? "new-password" : "off", spellcheck: "false",
+    placeholder: field.placeholder, "aria-describedby": field.hint ? `${id}-hint` : null,
   });
   made.value = field.value ?? "";
   return made;

@@ -1,21 +1,21 @@
-// Maintenance mode, game servers and alert channels. `again` reloads the page.
+// Maintenance mode and game servers. `again` reloads the page.
 
 import { inTurn, read, send } from "./api.js";
 import { REASON, act, ask, show } from "./dialog.js";
-import { badge, card, el, head, linked, nothing, redraw, table } from "./dom.js";
+import { card, el, head, linked, nothing, redraw, table } from "./dom.js";
 import { owners } from "./staff.js";
 import { count, exactly } from "./words.js";
 
 export async function machine(root, live) {
   const [again] = inTurn(async () => {
-    const [said, told] = await Promise.all([read("DashboardDrain"), read("DashboardAlerts")]);
+    const said = await read("DashboardDrain");
     const runs = await read("DashboardGameServers").catch((why) => {
       if (why.status !== 409) throw why;
       return null;
     });
     if (!live.shown()) return;
-    redraw(root, head("Machine", "Maintenance mode, game servers and alert channels."),
-      maintenance(said, again), gameServers(runs, again), alerts(told, again));
+    redraw(root, head("Machine", "Maintenance mode and game servers."),
+      maintenance(said, again), gameServers(runs, again));
   });
   await again();
   return again;
@@ -40,36 +40,6 @@ function maintenance(said, again) {
       el("dt", {}, "Now"), el("dd", {}, said.empty ? "empty" : there)));
 }
 
-/** The alert channels; each can be tested and shows the result of its last alert. */
-function alerts({ on, channels, wrong }, again) {
-  if (!on) return card("Alerts", [], nothing("No service sends alerts: neither svc-stack nor svc-watch runs."));
-  const rows = channels.map((one) => [
-    el("span", {}, el("strong", {}, one.name), " ", badge(one.form)), one.about.join(", ") || "everything", one.quiet ?? "–", last(one),
-    el("div", { class: "actions" }, owners("Test", () => test(one, again)))]);
-  return card("Alerts", [], wrong.map((why) => el("p", { class: "bad" }, why)), rows.length
-    ? table("Alerts", [["Channel"], ["About", "wide-only"], ["Quiet", "wide-only"], ["Last alert"], ["", "end"]], rows, channels.map((one) => one.name))
-    : nothing("No alert channel yet. Add one with svcctl alerts add to be notified when something breaks."));
-}
-
-const waits = new Map(); // channel name: the time of the last alert before a test whose result is not known yet
-
-function last({ name, last: one }) {
-  if (waits.has(name) && waits.get(name) === one?.at) return "test sent, waiting for the result";
-  waits.delete(name);
-  if (!one) return "none yet";
-  const how = one.why === null ? badge("delivered", "good") : badge("not delivered", "bad");
-  return el("div", {}, how, el("p", { class: "names" }, [exactly(one.at), one.title, one.why].filter(Boolean).join(" · ")));
-}
-
-async function test(one, again) {
-  await act(async () => {
-    await send("DashboardAlertTest", { Name: one.name });
-    waits.set(one.name, one.last?.at);
-    setTimeout(() => waits.delete(one.name), TESTED_MS);
-  }, () => `Test sent to ${one.name}`, again);
-}
-
-const TESTED_MS = 60_000; // an older request for a test is ignored
 const ACTS = [["restart", "restart the stack"], ["stop", "stop the stack"]];
 const UNITS = "This host was not started by svc-stack, so the dashboard cannot stop or restart the host. If you use systemd, wait until no hunt is running, then run: systemctl restart svcserver.target";
 
