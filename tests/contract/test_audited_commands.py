@@ -51,9 +51,7 @@ class CommandTests(SynchronousTestCase):
             if LEAVES.search(inspect.getsource(run))
             and "reason" not in inspect.signature(run).parameters
         }
-        self.assertEqual(
-            without, {"up", "dashboard"}
-        )  # they make their own
+        self.assertEqual(without, {"up", "dashboard"})  # they make their own
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_every_command_that_changes_something_leaves_a_row(self) -> None:
