@@ -44,8 +44,10 @@ from svcserver.launcher.keystore import open_keys
 from svcserver.launcher.locked_files import unlink
 from svcserver.launcher.own_program import (
     WINDOW,
+    PackedProgram,
     WindowsProgram,
     own_program,
+    packed_program,
     windows_program,
 )
 from svcserver.launcher.page import Page
@@ -159,7 +161,8 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
     installed = windows_program(places, VERSION)
     if options.what == "remove":
         return _remove(places, installed)
-    if installed is not None and (newer := _settle(installed)):
+    program = installed or (packed_program(places) if _wants_entry(options, places) else None)
+    if program is not None and (newer := _settle(program)):
         return _start([*newer, *line])
     state = Path(places.state)
     make_private_folder(state)
@@ -189,7 +192,14 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
     return 0
 
 
-def _settle(program: WindowsProgram) -> list[str]:
+def _wants_entry(options: argparse.Namespace, places: Places) -> bool:
+    """Return whether this start adds the launcher to the system, unless it is there already."""
+    if options.no_links or options.print_link:
+        return False
+    return bool(options.links) or LinkChoice(Path(places.state)).wanted()
+
+
+def _settle(program: WindowsProgram | PackedProgram) -> list[str]:
     """Install this program for the user; return the command of a version to run instead, or []."""
     try:
         program.install()
@@ -246,6 +256,8 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
     try:
         if program is None:
             say(links.remove())
+            if (packed := packed_program(places)) is not None:
+                packed.remove()
             if choice.state.is_dir():
                 choice.keep(wanted=False)
             return 0
@@ -407,7 +419,7 @@ class Program:
         program = windows_program(self.places, VERSION)
         if program is not None:
             deferToThread(self._add_entries, program).addErrback(_not_registered)
-        if self.options.no_links or self.options.print_link or not (has_flag or choice.wanted()):
+        if not _wants_entry(self.options, self.places):
             return
         links = scheme_of(sys.platform, self.places, program.opening() if program else ())
         adding = deferToThread(links.add, over_another=has_flag)

@@ -7,6 +7,7 @@ an old shortcut still works, and an update that fails changes nothing.
 
 from __future__ import annotations
 
+import filecmp
 import io
 import os
 import shutil
@@ -19,13 +20,14 @@ from typing import Protocol
 
 from attrs import define, frozen
 
-from svcserver.edge.launcher_update import numbers
+from svcserver.edge.launcher_update import BadOffer, is_newer, numbers, packed_version
 from svcserver.launcher.locked_files import long_path, patiently, replace, unlink
 from svcserver.launcher.places import Places
 
 WINDOW, CONSOLE = "svc-launcher.exe", "svc-launcher-cli.exe"
 PARTS = (WINDOW, CONSOLE, "app")  # of the program's folder; the rest is the player's, or unused
 FOLDER = "svc-launcher"  # of the zip
+PACKED = "svc-launcher.pyz"
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes
 TRIAL_S = 60.0  # how long a new version may take to print its version
 STAGING = ".new"  # ends the name of an incomplete version
@@ -234,14 +236,43 @@ def _remove_later(folder: Path) -> None:
 
 @frozen
 class PackedProgram:
-    """The launcher as a single file that runs on any Python."""
+    """The launcher as a single file that runs on any Python, with a copy for the user on Linux."""
 
     file: Path
     run: Run = first_line
+    copy: Path | None = None  # what the desktop entry starts
 
     @property
     def file_name(self) -> str:
-        return "svc-launcher.pyz"
+        return PACKED
+
+    def install(self) -> None:
+        """Copy this file for the user, unless the copy is newer; raises OSError."""
+        if self.copy is None or self._is_copy(self.copy):
+            return
+        if self.copy.exists():
+            is_old = is_newer(_packed_version(self.copy), _packed_version(self.file))
+            if is_old or filecmp.cmp(self.file, self.copy, shallow=False):
+                return
+        self.copy.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.copy.with_name(self.copy.name + STAGING)
+        shutil.copyfile(self.file, partial)
+        partial.chmod(0o755)
+        replace(partial, self.copy)
+
+    def newer_command(self) -> list[str]:
+        """Return the command that starts the copy; empty if this file is the copy."""
+        if self.copy is None or not self.copy.exists() or self._is_copy(self.copy):
+            return []
+        return [sys.executable, str(self.copy)]
+
+    def _is_copy(self, copy: Path) -> bool:
+        return copy.exists() and os.path.samefile(self.file, copy)
+
+    def remove(self) -> None:
+        """Delete the copy; raises OSError."""
+        if self.copy is not None:
+            self.copy.unlink(missing_ok=True)
 
     def add(self, version: str, content: bytes) -> None:
         fresh = self.file.with_name(self.file.name + STAGING)
@@ -257,17 +288,34 @@ class PackedProgram:
         return [sys.executable, str(self.file)]
 
 
+def _packed_version(file: Path) -> str:
+    """Return the version of a packed launcher; "" if it is no released version."""
+    try:
+        return packed_version(file)
+    except BadOffer:
+        return ""
+
+
+def packed_program(places: Places) -> PackedProgram | None:
+    """Return the running single file, or None if the launcher was started in another way."""
+    started = Path(sys.argv[0]).absolute()
+    if started.suffix != ".pyz" or not started.is_file():
+        return None
+    if sys.platform == "win32" or places.program is None:
+        return PackedProgram(started)
+    return PackedProgram(started, copy=Path(places.program, PACKED))
+
+
 def windows_program(places: Places, version: str) -> WindowsProgram | None:
     """Return the running Windows program, or None if the launcher was started in another way."""
     program = Path(sys.executable)
-    if places.program is None or program.name.lower() not in (WINDOW, CONSOLE):
+    if places.program is None or places.menu is None:
+        return None
+    if program.name.lower() not in (WINDOW, CONSOLE):
         return None
     return WindowsProgram(Path(places.program), program.parent, version, program.name.lower())
 
 
 def own_program(places: Places, version: str) -> OwnProgram | None:
     """Return this launcher's program if it can update itself, else None."""
-    started = Path(sys.argv[0]).absolute()
-    if started.suffix == ".pyz" and started.is_file():
-        return PackedProgram(started)
-    return windows_program(places, version)
+    return packed_program(places) or windows_program(places, version)

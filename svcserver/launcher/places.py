@@ -20,7 +20,7 @@ class Places:
     games: PurePath  # a folder for each host's game files
     programs: PurePath | None  # of desktop files, on Linux
     choices: PurePath | None = None  # the file with the user's default programs, on Linux
-    program: PurePath | None = None  # a folder for each version of the launcher, on Windows
+    program: PurePath | None = None  # the launcher's own folder, on Windows and Linux
     menu: PurePath | None = None  # the user's part of the Start menu, on Windows
 
 
@@ -39,7 +39,7 @@ def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
     state = _absolute(environ.get("XDG_STATE_HOME", "")) or PurePosixPath(home, ".local/state")
     chosen = _absolute(environ.get("XDG_CONFIG_HOME", "")) or PurePosixPath(home, ".config")
     programs, choices = data / "applications", chosen / "mimeapps.list"
-    return Places(state / NAME, data / NAME / "games", programs, choices)
+    return Places(state / NAME, data / NAME / "games", programs, choices, data / NAME)
 
 
 def _absolute(text: str) -> PurePosixPath | None:

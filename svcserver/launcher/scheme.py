@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +32,7 @@ Type=Application
 Name=svc launcher
 Comment=Join a host and play
 Exec={command} %u
+Icon=svc-launcher
 Terminal=false
 Categories=Game;
 MimeType=x-scheme-handler/{scheme};
@@ -52,12 +54,17 @@ class Scheme(Protocol):
 
 @define
 class LinuxScheme:
-    """A registration by a desktop file in the user's own folder."""
+    """A registration by a desktop file in the user's own folder, which is a menu entry as well."""
 
     programs: Path
     command: Sequence[str]
     run: Callable[[Sequence[str]], str]  # returns the helper's output, "" if it is missing
     choices: Path  # mimeapps.list, where xdg-mime writes the user's choice
+
+    @property
+    def icon(self) -> Path:
+        """The icon of the menu entry, in the user's default icon theme."""
+        return self.programs.parent / "icons/hicolor/scalable/apps/svc-launcher.svg"
 
     def add(self, *, over_another: bool = False) -> str:
         file = self.programs / DESKTOP_FILE
@@ -72,6 +79,8 @@ class LinuxScheme:
             and file.read_text(encoding="utf-8", errors="replace") == text
         ):
             return f"Links that begin with {SCHEME}: open the launcher ({file})."
+        self.icon.parent.mkdir(parents=True, exist_ok=True)
+        self.icon.write_bytes(files("svcserver.launcher").joinpath("static/icon.svg").read_bytes())
         self.programs.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         self.run(["xdg-mime", "default", DESKTOP_FILE, _HANDLED])
@@ -80,6 +89,7 @@ class LinuxScheme:
 
     def remove(self) -> str:
         (self.programs / DESKTOP_FILE).unlink(missing_ok=True)
+        self.icon.unlink(missing_ok=True)
         self._forget_choice()
         self._refresh()
         return f"Links that begin with {SCHEME}: no longer open the launcher."

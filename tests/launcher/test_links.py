@@ -195,6 +195,9 @@ class SchemeTests(SynchronousTestCase):
         self.assertIn("now open the launcher", scheme.add())
         [file] = (folder / "applications").iterdir()
         text = file.read_text()
+        icon = folder / "icons/hicolor/scalable/apps/svc-launcher.svg"
+        self.assertIn("<svg", icon.read_text())
+        self.assertIn("Icon=svc-launcher\n", text)
         self.assertIn('Exec="/opt/my py" "/l.pyz" %u\n', text)
         self.assertIn("MimeType=x-scheme-handler/svc;\n", text)
         self.assertEqual(desktop.changes, ["default", "update"])
@@ -210,6 +213,7 @@ class SchemeTests(SynchronousTestCase):
             scheme.remove()
             self.assertEqual(choices.read_text().splitlines(), before.splitlines()[:2])
         self.assertEqual(list((folder / "applications").iterdir()), [])
+        self.assertFalse(icon.exists())
         self.assertEqual(list(folder.glob("mime*")), [choices])
 
     def test_linux_registration_of_another_program_stays(self) -> None:

@@ -185,6 +185,42 @@ class PackedProgramTests(SynchronousTestCase):
         assert started is not None
         self.assertEqual(started.command(), [sys.executable, str(file)])
 
+    def packed(self, name: str, version: str, more: str = "") -> PackedProgram:
+        """Return a packed launcher of this version, whose copy belongs into the folder ``own``."""
+        file = self.folder / name
+        with zipfile.ZipFile(file, "w") as packed:
+            packed.writestr(f"site-packages/svc_launcher-{version}.dist-info/METADATA", more)
+        return PackedProgram(file, copy=self.folder / "own" / "svc-launcher.pyz")
+
+    def test_file_is_copied_for_the_user_unless_the_copy_is_newer(self) -> None:
+        self.folder = new_folder(self)
+        for name, version, more, is_copied in (
+            ("first.pyz", "0.3.0", "", True),
+            ("first.pyz", "0.3.0", "", False),
+            ("newer.pyz", "0.4.0", "", True),
+            ("older.pyz", "0.3.9", "", False),
+            ("rebuilt.pyz", "0.4.0", "built again", True),
+            ("unreleased.pyz", "0.4.0+local", "", True),
+        ):
+            program = self.packed(name, version, more)
+            assert program.copy is not None
+            before = program.copy.read_bytes() if program.copy.exists() else b""
+            program.install()
+            copy = program.copy.read_bytes()
+            with self.subTest(name=name):
+                self.assertEqual(copy != before, is_copied)
+                if is_copied:
+                    self.assertEqual(copy, program.file.read_bytes())
+            self.assertEqual(program.newer_command(), [sys.executable, str(program.copy)])
+            self.assertEqual(list(program.copy.parent.iterdir()), [program.copy])
+        self.assertTrue(os.access(program.copy, os.X_OK))
+        copied = PackedProgram(program.copy, copy=program.copy)
+        copied.install()
+        self.assertEqual(copied.newer_command(), [])
+        program.remove()
+        program.remove()
+        self.assertFalse(program.copy.exists())
+
 
 class LockedFilesTests(SynchronousTestCase):
     def setUp(self) -> None:

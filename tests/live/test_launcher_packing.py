@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.ctl.hosts import run
+from tests.launcher.around import invite_text
 from tests.live.players_host import COMMAND, invite, players_host, running
 from tests.live.players_terminal import Player
 from tests.live.real_browser import browser
@@ -228,6 +229,53 @@ def test_the_one_file_and_the_wheel_play_in_a_clean_python(
                 play_in_the_terminal(player, invite(host), name.title())
             finally:
                 player.process.kill()
+
+
+def test_menu_entry_works_after_the_downloaded_file_is_deleted(
+    built: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """A file manager runs the file; a desktop runs the ``Exec`` line of the entry."""
+    home, opened = tmp_path / "home", tmp_path / "opened"
+    home.mkdir()
+    download = tmp_path / "svc-launcher.pyz"
+    download.write_bytes(built[1].read_bytes())
+    download.chmod(0o755)
+    browser = home / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" >> {opened}\n')
+    browser.chmod(0o755)
+    path = f"{Path(plain_python(tmp_path / 'plain')).parent}:{os.environ['PATH']}"
+    environ = {**clean(tmp_path), "PATH": path, "BROWSER": str(browser)}
+    entry = home / "applications" / "svc-launcher.desktop"
+
+    def links() -> int:
+        return len(opened.read_text().splitlines()) if opened.exists() else 0
+
+    def starts(command: Sequence[str], count: int) -> subprocess.Popen[bytes]:
+        begun = subprocess.Popen(command, env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL)
+        try:
+            eventually(lambda: links() == count, PATIENCE_S)
+        except BaseException:
+            begun.kill()
+            raise
+        return begun
+
+    def entry_command() -> list[str]:
+        [line] = re.findall(r"^Exec=(.*)$", entry.read_text(), re.MULTILINE)
+        return ["sh", "-c", "exec " + line.replace("%u", '"$0"'), invite_text()]
+
+    with starts([str(download)], 1) as running:
+        eventually(entry.exists)
+        eventually(lambda: (home / "icons/hicolor/scalable/apps/svc-launcher.svg").exists())
+        download.unlink()
+        assert starts(entry_command(), 2).wait(PATIENCE_S) == 0  # handed to the one that runs
+        hosts = home / "state" / "hosts.json"
+        assert json.loads(hosts.read_text())["hosts"][0]["name"] == "Friday Hunts"
+        running.terminate()
+    with starts(entry_command(), 3) as running:
+        running.terminate()
+    copy = home / "program" / "svc-launcher.pyz"
+    removed = subprocess.run([copy, "remove"], env=environ, check=False, timeout=PATIENCE_S)
+    assert (removed.returncode, entry.exists(), copy.exists()) == (0, False, False)
 
 
 # slow: a stack, and the one file unpacked
