@@ -69,7 +69,7 @@ SERVICES = {
         # game servers keep running when the service ends; the next start takes them over
         end="KillMode=process\nRestartKillSignal=SIGHUP",
     ),
-    "content": Service("hands out verified game files", ("metagame",)),
+    "content": Service("offers verified game files for download", ("metagame",)),
     "allowlist": Service(
         "opens the game ports for players",
         capability="CAP_NET_ADMIN",
@@ -114,7 +114,7 @@ def _unit(name: str, service: Service, place: UnitPaths) -> str:
 
 def _watch(names: Iterable[str], place: UnitPaths) -> str:
     """Return the unit that sends alerts on a host without svc-stack."""
-    service = Service("tells the owner when something is wrong", tuple(names))
+    service = Service("sends alerts to the owner", tuple(names))
     return _daemon("watch", service, place, f"--config {_argument(place.folder)}")
 
 
@@ -153,7 +153,7 @@ After={after}
 
 def _backup(place: UnitPaths) -> str:
     """Return the unit of the nightly backup; its timer sets the time."""
-    service = Service("makes a backup, and proves it", ("metagame",), confined=False)
+    service = Service("makes and tests a backup", ("metagame",), confined=False)
     svcctl = _word(place.program.with_name("svcctl"))
     return f"""\
 {_head("backup", service)}
@@ -171,7 +171,7 @@ UMask=0077
 
 def _night() -> str:
     return f"""\
-# When svc-backup runs, local time; another hour: systemctl edit {NIGHT}
+# Starts svc-backup at this local time; to change the time: systemctl edit {NIGHT}
 [Unit]
 Description=svcserver: the nightly backup
 PartOf={TARGET}
@@ -221,13 +221,15 @@ def _hardening(service: Service, place: UnitPaths) -> str:
             "SystemCallErrorNumber=EPERM",
         ]
     else:
-        lines.append("# it starts game servers, which are programs of yours and may need more")
+        lines.append(
+            "# less restricted than other units, because your game servers may need more rights"
+        )
     return "\n".join(lines) + "\n"
 
 
 def _logrotate(place: UnitPaths) -> str:
     return f"""\
-# Only for a host that is started with its output appended to a file (>> stack.log); under
+# Only for a host whose output is appended to a file when it is started (>> stack.log); under
 # systemd the journal keeps the logs. Copy to /etc/logrotate.d/svcserver
 {_quoted(place.data / "stack.log")} {_quoted(place.data / "bodies.log")} {{
     su {USER} {USER}
