@@ -174,6 +174,19 @@ class SettingsTests(DoctorCase):
         self.assertEqual(self.wrong(), [])
         self.assertIn("there is no gateway.env", self.notes())
 
+    def test_a_private_host_needs_no_gateway(self) -> None:
+        for name in ("gateway", "allowlist", "relay"):
+            (self.folder / f"{name}.env").unlink()
+        self.drop("metagame", "GATEWAY_SECRET")
+        self.assertNotIn(".env; this is fine", self.notes())
+
+    def test_notes_that_nobody_can_play_come_first(self) -> None:
+        (self.folder / "gateway.env").unlink()
+        notes = self.notes()
+        playable = notes.index("holds no game yet"), notes.index("CITY_MAP is still")
+        others = notes.index("there is no gateway.env"), notes.index("ALLOWLIST_DRY_RUN")
+        self.assertLess(max(playable), min(others))
+
     def test_a_broken_season(self) -> None:
         self.plant("metagame", "ACTIVE_HUNT_PASS", "season99")
         [line] = self.wrong()

@@ -36,6 +36,12 @@ class Finding:
     what: str
     cure: str
     level: Level = Level.WRONG
+    stops_play: bool = False  # a note that nobody can play until it is followed
+
+    @property
+    def urgency(self) -> int:
+        """The finding's place in a list, the most urgent first."""
+        return 0 if self.level is Level.WRONG else 1 if self.stops_play else 2
 
     def __str__(self) -> str:
         return f"{self.level.value:5}  {self.component}: {self.what}; {self.cure}"
@@ -50,9 +56,9 @@ class Finding:
         return cls(component, what.removesuffix("."), cure[0] if cure else otherwise)
 
     @classmethod
-    def note(cls, component: str, what: str, cure: str) -> Finding:
+    def note(cls, component: str, what: str, cure: str, *, stops_play: bool = False) -> Finding:
         """Return a finding about something that does not stop the host from working."""
-        return cls(component, what, cure, Level.NOTE)
+        return cls(component, what, cure, Level.NOTE, stops_play)
 
 
 @define

@@ -66,7 +66,7 @@ def examine(host: Host, folder: Path, machine: Machine | None = None) -> Sequenc
             what = f"{error.filename}: {user_name(os.geteuid())} may not read it"
             cure = "run this as root, or let the user of the host read it"
             findings.append(Finding("host", what, cure))
-    return sorted(findings, key=lambda finding: finding.level is not Level.WRONG)
+    return sorted(findings, key=lambda finding: finding.urgency)
 
 
 def as_data(finding: Finding) -> dict[str, str]:

@@ -93,7 +93,10 @@ def game_server(case: Case) -> Iterator[Finding]:
         yield Finding("deploy", f"the game server {path} cannot be run", f"chmod +x {path}")
     elif str(path) == program():
         yield Finding.note(
-            "deploy", "the game server is the simulator, on which nobody can play", cure
+            "deploy",
+            "the game server is the simulator, on which nobody can play",
+            cure,
+            stops_play=True,
         )
     words = case.deploy.launcher
     if words and not (case.folder / words[0]).is_file() and shutil.which(words[0]) is None:
@@ -152,7 +155,9 @@ def game_files(case: Case) -> Iterator[Finding]:
             return
     if set(manifest.files) <= {OWNERS_NOTE}:
         what = f"{folder} holds no game yet"
-        yield Finding.note("content", what, f"put the game's files there, then {make}")
+        yield Finding.note(
+            "content", what, f"put the game's files there, then {make}", stops_play=True
+        )
         return
     yield from _game_program(case.content.game_program, manifest)
 

@@ -218,9 +218,8 @@ def games(case: Case) -> Iterator[Finding]:
     if case.deploy is not None:
         yield from _city(case)
         if case.deploy.my_ip and _here(case.deploy.my_ip):
-            yield Finding.note(
-                "deploy", f"MY_IP is {case.deploy.my_ip}: only this machine can play", "set MY_IP"
-            )
+            what = f"MY_IP is {case.deploy.my_ip}: only this machine can play"
+            yield Finding.note("deploy", what, "set MY_IP", stops_play=True)
     yield from _ways_in(case)
     if case.deploy is None or case.allowlist is None or not case.deploy.has_ports:
         return
@@ -245,7 +244,8 @@ def _ways_in(case: Case) -> Iterator[Finding]:
     addresses = case.machine.addresses(public)
     if not addresses:
         what = f"{public}, which players connect to, has no IPv4 address"
-        yield Finding.note("relay", what, "correct its DNS entry, or SVC_RELAY_HOST in relay.env")
+        cure = "correct its DNS entry, or SVC_RELAY_HOST in relay.env"
+        yield Finding.note("relay", what, cure, stops_play=True)
     elif all(map(_here, addresses)):  # Debian's /etc/hosts maps a machine's own name to 127.0.1.1
         return
     elif case.deploy is not None and case.deploy.my_ip and case.deploy.my_ip not in addresses:
@@ -262,4 +262,5 @@ def _city(case: Case) -> Iterator[Finding]:
         yield Finding("metagame", what, "put the same map in metagame.env and deploy.env")
     if case.deploy.city_map == CITY_MAP:
         what = f"CITY_MAP is still the placeholder {CITY_MAP}"
-        yield Finding.note("deploy", what, "put your game's city in deploy.env and metagame.env")
+        cure = "put your game's city in deploy.env and metagame.env"
+        yield Finding.note("deploy", what, cure, stops_play=True)

@@ -251,6 +251,7 @@ def _memory(case: Case) -> Iterator[Finding]:
             "deploy",
             f"the machine has {total // MB} MB of memory: the memory guard blocks all game servers",
             "lower GAMESERVER_MIN_FREE_MB and GAMESERVER_STARTUP_MB, or add memory",
+            stops_play=True,
         )
 
 

@@ -38,6 +38,7 @@ SHAPES: dict[str, tuple[type, ...]] = {
     "gateway": (Gateway, AllowlistSettings),
     "relay": (Relay,),
 }
+PUBLIC = ("allowlist", "gateway", "relay")  # what only a public host has
 REGISTRATION = ("NONE", "INVITECODE", "OPEN")
 ALIKE = 0.8  # minimum similarity to a known name (0 to 1) for a typing error
 
@@ -46,6 +47,8 @@ def settings(case: Case) -> Iterator[Finding]:
     """Load all settings into ``case``; find bad values, unknown names and missing files."""
     for name in ORDER:
         if not case.file(name).is_file():
+            if name in PUBLIC and _is_private(case):
+                continue
             yield Finding.note(
                 name,
                 f"there is no {name}.env",
@@ -182,6 +185,7 @@ def _edges(case: Case) -> Iterator[Finding]:
             "gateway",
             "GATEWAY_ALLOWLIST is 0: no game port is opened for any player",
             "set it to 1",
+            stops_play=True,
         )
     yield from _read(case, "allowlist", Allowlist)
     yield from _read(case, "relay", Relay)
@@ -191,6 +195,12 @@ def _edges(case: Case) -> Iterator[Finding]:
         target_of(case.relay, None)
     except BadSetting as why:
         yield Finding.of("relay", str(why), "correct it in relay.env")
+
+
+def _is_private(case: Case) -> bool:
+    """Return whether the host needs no gateway: it has none of its files, and no secret for it."""
+    secret = case.variables.get("metagame", {}).get("GATEWAY_SECRET")
+    return not secret and not any(case.file(name).is_file() for name in PUBLIC)
 
 
 def _development(name: str) -> Finding:
