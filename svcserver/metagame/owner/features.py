@@ -21,6 +21,7 @@ from svcserver.metagame.owner.announcements.feature import (
     announcement_watch,
 )
 from svcserver.metagame.owner.build import Build
+from svcserver.metagame.owner.checklist import Checklist, ChecklistRoutes, tcp_connect
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import Feed, Spots, feed_watch
 from svcserver.metagame.owner.dashboard.history import health_watch
@@ -121,6 +122,19 @@ class Desk:
         ways = SignInActs(self.parts.audit, self.parts.counters)
         yield SignInRoutes(self.staff, ways, limit, self.parts.settings.server_name)
         yield AnnouncementRoutes(self.announcements)
+        yield ChecklistRoutes(self.checklist(), limit)
+
+    def checklist(self) -> Checklist:
+        """Return the checklist of the first evening."""
+        parts = self.parts
+        return Checklist(
+            parts.settings,
+            parts.ledger,
+            lambda: self.dashboard.folder,
+            lambda: len(self.alerts.channels().all),
+            tcp_connect(parts.clock),
+            parts.wall_clock,
+        )
 
     def pages(self, acts: DashboardActs, overview: Overview, servers: GameServerPages) -> LivePages:
         """Return the live pages, which also show data of other features."""

@@ -1,8 +1,9 @@
 // The overview: whether all is well, players and hunts, recent activity, services and the machine.
 
-import { send } from "./api.js";
+import { read, send } from "./api.js";
+import { unread } from "./connection.js";
 import { REASON, act, ask } from "./dialog.js";
-import { badge, card, el, head, nothing, person, redraw, svg, table, tile } from "./dom.js";
+import { badge, button, card, el, head, nothing, person, redraw, svg, table, tile } from "./dom.js";
 import { state } from "./icons.js";
 import { may, owners } from "./staff.js";
 import { ago, count, exactly, short, size, span } from "./words.js";
@@ -14,14 +15,27 @@ export function place(where) {
   return PLACES[where] ?? where;
 }
 
-export function overview(root) {
+export function overview(root, live) {
   root.replaceChildren(head("Overview", "Loading…"));
-  let current;
+  let current, todo = [];
+  const check = async () => {
+    ({ items: todo } = await read("DashboardChecklist"));
+    if (live.shown() && current) draw(current);
+  };
+  if (may("owner") && !localStorage.getItem(HIDDEN)) {
+    check().catch(unread);
+    const round = setInterval(() => live.shown() ? check().catch(unread) : clearInterval(round), CHECK_MS);
+  }
+  const hide = () => {
+    localStorage.setItem(HIDDEN, "1");
+    todo = [];
+    draw(current);
+  };
   const changed = ({ RegistrationMode: registration }) => draw({ ...current, status: { ...current.status, registration } });
   const draw = (update) => {
     current = update;
     const { status, startedAt, backup, machine, feed } = update;
-    redraw(root, top(status, startedAt, changed), standing(update), services(update), status ? tiles(status, backup) : null,
+    redraw(root, top(status, startedAt, changed), standing(update), status?.playersOnline ? null : checklist(todo, check, hide), services(update), status ? tiles(status, backup) : null,
       status ? el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null,
       machine ? load(machine) : null);
   };
@@ -34,6 +48,22 @@ function top(status, startedAt, changed) {
   const version = [status.version, status.commit === "unknown" ? "" : status.commit].filter(Boolean).join(" · ");
   return head("Overview", `${up}${version ? ` · version ${version}` : ""}`,
     owners("Change registration", () => registration(status, changed)));
+}
+
+const HIDDEN = "svc-dashboard-checklist-hidden";
+const CHECK_MS = 60_000;
+const PAGES = { alerts: ["#/alerts", "Alerts"], invite: ["#/invites", "Invites"] }; // where an item is done
+
+/** What a new host lacks for its first evening; null if it lacks nothing. */
+function checklist(items, check, hide) {
+  const open = items.filter(({ done }) => !done);
+  if (!open.length) return null;
+  const rows = items.map(({ id, done, title, state: words, cure }) => el("li", { "data-key": id },
+    el("div", {}, state(done ? "good" : "todo", title), el("span", { class: "unseen" }, done ? "done" : "to do"),
+      el("p", { class: "muted small" }, [words, cure].filter(Boolean).join(" "))),
+    !done && PAGES[id] ? el("a", { href: PAGES[id][0] }, PAGES[id][1]) : null));
+  return card("First evening", [el("span", { class: "muted small" }, `${items.length - open.length} of ${items.length} done`),
+    button("Check again", () => act(check)), button("Hide", hide)], el("ul", { class: "list" }, rows));
 }
 
 const CURES = { // where to look, by the kind of the fault
