@@ -7,7 +7,7 @@ import { bar, step } from "./steps.js";
 const main = document.getElementById("main");
 const tabs = document.getElementById("hosts");
 const said = document.getElementById("said");
-const update = document.getElementById("update");
+const updateNotice = document.getElementById("update");
 const end = document.getElementById("end");
 let chosen = null; // the id of the host that is shown; "" for the page that joins
 let lastInvite = "";
@@ -27,7 +27,7 @@ function draw(update) {
   document.getElementById("foot").textContent = `${state.keys} This is svc-launcher ${state.version}.`;
   const playing = state.hosts.some((item) => item.stage === "playing");
   part("end", playing, () => end.replaceChildren(ending(playing)));
-  part("update", [state.update, playing], () => update.replaceChildren(...updating(state.update, playing)));
+  part("update", [state.update, playing], () => updateNotice.replaceChildren(...updating(state.update, playing)));
   if (host === null) { part("main", "welcome", welcome); return; }
   part("main", ["host", host.id], () => frame());
   accent(host.accent);
@@ -207,7 +207,7 @@ function closed(reason) {
   parts = {};
   tabs.replaceChildren();
   end.replaceChildren();
-  update.replaceChildren();
+  updateNotice.replaceChildren();
   main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, reason === "updated" ? "The launcher starts again" : reason === "gone" ? "The launcher has ended" : "This page is closed"),
     el("p", { class: "hint" }, reason === "updated" ? "Its new version opens a new page." : reason === "gone"
       ? "Start it again to play. If you were playing, the game has lost its connection to the host."
