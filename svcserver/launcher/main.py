@@ -330,7 +330,10 @@ class Program:
         self.page.quit = lambda: self.reactor.callLater(LAST_WORDS_S, self._stop_reactor)
         program = own_program(self.places, VERSION)
         if program is not None:
-            self.updates = Updates(self.launcher, program, VERSION, self.restart)
+            # in a Windows console, this program would still read the new one's first line
+            stays = self.options.no_browser and sys.platform == "win32"
+            restart = None if stays else self.restart
+            self.updates = Updates(self.launcher, program, VERSION, restart)
             self.page.update_text = self.updates.shown
             self.page.restart = self.restart
 

@@ -39,7 +39,7 @@ class Updates(MultiService):
     launcher: Launcher
     program: OwnProgram
     version: str
-    restart: Callable[[], None]  # ends this launcher and starts the newest version
+    restart: Callable[[], None] | None  # ends this launcher and starts the newest version
     text: str = field(default="", init=False)  # for the player
     ready: bool = field(default=False, init=False)  # a new version is installed
     _failed: set[str] = field(factory=set, init=False)  # hashes of files that cannot be used
@@ -75,7 +75,7 @@ class Updates(MultiService):
             return
         elif self._offer is not None:
             self._begin(self._install(*self._offer))
-        elif self.ready and self._played:
+        elif self.ready and self._played and self.restart is not None:
             self._played = False
             self.restart()
 
@@ -144,7 +144,8 @@ class Updates(MultiService):
             self.text = words.UPDATE_FAILED.format(version=offer.version, why=error)
         else:
             self.ready = True
-            self.text = words.UPDATE_READY.format(version=offer.version)
+            text = words.UPDATE_READY if self.restart is not None else words.UPDATE_NEXT_START
+            self.text = text.format(version=offer.version)
 
     def _add(self, offer: LauncherOffer, content: bytes) -> None:
         """Install a downloaded file, if it is the file that the owner has signed."""

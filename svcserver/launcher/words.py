@@ -121,6 +121,9 @@ UPDATE_READY = (
     "Version {version} of the launcher is installed. It starts after your next game, or when you "
     "start the launcher again."
 )
+UPDATE_NEXT_START = (
+    "Version {version} of the launcher is installed. It starts when you start the launcher again."
+)
 UPDATE_LATER = (
     "Version {version} of the launcher could not be downloaded. The launcher tries again."
 )

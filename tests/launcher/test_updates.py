@@ -134,6 +134,17 @@ class UpdateTests(LauncherCase):
         self.clock.pump([TICK_S] * 9)
         self.assertEqual(self.restarts, 1)
 
+    def test_console_keeps_its_version_until_the_next_start(self) -> None:
+        self.updates.restart = None
+        self.offer()
+        self.begin()
+        self.assertEqual(self.updates.text, words.UPDATE_NEXT_START.format(version="0.3.0"))
+        self.member.inputs.play()
+        self.clock.pump([TICK_S] * 3)
+        self.end_game()
+        self.clock.pump([TICK_S] * 3)
+        self.assertTrue(self.updates.ready)
+
     def end_game(self) -> None:
         self.processes[-1].status = 0
         self.clock.pump([1.0])
