@@ -30,6 +30,7 @@ _PURPOSE = b"svc-launcher update\n"  # so that no signature of another protocol 
 _VERSION = re.compile(r"(?:0|[1-9][0-9]{0,5})(?:\.(?:0|[1-9][0-9]{0,5})){1,3}\Z")
 _NAME = re.compile(r"svc-launcher[a-z-]{0,20}\.(?:pyz|zip)\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_MODULES = "/app/python311.zip"  # the modules in the zip for Windows
 _METADATA = re.compile(r"(?:.*/)?svc_launcher-([0-9.]+)\.dist-info/METADATA\Z")
 
 
@@ -70,9 +71,13 @@ def packed_version(file: Path) -> str:
     """Return the version of the launcher packed in ``file``, or raise BadOffer or OSError."""
     try:
         with zipfile.ZipFile(file) as packed:
-            matches = [match for name in packed.namelist() if (match := _METADATA.match(name))]
+            names = packed.namelist()
+            for inner in (name for name in names if name.endswith(_MODULES)):
+                with zipfile.ZipFile(packed.open(inner)) as modules:
+                    names = [*names, *modules.namelist()]
     except zipfile.BadZipFile:
-        matches = []
+        names = []
+    matches = [match for name in names if (match := _METADATA.match(name))]
     versions = {match[1] for match in matches if numbers(match[1])}
     if len(versions) != 1:
         raise BadOffer(f"{file.name} names no released version of the launcher")

@@ -104,6 +104,12 @@ class LauncherUpdateTests(SynchronousTestCase):
             else:
                 with self.assertRaises(BadOffer):
                     packed_version(file)
+        modules = file.with_name("modules.zip")
+        with zipfile.ZipFile(modules, "w") as packed:
+            packed.writestr("svc_launcher-0.4.2.dist-info/METADATA", "")
+        with zipfile.ZipFile(file, "w") as packed:
+            packed.write(modules, "svc-launcher/app/python311.zip")
+        self.assertEqual(packed_version(file), "0.4.2")
         file.write_bytes(b"no zip")
         with self.assertRaises(BadOffer):
             packed_version(file)
