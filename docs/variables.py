@@ -13,9 +13,9 @@ from svcserver.content.settings import Settings as Content
 from svcserver.deploy.settings import Settings as Deploy
 from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
 from svcserver.gateway.settings import Settings as Gateway
+from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.metagame.settings import Settings as Metagame
 from svcserver.relay.settings import Settings as Relay
-from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
 OWNERS_PAGE = Path(__file__).parent / "owners" / "configuration.md"

@@ -43,7 +43,6 @@ from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.content import service as content
 from svcserver.content import settings as content_settings
-from svcserver.content.files import SWEEP_S, Transfers
 from svcserver.content.service import Sender
 from svcserver.deploy import service as deploy
 from svcserver.deploy import settings as deploy_settings
@@ -54,7 +53,6 @@ from svcserver.edge.upstream import plain
 from svcserver.gateway import service as gateway
 from svcserver.gateway import settings as gateway_settings
 from svcserver.kernel.counters import Counters
-from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import MonotonicClock
 from svcserver.kernel.secrets import Secret
@@ -65,6 +63,7 @@ from svcserver.metagame.belongings.housekeeping import forgetting, housekeeping
 from svcserver.metagame.composition import Metagame
 from svcserver.metagame.settings import Settings
 from svcserver.relay.relaying import RelayService, Target
+from svcserver.web.files import Transfers, sweeping
 from svcserver.web.serving import Listening, OrderedServices
 from svcserver.web.site import HttpFactory
 
@@ -309,10 +308,7 @@ class SimHost:
         transfers = Transfers()
         factory = HttpFactory(Sender(handler, transfers), reactor, proxy_headers=(GATEWAY,))
         top = MultiService()
-        sweep = Every(
-            reactor, SWEEP_S, lambda: transfers.sweep(reactor.seconds()), "the sweep of downloads"
-        )
-        sweep.setServiceParent(top)
+        sweeping(transfers, reactor).setServiceParent(top)
         Listening(reactor, "content", CONTENT, "127.0.0.1", factory).setServiceParent(top)
         return top
 

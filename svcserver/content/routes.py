@@ -18,7 +18,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from svcserver.content import paths, ranges
+from svcserver.content import paths
 from svcserver.content.branding import URL as BRANDING
 from svcserver.content.branding import Branding
 from svcserver.content.game_files import GameFiles
@@ -27,14 +27,15 @@ from svcserver.content.launcher_files import URL as LAUNCHER
 from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import ManifestEntry, body_etag
 from svcserver.content.news import News
-from svcserver.content.ranges import Span
 from svcserver.http.crosssite import is_loopback, names_this_machine
 from svcserver.kernel import json
 from svcserver.kernel.headers import ACCOUNT_KEY, GATEWAY
 from svcserver.kernel.refusals import Malformed, Missing, Refusal, TooMany, Unavailable
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.system import elapsed
+from svcserver.web import ranges
 from svcserver.web.coroutines import start_coroutine
+from svcserver.web.ranges import Span
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer, logged_path
 

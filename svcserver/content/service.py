@@ -14,7 +14,6 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.resource import IResource
 
 from svcserver.content.branding import Branding
-from svcserver.content.files import SWEEP_S, Transfer, Transfers
 from svcserver.content.game_files import GameFiles
 from svcserver.content.keycheck import KeyCheck
 from svcserver.content.launcher_files import LauncherFiles
@@ -24,10 +23,10 @@ from svcserver.content.news import News
 from svcserver.content.routes import PATHS, ContentHandler, ContentReply, DownloadSlots, FileAnswer
 from svcserver.content.settings import Settings, check
 from svcserver.kernel.counters import Counters, Figure
-from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.web.files import Transfer, Transfers, sweeping
 from svcserver.web.logs import json_lines
 from svcserver.web.metrics import CountingHandler, show_figures
 from svcserver.web.options import ServiceOptions
@@ -67,13 +66,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     factory = HttpFactory(counted, reactor, top.counters, proxy_headers=(GATEWAY,))
     StartWarnings(options.warnings).setServiceParent(top)
     ContentService(game_files, pool).setServiceParent(top)
-    sweep = Every(
-        reactor,
-        SWEEP_S,
-        lambda: transfers.sweep(reactor.seconds()),
-        "the sweep of stalled downloads",
-    )
-    sweep.setServiceParent(top)
+    sweeping(transfers, reactor).setServiceParent(top)
     for host in settings.bind_hosts:
         address = MultiService()  # two parts with the same name need separate parents
         Listening(reactor, "content", settings.port, host, factory).setServiceParent(address)

@@ -35,12 +35,12 @@ from svcserver.ctl.status_command import look
 from svcserver.kernel import json
 from svcserver.kernel.alert_channels import MOST
 from svcserver.kernel.alert_settings import PATTERN, Channel
+from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import variables
-from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
 LAST_BYTES = 512 * 1024  # bytes of the log

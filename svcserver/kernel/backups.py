@@ -1,6 +1,6 @@
 """The state of a host's backups: one file in its folder, which ``svcctl backup`` writes.
 
-The owner's overview and the stack's alerts read it. While a backup is in progress, its process
+The dashboard and the stack's alerts read it. While a backup is in progress, its process
 holds a lock. The lock ends with the process, so that a killed run is detected.
 """
 
@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "backup-state.json"
 RUN_FILE = "backup-running"  # locked by the process that makes a backup
+REQUEST_FILE = "backup-request.json"  # the owner's request to make a backup now
+REQUEST_S = 60.0  # older requests are ignored
 FORM = 1  # version of the file; other versions are ignored
 MOST = 400  # maximum backups in the file
 STALE_S = 50 * 3600.0  # two nights without a backup, or a proven one, are a fault
@@ -29,6 +32,14 @@ MAX_FAULT = 500  # characters
 
 
 NEVER = "no backup has ever been made of this host"
+
+
+class BackupStep(StrEnum):
+    """The steps of a run, in order; the test is left out without BACKUP_DRILL."""
+
+    MAKE = "make"
+    TEST = "test"
+    CHECK = "check"  # of all stored backups
 
 
 @frozen
@@ -57,6 +68,7 @@ class Backups:
     fault: str | None = None  # why the last run made no backup
     drilled: bool = True  # each night's backup is tested by a restore (BACKUP_DRILL)
     begun: float | None = None  # when the unfinished run began
+    step: str = ""  # of that run: a value of ``BackupStep``
     cut_off: bool = False  # that run was killed; set by ``read``, not written
     since: float | None = None  # since when the host should have backups; None: it needs none
 
@@ -70,6 +82,11 @@ class Backups:
         return max(
             (backup.proven for backup in self.kept if backup.proven is not None), default=None
         )
+
+    @property
+    def running_since(self) -> float | None:
+        """The start of the run in progress, in epoch seconds, or None if there is none."""
+        return None if self.cut_off else self.begun
 
     def wrong(self, now: float) -> str | None:
         """Return the fault that the owner must fix, or None if there is no fault."""
@@ -110,6 +127,7 @@ def _read(content: Any) -> Backups:
         content["fault"],
         content.get("drilled", True),
         content.get("begun"),
+        str(content.get("step", "")),
         since=content.get("since"),
     )
 
@@ -124,6 +142,7 @@ def write(folder: Path, state: Backups) -> None:
         "fault": state.fault[:MAX_FAULT] if state.fault else None,
         "drilled": state.drilled,
         "begun": state.begun,
+        "step": state.step,
         "since": state.since,
     }
     replace_json(path, path.with_suffix(".new"), content)
@@ -135,6 +154,30 @@ def expect(folder: Path, now: float, *, wanted: bool) -> None:
     since = (state.since or now) if wanted else None
     if since != state.since or not (folder / STATE_FILE).exists():
         write(folder, evolve(state, since=since))
+
+
+# -- the owner's request ------------------------------------------------------------
+
+
+def request(folder: Path, now: float) -> None:
+    """Request a backup; raises OSError."""
+    path = folder / REQUEST_FILE
+    replace_json(path, path.with_suffix(".new"), {"at": now})
+
+
+def is_requested(folder: Path, now: float) -> bool:
+    """Return whether a recent request waits for the stack."""
+    try:
+        return abs(now - (folder / REQUEST_FILE).stat().st_mtime) <= REQUEST_S
+    except OSError:
+        return False
+
+
+def take_request(folder: Path, now: float) -> bool:
+    """Delete the request; return whether there was a recent one. Raises OSError."""
+    is_fresh = is_requested(folder, now)
+    (folder / REQUEST_FILE).unlink(missing_ok=True)  # else it would be acted on repeatedly
+    return is_fresh
 
 
 # -- the lock of the run -----------------------------------------------------------

@@ -1,8 +1,7 @@
-"""The nightly backup: runs ``svcctl backup nightly`` in its own process, at BACKUP_AT."""
+"""Runs ``svcctl backup nightly`` in its own process, at BACKUP_AT or when the owner asks."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, time, timedelta
@@ -10,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessDone, ProcessExitedAlready
@@ -18,46 +17,17 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.kernel import backups
+from svcserver.kernel.backup_settings import read_settings
 from svcserver.kernel.every import Every
-from svcserver.kernel.secrets import Secret
-from svcserver.kernel.settings import comma_list, env, off_unless_1, on_unless_0, secret, whole
+from svcserver.kernel.settings import BadSetting
 from svcserver.kernel.system import epoch
 from svcserver.stack.children import describe
 from svcserver.stack.lines import LinesAndEnd
 
 log = Logger()
 CHECK_S = 60.0
+REQUESTS_S = 2.0
 SETTLE_S = 600.0  # after the stack's start, if the night's backup was missed
-OFF = "off"
-_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])\Z")
-
-
-def time_of_day(text: str) -> time | None:
-    """Parse a local time such as ``04:00``; return None for ``off``."""
-    plain = text.strip().lower()
-    if plain == OFF:
-        return None
-    match = _TIME.match(plain)
-    if match is not None:
-        return time(int(match[1]), int(match[2]))
-    raise ValueError("must be a time of day such as 04:00, or off")
-
-
-@frozen
-class BackupSettings:
-    """The settings of nightly backups, in ``stack.env``."""
-
-    at: time | None = env("BACKUP_AT", time_of_day, default=time(4))
-    folder: str = env("BACKUP_DIR", str.strip, default="backups")
-    days: int = env("BACKUP_KEEP_DAYS", whole(1, 366), default=7)
-    weeks: int = env("BACKUP_KEEP_WEEKS", whole(0, 260), default=4)
-    months: int = env("BACKUP_KEEP_MONTHS", whole(0, 120), default=12)
-    passphrase: Secret | None = env("BACKUP_PASSPHRASE", secret, default=None)
-    recipients: tuple[str, ...] = env("BACKUP_RECIPIENTS", comma_list, default=())
-    identity: str = env("BACKUP_IDENTITY", str.strip, default="")
-    with_secrets: bool = env("BACKUP_SECRETS", off_unless_1, default=False)
-    drill: bool = env("BACKUP_DRILL", on_unless_0, default=True)
-    nice: int = env("BACKUP_NICE", whole(0, 19), default=15)
 
 
 def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
@@ -75,10 +45,11 @@ class Nightly(Service):
     reactor: Any
     folder: Path  # the folder of the host's settings
     data: Path  # the folder where the components run; holds the state of the backups
-    at: time
+    at: time | None
     environ: Mapping[str, str]
     write: Callable[[str, str], object]
     _rounds: Every = field(init=False)
+    _requests: Every = field(init=False)
     _started_at: float = 0.0
     _running: Any = None
     _kill_timer: Any = None
@@ -87,16 +58,20 @@ class Nightly(Service):
 
     def __attrs_post_init__(self) -> None:
         self._rounds = Every(self.reactor, CHECK_S, self.check, "the check for the nightly backup")
+        what = "the check for requested backups"
+        self._requests = Every(self.reactor, REQUESTS_S, self.check_request, what)
 
     def startService(self) -> None:
         Service.startService(self)
         self._started_at = self.reactor.seconds()
         self._rounds.startService()
+        self._requests.startService()
 
     def stopService(self) -> Deferred[None] | None:
         """Stop a running backup; that backup or the next one removes the partial files."""
         Service.stopService(self)
         self._rounds.stopService()
+        self._requests.stopService()
         if self._running is None:
             return None
         self._stopping = Deferred()
@@ -107,7 +82,10 @@ class Nightly(Service):
 
     def check(self) -> None:
         """Start the backup if it is due."""
-        if self._running is not None or self.reactor.seconds() - self._started_at < SETTLE_S:
+        if self._running is not None:
+            return
+        self._read_schedule()
+        if self.at is None or self.reactor.seconds() - self._started_at < SETTLE_S:
             return
         now, state = datetime.fromtimestamp(epoch()), backups.read(self.data)
         recorded = state.tried if state is not None else None
@@ -117,11 +95,30 @@ class Nightly(Service):
             self._last_try = now  # even if the backup crashes before it can write its state
             self._start()
 
+    def check_request(self) -> None:
+        """Start a backup if the owner has requested it; a running one goes on."""
+        if backups.take_request(self.data, epoch()) and self._running is None:
+            self._start()
+
+    def _read_schedule(self) -> None:
+        try:
+            at = read_settings(self.folder, self.environ).at
+        except BadSetting:
+            return  # the schedule stays, and the next backup reports the bad setting
+        if at == self.at:
+            return
+        self.at = at
+        log.info("nightly backups: {at}", at="off" if at is None else f"at {at:%H:%M}")
+        try:
+            backups.expect(self.data, epoch(), wanted=at is not None)
+        except OSError as error:
+            self._log_unwritten(error)
+
     def _start(self) -> None:
         words = ["backup", "nightly", "--config", str(self.folder)]
         command = [sys.executable, "-m", "svcserver.ctl.main", *words]
         run = LinesAndEnd(partial(self.write, "backup"), self._on_end)
-        log.info("the nightly backup begins")
+        log.info("a backup begins")
         try:
             self._running = self.reactor.spawnProcess(
                 run, command[0], command, env=dict(self.environ), path=str(self.folder)
@@ -154,9 +151,10 @@ class Nightly(Service):
             state = backups.read(self.data) or backups.Backups()
             backups.write(self.data, evolve(state, fault=fault))
         except OSError as error:
-            log.error(
-                "{file} cannot be written: {why}", file=backups.STATE_FILE, why=error.strerror
-            )
+            self._log_unwritten(error)
+
+    def _log_unwritten(self, error: OSError) -> None:
+        log.error("{file} cannot be written: {why}", file=backups.STATE_FILE, why=error.strerror)
 
     def _signal(self, name: str) -> None:
         try:

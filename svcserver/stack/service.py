@@ -16,6 +16,7 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from svcserver.kernel import stack_wish
+from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
@@ -27,7 +28,7 @@ from svcserver.kernel.system import epoch
 from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.stack import rolling
 from svcserver.stack.alerts.service import alerting
-from svcserver.stack.backups import BackupSettings, Nightly
+from svcserver.stack.backups import Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import (
     SCRATCH,
@@ -172,9 +173,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     Rolling(reactor, children, config).setServiceParent(top)
     _alerting(reactor, options, children, config, data).setServiceParent(top)
     stop_requests(reactor, data, restart_at_exit).setServiceParent(top)
-    if (at := options.backups.at) is not None:
-        environ = environment(os.environ, SCRATCH)
-        Nightly(reactor, config, data, at, environ, write).setServiceParent(top)
+    environ = environment(os.environ, SCRATCH)
+    Nightly(reactor, config, data, options.backups.at, environ, write).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from svcserver.kernel.backup_settings import STACK_FILE
 from svcserver.kernel.settings import BadSetting, parse_env_file, whole
 from svcserver.stack.components import Component
 
 MOST = 64
 EACH = 3  # ports of a worker: PORT, CHAT_PORT and METRICS_PORT
-WORKER_FILE = "stack.env"
+WORKER_FILE = STACK_FILE
 METAGAME, GATEWAY = "metagame", "gateway"
 LOCAL_DATABASE, LOCAL_STATE = "sqlite", "memory:"
 

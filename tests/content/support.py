@@ -16,11 +16,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from svcserver.content.files import Transfers
 from svcserver.content.game_files import GameFiles
 from svcserver.content.manifest import Manifest, ManifestEntry, make
 from svcserver.content.service import Sender, make_handler
 from svcserver.content.settings import Settings
+from svcserver.web.files import Transfers
 from tests.support.browser import Page
 from tests.support.wire import browsing
 

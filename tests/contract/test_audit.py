@@ -41,9 +41,11 @@ OF_ONESELF = {
 }  # nobody asks why
 NOT_HERE = {  # acts refused here: no deploy server, nobody sends alerts, and by a key
     *("start game server", "test alerts", "second factor", "sign-in link"),
+    *("request backup", "download backup"),
 }
 TWO_ROWS = {"POST /svc/api/DashboardGameServer"}  # one before it, for it is no transaction
 CHANNEL = {"Name": "phone", "New": True, "Form": "ntfy", "Url": "https://x"}
+SCHEDULE = {"At": "04:00", "Days": 7, "Weeks": 4, "Months": 12}
 GUILD = {"name": "Lanterns", "nameplate": "LAN"}
 
 
@@ -105,6 +107,9 @@ class AuditContract(SynchronousTestCase):
             "POST /svc/api/DashboardAlertTest": {"Name": "phone"},
             "POST /svc/api/DashboardAlertChannel": CHANNEL,
             "DELETE /svc/api/DashboardAlertChannel/<name>": None,
+            "POST /svc/api/DashboardBackup": {},
+            "POST /svc/api/DashboardBackupSchedule": SCHEDULE,
+            "POST /svc/api/DashboardBackupDownload": {"Name": "backup.tar.gz"},
             "POST /svc/api/DashboardGameServer": {"Act": "start", "Kind": "city"},
             "POST /svc/api/DashboardSession": None,
             "DELETE /svc/api/DashboardSession": None,
@@ -183,7 +188,13 @@ class AuditContract(SynchronousTestCase):
     def kind(self, row: dict[str, Any]) -> str:
         """Return the kind of the row's target; an account's target must be a known player."""
         people = {"Olga", "Ann_1", "Bob_1", "Cid_1"}
-        others = {"": "", "Lanterns": "guild", "phone": "channel", "city": "game server"}
+        others = {
+            "": "",
+            "Lanterns": "guild",
+            "phone": "channel",
+            "backup.tar.gz": "file",
+            "city": "game server",
+        }
         invite = "invite" if "invite" in row["action"] else "unknown"
         return "account" if row["target"] in people else others.get(row["target"], invite)
 

@@ -12,9 +12,9 @@ from attrs import fields
 
 from svcserver.ctl import journal
 from svcserver.ctl.doctor.reading import SHAPES
+from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, secret, strong_secret
 from svcserver.metagame.settings import Settings as Metagame
-from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 from tests.ctl.command import svcctl
 from tests.ctl.doctor_host import Quiet

@@ -21,7 +21,7 @@ from svcserver.ctl.units import (
     files,
     unit,
 )
-from svcserver.stack.backups import BackupSettings
+from svcserver.kernel.backup_settings import BackupSettings
 from tests.ctl.command import new_host, nowhere
 from tests.support import requirements
 from tests.support.proves import proves

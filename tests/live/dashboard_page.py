@@ -39,6 +39,7 @@ PAGES = (
     "chat",
     "moderation",
     "machine",
+    "backups",
     "alerts",
     "audit",
     "log",

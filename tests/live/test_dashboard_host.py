@@ -5,9 +5,14 @@ Real processes are needed because the stack sends the alerts and makes the backu
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from svcserver.kernel import backups
+from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.settings import parse_env_file
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
@@ -83,3 +88,95 @@ def test_a_channel_is_added_tested_changed_and_removed(
         tab.told(f"Channel {name} removed")
         expect(channel).to_have_count(0)
         assert not path.exists()
+
+
+def open_backups(tab: Visit, here: Host) -> None:
+    (here.folder / "stack.env").write_text("BACKUP_DRILL=0\n")  # test_backup.py has the drill
+    tab.sign_in(here.key)
+    tab.go("Backups")
+    tab.drawn()
+
+
+# slow: a stack, and a backup of it
+@proves("POST DashboardBackup", "POST DashboardBackupDownload", "POST DashboardBackupSchedule")
+def test_a_backup_is_made_downloaded_and_scheduled(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    with visit(browser, here) as tab:
+        open_backups(tab, here)
+        expect(tab.page.get_by_text("There is no backup yet.")).to_be_visible()
+        tab.picture("backups-empty")
+        tab.press("Back up now")
+        tab.answer("Back up", Reason="before the update")
+        tab.told("The backup starts")
+        stored = row(tab, "Stored backups", "not tested")
+        expect(stored).to_contain_text("not encrypted")
+        state = backups.read(here.folder)
+        assert state is not None and state.newest is not None
+        file = Path(state.newest.file)
+        press(stored, "Restore")
+        command = tab.page.get_by_role("dialog").locator(".join")
+        expect(command).to_contain_text(f"svcctl backup restore {file} --stop --config")
+        tab.confirm("Close")
+        press(stored, "Download")
+        tab.answer("Download", Key="UUK_wrong")
+        expect(tab.fault()).not_to_be_empty()
+        with tab.page.expect_download() as started:
+            tab.answer("Download", Key=here.key, Reason="off-site copy")
+        assert started.value.suggested_filename == file.name
+        assert started.value.path().read_bytes() == file.read_bytes()
+        tab.told("Backup downloaded")
+        tab.press("Change")
+        tab.answer("Change", Time="late")
+        expect(tab.fault()).to_contain_text("time of day")
+        tab.answer("Change", Time="03:15", Days="9")
+        tab.told("Schedule changed")
+        expect(tab.fact("Made")).to_contain_text("every night at 03:15")
+        expect(tab.fact("Kept")).to_contain_text("9 days, 4 weeks, 12 months")
+        lines = parse_env_file((here.folder / "stack.env").read_text())
+        assert (lines["BACKUP_AT"], lines["BACKUP_DRILL"]) == ("03:15", "0")
+
+
+# slow: a stack
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
+@proves("GET DashboardBackups")
+def test_backups_and_progress_fit_in_each_look(
+    browser: Browser, town: tuple[Host, Told], size: str, colours: str
+) -> None:
+    here, _ = town
+    (here.folder / "stack.env").unlink(missing_ok=True)
+    before = backups.read(here.folder)
+    now = time.time()
+    stored = [
+        Backup(f"{here.folder}/svc-backup-1.tar.gz.age", now, 5 << 20, "ab", True, proven=now),
+        Backup(f"{here.folder}/svc-backup-2.tar.gz", now - 86_400, 4 << 20, "ab"),
+        Backup(f"{here.folder}/svc-backup-3.tar.gz", now - 2e5, 9, "ab", fault="it is damaged"),
+    ]
+    try:
+        with (
+            visit(browser, here, size, colours) as tab,
+            backups.running(here.folder),
+        ):
+            backups.write(here.folder, Backups(stored, now, begun=now, step="test"))
+            tab.sign_in(here.key)
+            tab.go("Backups")
+            steps = tab.page.get_by_role("list", name="Progress").get_by_role("listitem")
+            expect(steps).to_have_count(3)
+            expect(steps.nth(1)).to_have_attribute("aria-current", "step")
+            expect(tab.page.get_by_text("svc-backup-3.tar.gz: it is damaged")).to_be_visible()
+            expect(tab.page.get_by_role("button", name="Back up now")).to_have_count(0)
+            tab.picture("backups")
+            backups.write(here.folder, Backups(stored[:2], now))
+            expect(steps).to_have_count(0)
+            tab.press("Back up now")
+            tab.picture("backup-now")
+            tab.confirm("Cancel")
+            press(row(tab, "Stored backups", "not tested"), "Download")
+            tab.picture("backup-download")
+            tab.confirm("Cancel")
+            press(row(tab, "Stored backups", "not tested"), "Restore")
+            tab.picture("backup-restore")
+            tab.confirm("Close")
+    finally:
+        backups.write(here.folder, before or Backups())

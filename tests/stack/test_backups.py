@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import backups
+from svcserver.kernel.backup_settings import time_of_day
 from svcserver.kernel.backups import Backup, Backups
-from svcserver.stack.backups import CHECK_S, SETTLE_S, Nightly, is_due, time_of_day
+from svcserver.stack.backups import CHECK_S, REQUESTS_S, SETTLE_S, Nightly, is_due
 from tests.stack.spawner import Spawner
 from tests.support.proves import proves
 
@@ -88,6 +90,39 @@ class NightlyTests(SynchronousTestCase):
         self.assertEqual(len(self.reactor.spawned), 2)
         self.reactor.spawned[1].ends(status=1)
         self.wait(3600)  # one that died is not started over and over
+        self.assertEqual(len(self.reactor.spawned), 2)
+
+    @proves("svc-stack: a nightly backup", "POST DashboardBackup")
+    def test_requested_backup_begins_at_once_and_only_one_runs(self) -> None:
+        now = self.now + self.reactor.seconds()
+        self.request(now)
+        self.reactor.advance(REQUESTS_S)
+        self.assertEqual(len(self.reactor.spawned), 1)
+        self.assertFalse(backups.is_requested(self.folder, now))
+        self.request(now)
+        self.reactor.advance(REQUESTS_S)
+        self.assertEqual(len(self.reactor.spawned), 1)
+        self.reactor.spawned[0].ends()
+        self.request(now - backups.REQUEST_S - 1)
+        self.reactor.advance(REQUESTS_S)
+        self.assertEqual(len(self.reactor.spawned), 1)
+
+    def request(self, at: float) -> None:
+        backups.request(self.folder, at)
+        os.utime(self.folder / backups.REQUEST_FILE, (at, at))
+
+    @proves("svc-stack: a nightly backup", "POST DashboardBackupSchedule")
+    def test_a_changed_schedule_is_followed_without_a_restart(self) -> None:
+        (self.folder / "stack.env").write_text("BACKUP_AT=off\n")
+        self.wait(8 * 3600)
+        self.assertEqual(self.reactor.spawned, [])
+        self.assertIsNone(self.known().since)
+        (self.folder / "stack.env").write_text("BACKUP_AT=11:00\n")
+        self.wait(3600)
+        self.assertEqual(len(self.reactor.spawned), 1)
+        self.reactor.spawned[0].ends()
+        (self.folder / "stack.env").write_text("BACKUP_AT=late\n")
+        self.wait(2 * 3600)  # eleven o'clock
         self.assertEqual(len(self.reactor.spawned), 2)
 
     def known(self) -> Backups:

@@ -29,10 +29,10 @@ from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail, prompt
 from svcserver.ctl.stopping import EndedBySignal, stoppable
 from svcserver.kernel import backups
-from svcserver.kernel.backups import Backup, Backups
+from svcserver.kernel.backup_settings import BackupSettings
+from svcserver.kernel.backups import Backup, Backups, BackupStep
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import BadSetting, load, with_env_file
-from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 from svcserver.stack.workers import WORKER_FILE
 
@@ -75,7 +75,7 @@ def run(data: Path, moment: float) -> Iterator[None]:
 
 
 def _over(data: Path) -> None:
-    put(data, evolve(known(data), begun=None))
+    put(data, evolve(known(data), begun=None, step=""))
 
 
 def _take(data: Path, held: ExitStack) -> None:
@@ -193,6 +193,7 @@ def nightly(host: Host, out: Out) -> None:
 def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backups, str]:
     """Make a backup; return the new state and the file."""
     _left_over(wanted.target)
+    _step(wanted, BackupStep.MAKE)
     try:
         made, lock = make(wanted, moment)
     except Failed as why:
@@ -203,11 +204,17 @@ def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backu
     put(wanted.data, state)
     out.text(f"{made.file}: {made.bytes} bytes{', encrypted' if made.encrypted else ''}")
     if drill:
+        _step(wanted, BackupStep.TEST)
         proof = prove(Path(made.file), lock, database.url_of(wanted.host))
-        state = _noted(known(wanted.data), made.file, proof, time.time())
-    state = looked_at(thinned(state, wanted))
+        put(wanted.data, _noted(known(wanted.data), made.file, proof, time.time()))
+    _step(wanted, BackupStep.CHECK)
+    state = looked_at(thinned(known(wanted.data), wanted))
     put(wanted.data, state)
-    return evolve(state, begun=None), made.file
+    return evolve(state, begun=None, step=""), made.file
+
+
+def _step(wanted: Wanted, step: BackupStep) -> None:
+    put(wanted.data, evolve(known(wanted.data), step=step.value))
 
 
 def _tell(out: Out, state: Backups, file: str) -> None:

@@ -31,9 +31,9 @@ from svcserver.ctl.output import fail
 from svcserver.ctl.postgres import needs, pg_dump
 from svcserver.db.engine import make_engine
 from svcserver.kernel import backups
+from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.backups import Backup
 from svcserver.kernel.disk import sync_folder
-from svcserver.stack.backups import BackupSettings
 
 NAME = re.compile(r"svc-backup-(\d{8}-\d{6})\.tar\.gz(?:\.age)?\Z")
 STAMP = "%Y%m%d-%H%M%S"
@@ -43,7 +43,7 @@ LEFT_OUT = re.compile(
     r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|(.*\.)?before-restore-.*|"
     r".*\.log(\.\d+)?(\.gz)?|.*\.new|"
     r"stack\.json|stack-wish\.json|alert-channels\.json|alert-test-.*|"
-    r"live-state\.json|backup-state\.json|backup-running|host-state\.json|allowlist-state\.json|"
+    r"live-state\.json|backup-state\.json|backup-running|backup-request\.json|host-state\.json|allowlist-state\.json|"
     r"gameserver-(logs|state)|__pycache__|svc[-_]launcher.*|\..*"
 )
 PLAIN = {".json", ".md", ".txt", ".html", ".css", ".svg", ".png", ".jpg", ".jpeg", ".webp", ".ico"}

@@ -22,11 +22,11 @@ from svcserver.db.migrations import revisions
 from svcserver.db.suitable import refuse_unsuitable
 from svcserver.db.transaction import transaction
 from svcserver.kernel.alert_settings import UNSIGNED, read_channels
+from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
 from svcserver.stack import workers as stack_workers
-from svcserver.stack.backups import BackupSettings
 from svcserver.stack.service import Settings as Stack
 
 OWNERS_CONNECTIONS = 2  # connections for a command and a backup

@@ -124,6 +124,14 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "remove alerts": Action("an alert channel removed", target=TargetKind.CHANNEL, before="form"),
     "backup": Action("a backup of the host or its database made", target=TargetKind.FILE),
+    "request backup": Action("a backup requested on the dashboard", target=TargetKind.NOTHING),
+    "backup schedule": Action(
+        "schedule or retention of backups changed",
+        target=TargetKind.NOTHING,
+        before="at, days, weeks, months",
+        after="at, days, weeks, months",
+    ),
+    "download backup": Action("a backup downloaded", target=TargetKind.FILE),
     "prove backup": Action(
         "a backup restored to a scratch host and played on", target=TargetKind.FILE
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from attrs import define, field
@@ -20,6 +21,7 @@ from svcserver.metagame.owner.announcements.feature import (
     Announcements,
     announcement_watch,
 )
+from svcserver.metagame.owner.backups import BackupActs, BackupRoutes, BackupsReply
 from svcserver.metagame.owner.build import Build
 from svcserver.metagame.owner.checklist import Checklist, ChecklistRoutes, tcp_connect
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
@@ -67,6 +69,7 @@ from svcserver.metagame.owner.signin import SignInActs, SignInRoutes
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.web.eventstream import EventStreams
+from svcserver.web.files import sweeping
 from svcserver.web.metrics import metrics
 from svcserver.web.routes import Feature
 
@@ -85,6 +88,7 @@ class Desk:
     staff: StaffSessions = field(init=False)
     maintenance: Maintenance = field(init=False)
     alerts: AlertActs = field(init=False)
+    backups: BackupActs = field(init=False)
     people: PeopleActs = field(init=False)
     figures: Figures = field(init=False)
 
@@ -92,9 +96,14 @@ class Desk:
         parts, online, clock = self.parts, self.players.online, self.parts.wall_clock
         self.staff = StaffSessions(parts.ledger, parts.sessions.epochs, clock)
         self.maintenance = Maintenance(parts.board, parts.audit, self.deploy, online, clock)
-        self.alerts = AlertActs(self.maintenance.record, lambda: self.dashboard.folder, clock)
+        record, has_stack = self.maintenance.record, self.maintenance.has_stack
+        self.alerts = AlertActs(record, self._config, clock)
+        self.backups = BackupActs(record, self._config, has_stack, clock(), clock)
         self.people = PeopleActs(parts.ledger, online, parts.settings.city_map, clock)
         self.figures = Figures(parts.ledger, clock)
+
+    def _config(self) -> Path | None:
+        return self.dashboard.folder
 
     def features(self, admit: Admit) -> Iterator[Feature]:
         """Yield the dashboard's features: pages, streams and staff operations; raises BadData."""
@@ -120,6 +129,7 @@ class Desk:
         yield HandlingRoutes(HandlingActs(self.parts.audit, self.parts.sessions))
         yield ModerationRoutes(ModerationActs(self.parts.audit, self.parts.sessions), limit)
         ways = SignInActs(self.parts.audit, self.parts.counters)
+        yield BackupRoutes(self.backups, ways)
         yield SignInRoutes(self.staff, ways, limit, self.parts.settings.server_name)
         yield AnnouncementRoutes(self.announcements)
         yield ChecklistRoutes(self.checklist(), limit)
@@ -143,7 +153,7 @@ class Desk:
             return show_brief(self.health, memory_mb()["rss"], self.parts.wall_clock())
 
         watched = figures if self.parts.settings.backend_health else None
-        host = {"machine": self._machine, "alerts": self._alerts}
+        host = {"machine": self._machine, "alerts": self._alerts, "backups": self._backups}
         mark = Marks(self.parts.ledger, self.people.where, host, self.parts.wall_clock).reader
         began, clock = overview.started_at, self.parts.wall_clock
         return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)
@@ -178,6 +188,9 @@ class Desk:
     async def _alerts(self) -> AlertsReply:
         return show_alerts(self.alerts.channels())
 
+    async def _backups(self) -> BackupsReply:
+        return self.backups.show()
+
     def reports(self) -> StatusReports:
         """Return the source of the server status; raises BadData."""
         return StatusReports(
@@ -209,6 +222,7 @@ class Desk:
         yield feed_watch(reactor, Feed(self.parts.board), spots)
         yield seen_watch(reactor, LastSeen(self.parts.ledger, self.players.online))
         yield maintenance_watch(self.maintenance, reactor)
+        yield sweeping(self.backups.transfers, reactor)
         if self.deploy.address:
             seen_players = SeenPlayers(
                 players.online, self._placed(titles), city, self.parts.wall_clock

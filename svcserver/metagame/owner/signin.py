@@ -265,7 +265,7 @@ class SignInRoutes:
 
         An account with a second factor sends its code in ``x-svc-second-factor``.
         """
-        _with_key(call, "send the account key to sign in")
+        check_key_sent(call, "send the account key to sign in")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
         ticket = await self.staff.begin(call.player, (await self.ways.of(call.player)).mark)
         await self.ways.note(staff_of(call).name, call.player, "sign in")
@@ -357,7 +357,7 @@ class SignInRoutes:
         current sign-in key and, with a second factor, its code: a session alone must not change
         settings that outlast it. The account's other sessions end.
         """
-        _with_key(call, "send the key that you sign in with")
+        check_key_sent(call, "send the key that you sign in with")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
         key = await self.ways.set_key(staff_of(call).name, call.player, on=call.body.on)
         await self._keep(call)
@@ -375,7 +375,7 @@ class SignInRoutes:
 
         The request needs the current sign-in key. The code proves that the caller has the secret.
         """
-        _with_key(call, "send the key that you sign in with")
+        check_key_sent(call, "send the key that you sign in with")
         sent = call.body
         await self.ways.set_factor(staff_of(call).name, call.player, sent.secret or None, sent.code)
         await self._keep(call)
@@ -396,7 +396,7 @@ class SignInRoutes:
             await self.staff.keep(ticket, call.player, mark)
 
 
-def _with_key(call: Call[Any], why: str) -> None:
+def check_key_sent(call: Call[Any], why: str) -> None:
     """Raise an error unless the request has a key.
 
     A session alone is not enough, because a thief could otherwise keep a stolen session.

@@ -210,7 +210,7 @@ def _whole(call: Call, name: str) -> int:
 
 EVENTS = "text/event-stream"
 MOST = 64  # characters of a name or an id
-OWNERS = (("page", "log"), ("page", "invites"), ("page", "console"))  # pages for owners alone
+OWNERS = tuple(("page", page) for page in ("log", "invites", "console", "backups"))
 
 
 Admit = Callable[[GameRow, HttpRequest, Mapping[str, str]], Awaitable[object]]

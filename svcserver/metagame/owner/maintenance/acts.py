@@ -74,7 +74,7 @@ class Maintenance:
             if order is None:
                 store.put(None)
                 return None
-            if order.then and not stack_wish.has_stack(self.folder, self._started_at):
+            if order.then and not self.has_stack():
                 raise Conflict(
                     "no svc-stack runs this server, so nothing can stop or restart it. Drain "
                     "without stop or restart, and do that yourself once the server is empty",
@@ -89,6 +89,10 @@ class Maintenance:
         await self.board.transact(lambda transaction: _put(transaction, made))
         log.info("{by}: {what}", by=by, what=entry.action)
         return await self.standing()
+
+    def has_stack(self) -> bool:
+        """Return whether svc-stack runs this server."""
+        return stack_wish.has_stack(self.folder, self._started_at)
 
     async def game_servers(self) -> list[dict[str, Any]]:
         """Return the running game servers; raises Conflict if the deploy server does not answer."""
@@ -141,7 +145,7 @@ class Maintenance:
             hunts = sum(1 for record in listed if record.get("kind") not in WORLDS)
         elif not self.deploy.address:
             hunts = 0  # without a deploy server, no hunt can run
-        stack = stack_wish.has_stack(self.folder, self._started_at)
+        stack = self.has_stack()
         return MaintenanceStatus(drain, hunts, await self.online.count(), stack)
 
     def look(self) -> Deferred[None]:

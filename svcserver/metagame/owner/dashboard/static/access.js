@@ -14,8 +14,8 @@ export async function ways() {
     button(mine.secondFactor ? "Remove the second factor" : "Add a second factor", () => factor(mine, close)));
 }
 
-const KEY = { name: "key", label: "Key that you sign in with", type: "password" };
-const CODE = { name: "code", label: "Current code from your authenticator app", longest: 6 };
+export const KEY = { name: "key", label: "Key that you sign in with", type: "password" };
+export const CODE = { name: "code", label: "Current code from your authenticator app", longest: 6 };
 
 async function ownKey(mine, close) {
   const on = !mine.ownKey;

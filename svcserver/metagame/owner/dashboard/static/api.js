@@ -120,6 +120,22 @@ export function prove(route, body, key, code) {
   return changing("POST", route, body, { "x-svc-user-api-key": key, ...more });
 }
 
+/** Return the response of a download that needs the key and the code of a second factor. */
+export async function fetchFile(route, body, key, code) {
+  const headers = { ...ours(), "Content-Type": "application/json", "x-svc-user-api-key": key };
+  if (code) headers["x-svc-second-factor"] = code;
+  let reply;
+  try {
+    reply = await fetch(`/svc/api/${route}`, {
+      method: "POST", headers, cache: "no-store", credentials: "same-origin", redirect: "error", body: JSON.stringify(body),
+    });
+  } catch {
+    throw new Refused(0, AWAY);
+  }
+  if (!reply.ok) throw await refusal(reply);
+  return reply;
+}
+
 export function remove(route, more = {}) {
   const query = new URLSearchParams(more).toString();
   return changing("DELETE", query ? `${route}?${query}` : route);

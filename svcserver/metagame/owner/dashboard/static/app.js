@@ -9,6 +9,7 @@ import { LOST, say } from "./dialog.js";
 import { account } from "./account.js";
 import { accounts } from "./accounts.js";
 import { alerts } from "./alerts.js";
+import { backups } from "./backups.js";
 import { chat } from "./chat.js";
 import { guilds } from "./guilds.js";
 import { health } from "./health.js";
@@ -26,7 +27,7 @@ import { may, signedIn } from "./staff.js";
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
   ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
-  ["moderation", "Moderation", moderation, "moderation"], ["machine", "Machine", machine, "machine"], ["alerts", "Alerts", alerts, "alerts"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
+  ["moderation", "Moderation", moderation, "moderation"], ["machine", "Machine", machine, "machine"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
 ];
 const HEADS = { accounts: "Players", machine: "Host" }; // the heading before a page's link
 

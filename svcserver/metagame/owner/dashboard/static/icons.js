@@ -22,6 +22,7 @@ const PATHS = {
   warn: "M12 4L2.5 20h19zM12 10v4M12 17h.01",
   bad: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18M9 9l6 6M15 9l-6 6",
   off: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18M8 12h8",
+  busy: "M12 3a9 9 0 1 0 9 9M12 8v4l3 2",
   todo: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18",
 };
 
@@ -29,7 +30,7 @@ export function icon(name) {
   return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: PATHS[name] ?? PATHS.settings }));
 }
 
-/** A state as icon, colour and words. kind: good, warn, bad, off or todo. */
+/** A state as icon, colour and words. kind: good, warn, bad, off, todo or busy. */
 export function state(kind, text) {
   return el("span", { class: `state ${kind}` }, icon(kind), text);
 }

@@ -67,7 +67,7 @@ function checklist(items, check, hide) {
 }
 
 const CURES = { // where to look, by the kind of the fault
-  down: ["#/log", "Read the log", "owner"], loop: ["#/log", "Read the log", "owner"], backup: ["#/machine", "See the host"],
+  down: ["#/log", "Read the log", "owner"], loop: ["#/log", "Read the log", "owner"], backup: ["#/backups", "See backups", "owner"],
   errors: ["#/health", "See Health"], attack: ["#/health", "See Health"],
 };
 const WORST = ["down", "loop"];

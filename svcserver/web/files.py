@@ -21,8 +21,9 @@ from twisted.internet.main import CONNECTION_LOST
 from twisted.logger import Logger
 from zope.interface import implementer
 
-from svcserver.content.ranges import Span
 from svcserver.kernel.buggify import buggify
+from svcserver.kernel.every import Every
+from svcserver.web.ranges import Span
 from svcserver.web.response import Stream
 
 log = Logger()
@@ -225,6 +226,12 @@ class Transfers:
 
     def __len__(self) -> int:
         return len(self._running)
+
+
+def sweeping(transfers: Transfers, reactor: Any) -> Every:
+    """Return the service that cuts stalled transfers."""
+    what = "the sweep of stalled downloads"
+    return Every(reactor, SWEEP_S, lambda: transfers.sweep(reactor.seconds()), what)
 
 
 def kernel_transport(out: Any) -> Any:

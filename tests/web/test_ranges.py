@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.content.ranges import Span, Unsatisfiable, parse, status_of, wanted
+from svcserver.web.ranges import Span, Unsatisfiable, parse, status_of, wanted
 from tests.support.proves import proves
 
 

@@ -14,9 +14,9 @@ from attrs import define
 from twisted.internet.main import CONNECTION_LOST
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.content import files
-from svcserver.content.files import STALL_S, Transfer, Transfers
-from svcserver.content.ranges import Span
+from svcserver.web import files
+from svcserver.web.files import STALL_S, Transfer, Transfers
+from svcserver.web.ranges import Span
 from tests.support.proves import proves
 
 BODY = os.urandom(3 * 1024 * 1024)

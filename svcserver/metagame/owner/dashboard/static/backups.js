@@ -1,0 +1,117 @@
+// Backups: the list, a backup now, schedule and retention, download, and the command to restore.
+
+import { fetchFile, inTurn, read, send } from "./api.js";
+import { CODE, KEY } from "./access.js";
+import { REASON, act, ask, copy, say, show } from "./dialog.js";
+import { badge, button, card, el, head, nothing, redraw, table } from "./dom.js";
+import { state } from "./icons.js";
+import { count, exactly, size } from "./words.js";
+
+const STEPS = [["make", "Copying the database and settings"], ["test", "Testing: restoring it beside the server"], ["check", "Checking the stored backups"]];
+
+export async function backups(root, live) {
+  const [again] = inTurn(async () => {
+    const reply = await read("DashboardBackups");
+    if (!live.shown()) return;
+    const idle = reply.stack && !reply.running && !reply.requested;
+    redraw(root, head("Backups", "Database and settings, without the game's files.", idle ? button("Back up now", () => start(again), "primary") : null),
+      standing(reply), schedule(reply, again),
+      card("Stored backups", [], listed(reply.backups), el("p", { class: "foot small muted" },
+        "To restore one player, open ", el("a", { href: "#/accounts" }, "the account"), " and choose an older save.")));
+  });
+  await again();
+  return again;
+}
+
+/** The fault, or the run in progress, or the newest tested backup. */
+function standing({ wrong, running, requested, schedule: settings, backups: all }) {
+  const tested = all.map((backup) => backup.provenAt).filter(Boolean).sort().at(-1);
+  const well = tested ? state("good", `Tested ${exactly(tested)}`) : state("off", all.length ? "Not tested yet" : "No backup yet");
+  return card(null, [], el("div", { class: "inside groups" }, wrong ? el("p", {}, state("bad", wrong)) : el("p", {}, well),
+    running || requested ? el("div", { class: "group" }, progress(running, settings)) : null));
+}
+
+function progress(running, settings) {
+  const steps = STEPS.filter(([step]) => step !== "test" || settings?.drill !== false);
+  const current = running ? Math.max(0, steps.findIndex(([step]) => step === running.step)) : -1;
+  const items = steps.map(([step, words], number) => el("li", { "data-key": step, "aria-current": number === current ? "step" : null },
+    state(number < current ? "good" : number === current ? "busy" : "todo", words)));
+  return [el("p", {}, running ? `A backup is in progress since ${exactly(running.since)}.` : "A backup starts in a moment."),
+    el("ol", { class: "steps", "aria-label": "Progress" }, items)];
+}
+
+function schedule({ stack, schedule: settings, badSettings }, again) {
+  if (!settings) return card("Schedule", [], el("p", { class: "inside bad" }, state("bad", badSettings)));
+  const when = !stack ? "by svc-backup.timer, or by you" : settings.at === "off" ? "off" : `every night at ${settings.at}, server time`;
+  const kept = [count(settings.days, "day"), settings.weeks ? count(settings.weeks, "week") : "", settings.months ? count(settings.months, "month") : ""].filter(Boolean).join(", ");
+  return card("Schedule", [button("Change", () => change(settings, stack, again))], el("dl", { class: "facts inside" },
+    el("dt", {}, "Made"), el("dd", {}, when),
+    el("dt", {}, "Kept"), el("dd", {}, `the newest of each of the last ${kept}`),
+    el("dt", {}, "Tested"), el("dd", {}, settings.drill ? "after each backup" : "no (BACKUP_DRILL=0)"),
+    el("dt", {}, "Encrypted"), el("dd", {}, settings.encrypted ? "yes" : "no (set BACKUP_PASSPHRASE or BACKUP_RECIPIENTS in stack.env)"),
+    el("dt", {}, "Folder"), el("dd", {}, el("code", {}, settings.folder))));
+}
+
+function listed(all) {
+  if (!all.length) return nothing("There is no backup yet.");
+  const rows = all.map((backup) => [
+    exactly(backup.madeAt), size(backup.bytes), badge(backup.encrypted ? "encrypted" : "not encrypted"), verified(backup),
+    el("div", { class: "actions" }, button("Download", () => download(backup)), button("Restore", () => restore(backup)))]);
+  return table("Stored backups", [["Made"], ["Size"], ["Encryption"], ["State"], ["", "end"]], rows, all.map((backup) => backup.name));
+}
+
+function verified(backup) {
+  if (backup.fault) return el("div", {}, state("bad", "damaged or failed"), el("p", { class: "names" }, backup.fault));
+  return backup.provenAt ? state("good", "tested") : state("off", "not tested");
+}
+
+async function start(again) {
+  await ask({ title: "Back up now?", text: "The server keeps running. The test needs about a minute and the memory of a second server.", fields: [REASON], confirm: "Back up",
+    run: async ({ reason }) => {
+      await send("DashboardBackup", { Reason: reason });
+      return "The backup starts";
+    }, again });
+}
+
+async function change(settings, stack, again) {
+  const number = (name, label, min, max) => ({ name, label, type: "number", min, max, value: String(settings[name]) });
+  await ask({
+    title: "Schedule of backups", confirm: "Change", again,
+    fields: [...stack ? [{ name: "at", label: "Time (server time, or off)", value: settings.at, longest: 5 }] : [],
+      number("days", "Days kept", 1, 366), number("weeks", "Weeks kept", 0, 260), number("months", "Months kept", 0, 120), REASON],
+    run: async ({ at = settings.at, days, weeks, months, reason }) => {
+      await send("DashboardBackupSchedule", { At: at.trim().toLowerCase(), Days: Number(days), Weeks: Number(weeks), Months: Number(months), Reason: reason });
+      return "Schedule changed";
+    },
+  });
+}
+
+async function download(backup) {
+  let access;
+  if (!await act(async () => { access = await read("DashboardAccess"); })) return;
+  let reply = null;
+  const input = await ask({
+    title: `Download the backup of ${exactly(backup.madeAt)}`, confirm: "Download",
+    text: backup.encrypted ? "The file is encrypted." : "The file is not encrypted. Anybody who has it can read all player data.",
+    fields: [...access.secondFactor ? [KEY, CODE] : [KEY], REASON],
+    run: async ({ key, code, reason }) => {
+      reply = await fetchFile("DashboardBackupDownload", { Name: backup.name, Reason: reason }, key.trim(), code?.trim());
+      return `Downloading ${size(backup.bytes)}…`;
+    },
+  });
+  if (!input) return;
+  try {
+    const address = URL.createObjectURL(await reply.blob()); // the browser keeps large ones on disk
+    el("a", { href: address, download: backup.name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    say("Backup downloaded");
+  } catch {
+    say("The download broke off. Try again.", true);
+  }
+}
+
+function restore(backup) {
+  show(`Restore the backup of ${exactly(backup.madeAt)}`, false,
+    el("p", {}, "Run this command on the server's machine. It checks the file, stops the server and replaces the database. The current database is kept beside it."),
+    el("p", { class: "join" }, backup.restore), button("Copy", () => copy(backup.restore, "Command")));
+}
