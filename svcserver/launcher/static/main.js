@@ -132,7 +132,8 @@ function drawHost(host, state) {
   const steady = ["checking", "fetching"].includes(host.stage) ? null : [host.files, host.settings.folder, host.note];
   tell(nodes.trouble, bad);
   tell(nodes.note, sentence || host.note);
-  const typed = nodes.step.querySelector("input[name=name]")?.value ?? "";
+  const typed = nodes.step.querySelector("input[name=name]")?.value ?? nodes.typed ?? "";
+  nodes.typed = typed; // a refused name is there again
   part("step", [host.stage, host.words, host.needs_code, steady], () => {
     nodes.step.replaceChildren(nodes.trouble, nodes.note, ...step(host, act, nodes.saying).filter(Boolean));
     const name = nodes.step.querySelector("input[name=name]");

@@ -19,20 +19,21 @@ function invited(host, act) {
   ];
 }
 
+let nameTimer = 0; // of all redraws, so that no late check clears what the registration answered
+
 function naming(host, act, saying) {
   const name = el("input", {
     name: "name", required: true, minlength: 3, maxlength: 16, pattern: "[A-Za-z0-9_]{3,16}",
     autocomplete: "off", spellcheck: "false", "aria-describedby": "name-said",
   });
-  let timer = 0;
   name.addEventListener("input", () => {
-    clearTimeout(timer);
+    clearTimeout(nameTimer);
     saying.textContent = "";
-    timer = setTimeout(() => name.value.trim() && act("try-name", { name: name.value }), 400);
+    nameTimer = setTimeout(() => name.value.trim() && act("try-name", { name: name.value }), 400);
   });
   return [
     host.needs_code ? code(act) : null,
-    el("form", { onsubmit: submit((data) => { clearTimeout(timer); act("choose", { name: data.get("name") }); }) },
+    el("form", { onsubmit: submit((data) => { clearTimeout(nameTimer); act("choose", { name: data.get("name") }); }) },
       el("label", {}, "Your name on this host",
         el("small", {}, "3 to 16 letters, digits or underscores. Your friends see it. While you type, the host checks whether it is free."), name),
       saying,
