@@ -265,11 +265,14 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
         if places.menu is not None:
             StartMenu(Path(places.menu), user_registry()).remove()
         unlink(choice.state / FILE)
-        program.remove()
+        if not program.installed:
+            program.remove()
     except OSError as error:
         tell(words.NOT_REMOVED.format(why=error), error=True)
         return 1
-    tell(words.REMOVED.format(folder=Path(places.state).parent))
+    tell(words.REMOVED.format(folder=state.parent))
+    if program.installed:
+        program.remove()  # begins when the dialog is closed and this program ends
     return 0
 
 

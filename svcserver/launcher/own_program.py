@@ -217,16 +217,15 @@ def _remove_folder(folder: Path) -> None:
 def _remove_later(folder: Path) -> None:
     """Let the system's shell delete a folder, once this program has ended.
 
-    The path is passed in a variable, so that the shell reads no character of it as a command.
+    The command has only the folder's last name, so that no character of the path is read as a
+    command. ``ping`` is the shell's way to wait.
     """
-    again = 'for /l %i in (1,1,60) do @if exist "%SVC_REMOVED%" '
-    step = '(rmdir /s /q "%SVC_REMOVED%" 2>nul & ping -n 2 127.0.0.1 >nul)'
     shell = os.path.join(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "cmd.exe")
+    steps = [f"ping -n {wait_s} 127.0.0.1 & rmdir /s /q {folder.name}" for wait_s in (3, 6, 30)]
     devnull = subprocess.DEVNULL
     subprocess.Popen(
-        f'"{shell}" /d /q /c {again}{step}',
-        cwd=os.environ.get("SYSTEMROOT", r"C:\Windows"),
-        env={**os.environ, "SVC_REMOVED": str(folder)},
+        f'"{shell}" /d /q /c {" & ".join(steps)}',
+        cwd=folder.parent,
         stdin=devnull,
         stdout=devnull,
         stderr=devnull,
