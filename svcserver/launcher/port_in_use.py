@@ -22,8 +22,8 @@ def program_on(host: str, port: int) -> str:
     The result is "another program" if the system does not show the program. This call blocks.
     """
     if sys.platform == "win32":
-        process = _windows_process(host, port)
-        name = _windows_name(process) if process else ""
+        process = windows_process(host, port)
+        name = windows_name(process) if process else ""
     else:
         holder = port_holder(host, port, _is_ours)
         process, name = (holder.pid, holder.program) if holder is not None else (0, "")
@@ -47,7 +47,8 @@ def process_in(table: bytes, host: str, port: int) -> int:
 if sys.platform == "win32":
     import ctypes
 
-    def _windows_process(host: str, port: int) -> int:
+    def windows_process(host: str, port: int) -> int:
+        """Return the process that listens on an address; 0 if none or unknown."""
         size = ctypes.c_ulong(0)
         table = ctypes.create_string_buffer(0)
         listeners = ctypes.WinDLL("iphlpapi").GetExtendedTcpTable
@@ -58,7 +59,8 @@ if sys.platform == "win32":
             table = ctypes.create_string_buffer(size.value)
         return 0
 
-    def _windows_name(process: int) -> str:
+    def windows_name(process: int) -> str:
+        """Return the file name of a process's program; "" if it is not visible."""
         kernel = ctypes.WinDLL("kernel32")
         kernel.OpenProcess.restype = ctypes.c_void_p
         handle = kernel.OpenProcess(_LIMITED_INFORMATION, False, process)

@@ -33,6 +33,15 @@ import keyring
 keyring.set_password("svc-launcher", "a host", "UUK_5a")
 print(type(keyring.get_keyring()).__name__, keyring.get_password("svc-launcher", "a host"))
 """
+PORT_HOLDER = """
+import os, socket
+from svcserver.launcher.port_in_use import program_on, windows_name, windows_process
+with socket.create_server(("127.0.0.1", 0)) as server:
+    port = server.getsockname()[1]
+    print(windows_process("127.0.0.1", port) in (os.getpid(), 0))  # Wine 8 shows no process
+    print(windows_name(os.getpid()))
+    print(program_on("127.0.0.2", port))
+"""
 
 
 def test_the_zip_is_one_small_folder() -> None:
@@ -88,5 +97,7 @@ def test_every_module_and_the_windows_key_store_work(tmp_path: Path) -> None:
     with windows_pc(tmp_path) as pc:
         count = int(pc.python(IMPORTS))
         store = pc.python(KEY_STORE)
+        holders = pc.python(PORT_HOLDER)
     assert count > 50
     assert store.split() == ["WinVaultKeyring", "UUK_5a"]
+    assert holders.splitlines() == ["True", "python.exe", "another program"]
