@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from attrs import fields
 
 from svcserver.allowlist.settings import Settings as Allowlist
 from svcserver.chat.settings import Settings as Chat
@@ -14,6 +18,7 @@ from svcserver.deploy.settings import Settings as Deploy
 from svcserver.gateway.settings import AllowlistSettings as Doorkeeper
 from svcserver.gateway.settings import Settings as Gateway
 from svcserver.kernel.backup_settings import BackupSettings
+from svcserver.kernel.settings import secret, strong_secret
 from svcserver.metagame.settings import Settings as Metagame
 from svcserver.relay.settings import Settings as Relay
 from svcserver.stack.service import Settings as Stack
@@ -30,6 +35,61 @@ SERVICES: dict[str, tuple[type[Any], ...]] = {  # keyed by the first words of a 
 }
 
 
+FILES = {  # of the services whose settings the dashboard shows
+    "Metagame": "metagame",
+    "Deploy server": "deploy",
+    "Gateway": "gateway",
+    "Allowlist helper": "allowlist",
+    "Content server": "content",
+    "Stack": "stack",
+}
+
+
+def catalogue(text: str) -> str:
+    """Return the JSON file of the dashboard's settings page, made from the owner's page."""
+    sections: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        if line.startswith("## "):
+            title = line.removeprefix("## ").partition(" (")[0]
+            name = FILES.get(title.partition(":")[0])
+            settings: list[dict[str, Any]] = []
+            if name is not None:
+                sections.append({"title": title, "component": name, "settings": settings})
+        elif sections and line.startswith("| ") and not line.startswith("| Name"):
+            _, names, default, allowed, effect, *_ = _cells(line)
+            bare = re.sub("[,;] secret$", "", default)
+            service = title.partition(":")[0]
+            settings += [
+                {
+                    "name": variable,
+                    "default": _plain(bare),
+                    "allowed": _plain(allowed),
+                    "meaning": _plain(effect),
+                    "secret": bare != default or _is_secret(service, variable),
+                }
+                for variable in names.split(", ")
+            ]
+    return json.dumps({"sections": sections}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _is_secret(service: str, variable: str) -> bool:
+    return any(
+        field.metadata["name"] == variable and field.metadata["read"] in (secret, strong_secret)
+        for shape in SERVICES[service]
+        for field in fields(shape)
+    )
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
+
+
+def _plain(markdown: str) -> str:
+    """Return text without links, code marks and escapes."""
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", markdown)
+    return text.replace("`", "").replace("\\|", "|")
+
+
 def described(text: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield the service, variable, default and effect in each row of the owner's page."""
     service = ""
@@ -37,6 +97,10 @@ def described(text: str) -> Iterator[tuple[str, str, str, str]]:
         if line.startswith("## "):
             [service] = [name for name in SERVICES if line.removeprefix("## ").startswith(name)]
         if service and line.startswith("| ") and not line.startswith("| Name"):
-            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
+            cells = _cells(line)
             for name in cells[1].split(", "):
                 yield service, name, cells[2], cells[4]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(catalogue(OWNERS_PAGE.read_text("utf-8")))

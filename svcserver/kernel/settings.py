@@ -22,7 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attrs import NOTHING, field, fields
+from attrs import NOTHING, field, fields, setters
 
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret
@@ -49,16 +49,25 @@ def env(
     default: Any = NOTHING,
     bad: Bad = Bad.FAIL,
     empty_is_a_value: bool = False,
+    live: bool = False,
 ) -> Any:
     """Return a field of a settings class that is read from the variable ``name``.
 
     Without ``default`` the variable is required. An empty or blank value counts as
-    unset unless ``empty_is_a_value``.
+    unset unless ``empty_is_a_value``. A ``live`` field may be assigned while the service runs, so
+    code must read it at each use.
     """
     return field(
         default=default,
         kw_only=True,
-        metadata={"name": name, "read": read, "bad": bad, "empty": empty_is_a_value},
+        on_setattr=setters.NO_OP if live else None,
+        metadata={
+            "name": name,
+            "read": read,
+            "bad": bad,
+            "empty": empty_is_a_value,
+            "live": live,
+        },
     )
 
 

@@ -98,7 +98,7 @@ class Metagame(Parts):
         super().__init__(settings, ledger, board, clock, wall_clock, counters, launched)
         self.game_ports = GamePorts.of(settings, http, clock, self.network_of)
         self.announcements = Announcements(self.audit, self.news.announced)
-        self.matches = LiveMatches(board, settings.launch_cooldown_s)
+        self.matches = LiveMatches(board, lambda: settings.launch_cooldown_s)
         self.parties = LiveParties(board, (self.matches.left_party,), self.matches.of_party)
         self.guilds = GuildActs(settings, self.data, board, wall_clock, self.news.guild_changed)
         self.online = Online(board, also_heard=(mark_seen,))

@@ -143,7 +143,10 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     with needed_by(NAME):
         game = Metagame(settings, ledger, board, reactor, wall_clock, http, top.counters)
     transact(engine, game.sessions.load)
+    game.desk.settings.live.changed.connect(lambda now: setattr(top.lines, "level", now.log_level))
+    transact(engine, game.desk.settings.live.load)
     game.dashboard.attach(top.lines, options["env-file"])
+    game.desk.settings.attach(options["env-file"], options.environ)
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
     factory = HttpFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))

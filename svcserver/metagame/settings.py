@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from operator import attrgetter
 
-from attrs import frozen
+from attrs import define, setters
 from sqlalchemy.engine import URL
 
 from svcserver.board.factory import IN_MEMORY, LiveUrl, live_url
@@ -77,9 +77,12 @@ def cap(text: str) -> int:
     return int(whole(0)(text))
 
 
-@frozen
+@define(on_setattr=setters.frozen)
 class Settings:
-    """The settings of the metagame, each read from an environment variable."""
+    """The settings of the metagame, each read from an environment variable.
+
+    Only ``owner/settings`` assigns fields, and only those that are ``live``.
+    """
 
     port: int = env("PORT", port_number)
     shared_port: int | None = env("SHARED_PORT", port_number, default=None)
@@ -89,7 +92,7 @@ class Settings:
     signing_private_key: Secret = env("AUTH_SIGNING_PRIVKEY_B64", secret, empty_is_a_value=True)
     signing_public_key: str = env("AUTH_SIGNING_PUBKEY_B64")
     verify_keys: tuple[str, ...] = env("AUTH_VERIFY_KEYS_B64", comma_list, default=())
-    registration_mode: str | None = env("REGISTRATION_MODE", default=None)
+    registration_mode: str | None = env("REGISTRATION_MODE", default=None, live=True)
     database_url: URL = env("DATABASE_URL", database_url, default=database_url(DEFAULT_URL))
     database_connections: int = env("DATABASE_CONNECTIONS", whole(3, 100), default=CONNECTIONS)
     live_url: LiveUrl = env("LIVE_URL", live_url, default=LiveUrl(IN_MEMORY))
@@ -99,7 +102,7 @@ class Settings:
     allowlist_url: Address = env("ALLOWLIST_URL", local_url, default=Address("127.0.0.1", 61005))
     allowlist_more: tuple[Address, ...] = env("ALLOWLIST_ADDITIONAL_URLS", local_urls, default=())
     gameserver_allow_from: tuple[str, ...] = env("GAMESERVER_ALLOW_FROM", ip_list, default=())
-    log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.WARN)
+    log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.WARN, live=True)
     log_requests: bool = env("LOG_REQUESTS", on_unless_0, default=True)
     log_bodies: bool = env("LOG_BODIES", off_unless_1, default=False)
     body_log_file: str = env("BODY_LOG_FILE", default="bodies.log")
@@ -117,7 +120,7 @@ class Settings:
         "MATCHMAKING_DEPLOY_TIMEOUT_MS", whole(1000, 600000), default=30000, bad=Bad.WARN
     )
     launch_cooldown_s: float = env(
-        "MATCHMAKING_LAUNCH_COOLDOWN_S", number(0, 300), default=60.0, bad=Bad.WARN
+        "MATCHMAKING_LAUNCH_COOLDOWN_S", number(0, 300), default=60.0, bad=Bad.WARN, live=True
     )
     city_map: str = env("CITY_MAP", str.strip, default="")
     city_title: str = env("CITY_TITLE", printable(64), default="The City", bad=Bad.WARN)
@@ -139,15 +142,19 @@ class Settings:
     )
     progression_config_dir: str | None = env("PROGRESSION_CONFIG_DIR", default=None)
     active_hunt_pass: str = env("ACTIVE_HUNT_PASS", str.strip, default="season09b")
-    progression_grant_cap: int = env("PROGRESSION_GRANT_CAP", whole(1), default=5000, bad=Bad.WARN)
+    progression_grant_cap: int = env(
+        "PROGRESSION_GRANT_CAP", whole(1), default=5000, bad=Bad.WARN, live=True
+    )
     progression_replay_window_s: float = env(
-        "PROGRESSION_REPLAY_WINDOW_S", number(0), default=5.0, bad=Bad.WARN
+        "PROGRESSION_REPLAY_WINDOW_S", number(0), default=5.0, bad=Bad.WARN, live=True
     )
     progression_confirm: bool = env("PROGRESSION_CONFIRM", on_unless_off, default=True)
     progression_confirm_entitlements: bool = env(
-        "PROGRESSION_CONFIRM_ENTITLEMENTS", off_unless_1, default=False
+        "PROGRESSION_CONFIRM_ENTITLEMENTS", off_unless_1, default=False, live=True
     )
-    progression_allow_delete: bool = env("PROGRESSION_ALLOW_DELETE", off_unless_1, default=False)
+    progression_allow_delete: bool = env(
+        "PROGRESSION_ALLOW_DELETE", off_unless_1, default=False, live=True
+    )
     entitlements_default: tuple[str, ...] = env(
         "ENTITLEMENTS_DEFAULT", comma_list, default=DEFAULT_ENTITLEMENTS, empty_is_a_value=True
     )
@@ -158,9 +165,15 @@ class Settings:
     save_history_keep: int | None = env("SAVE_HISTORY_KEEP", whole(2), default=None, bad=Bad.WARN)
     save_history_hourly: int = env("SAVE_HISTORY_HOURLY", whole(0), default=48, bad=Bad.WARN)
     save_history_daily: int = env("SAVE_HISTORY_DAILY", whole(0), default=30, bad=Bad.WARN)
-    inventory_max_items: int = env("INVENTORY_MAX_ITEMS", whole(1), default=20_000, bad=Bad.WARN)
-    inventory_max_bytes: int = env("INVENTORY_MAX_BYTES", whole(1), default=8_388_608, bad=Bad.WARN)
-    item_log_max_bytes: int = env("ITEM_LOG_MAX_BYTES", whole(1), default=67_108_864, bad=Bad.WARN)
+    inventory_max_items: int = env(
+        "INVENTORY_MAX_ITEMS", whole(1), default=20_000, bad=Bad.WARN, live=True
+    )
+    inventory_max_bytes: int = env(
+        "INVENTORY_MAX_BYTES", whole(1), default=8_388_608, bad=Bad.WARN, live=True
+    )
+    item_log_max_bytes: int = env(
+        "ITEM_LOG_MAX_BYTES", whole(1), default=67_108_864, bad=Bad.WARN, live=True
+    )
     character_max_bytes: int = env("CHARACTER_MAX_BYTES", whole(2), default=524_288, bad=Bad.WARN)
     loadout_max_bytes: int = env("LOADOUT_MAX_BYTES", whole(2), default=65_536, bad=Bad.WARN)
     breadcrumbs_max_bytes: int = env(
@@ -175,32 +188,40 @@ class Settings:
         empty_is_a_value=True,
     )
     account_bytes_a_day: int = env(
-        "ACCOUNT_BYTES_A_DAY", whole(0), default=268_435_456, bad=Bad.WARN
+        "ACCOUNT_BYTES_A_DAY", whole(0), default=268_435_456, bad=Bad.WARN, live=True
     )
     disk_reserve_mb: int = env("DISK_RESERVE_MB", whole(0), default=256, bad=Bad.WARN)
     inventory_refuse_overspend: bool = env(
-        "INVENTORY_REFUSE_OVERSPEND", off_unless_1, default=False
+        "INVENTORY_REFUSE_OVERSPEND", off_unless_1, default=False, live=True
     )
-    inventory_report_removals: bool = env("INVENTORY_REPORT_REMOVALS", on_unless_0, default=True)
+    inventory_report_removals: bool = env(
+        "INVENTORY_REPORT_REMOVALS", on_unless_0, default=True, live=True
+    )
     balance_from_inventory: bool = env("BALANCE_FROM_INVENTORY", on_unless_0, default=True)
     store: str = env("STORE", one_of("off", "free", any_case=True), default="off", bad=Bad.WARN)
     store_repeatable_tokens: bool = env("STORE_REPEATABLE_TOKENS", off_unless_1, default=False)
 
-    account_display_name: bool = env("ACCOUNT_DISPLAY_NAME", on_unless_0, default=True)
-    account_mapping: bool = env("ACCOUNT_MAPPING", on_unless_0, default=True)
-    accountinfo_public_legacy: bool = env("ACCOUNTINFO_PUBLIC_LEGACY", off_unless_1, default=False)
+    account_display_name: bool = env("ACCOUNT_DISPLAY_NAME", on_unless_0, default=True, live=True)
+    account_mapping: bool = env("ACCOUNT_MAPPING", on_unless_0, default=True, live=True)
+    accountinfo_public_legacy: bool = env(
+        "ACCOUNTINFO_PUBLIC_LEGACY", off_unless_1, default=False, live=True
+    )
     guilds: bool = env("GUILDS", on_unless_0, default=True)
-    guild_reserved_names: bool = env("GUILD_RESERVED_NAMES", on_unless_0, default=True)
+    guild_reserved_names: bool = env("GUILD_RESERVED_NAMES", on_unless_0, default=True, live=True)
     guild_create_activity_fallback: bool = env(
         "GUILD_CREATE_ACTIVITY_FALLBACK", off_unless_1, default=False
     )
-    guild_max_members: int = env("GUILD_MAX_MEMBERS", whole(1, 10000), default=100, bad=Bad.WARN)
-    guild_invite_ttl_days: float = env(
-        "GUILD_INVITE_TTL_DAYS", number(0, 365, above=True), default=7.0, bad=Bad.WARN
+    guild_max_members: int = env(
+        "GUILD_MAX_MEMBERS", whole(1, 10000), default=100, bad=Bad.WARN, live=True
     )
-    guild_name_denylist: tuple[str, ...] = env("GUILD_NAME_DENYLIST", comma_list, default=())
+    guild_invite_ttl_days: float = env(
+        "GUILD_INVITE_TTL_DAYS", number(0, 365, above=True), default=7.0, bad=Bad.WARN, live=True
+    )
+    guild_name_denylist: tuple[str, ...] = env(
+        "GUILD_NAME_DENYLIST", comma_list, default=(), live=True
+    )
     slayer_links: bool = env("SLAYER_LINKS", on_unless_0, default=True)
-    party_solo_stub: bool = env("PARTY_SOLO_STUB", on_unless_0, default=True)
+    party_solo_stub: bool = env("PARTY_SOLO_STUB", on_unless_0, default=True, live=True)
     chat: bool = env("CHAT", zero_or_one(), default=False, bad=Bad.WARN)
     chat_presence: bool = env("CHAT_PRESENCE", off_unless_1, default=False)
 

@@ -242,7 +242,7 @@ class Lane:
 
     def __attrs_post_init__(self) -> None:
         self.dice = random.Random(self.board.lane)
-        matches = LiveMatches(self.board, COOLDOWN_S)
+        matches = LiveMatches(self.board, lambda: COOLDOWN_S)
         parties = LiveParties(self.board, (matches.left_party,), matches.of_party)
         everybody: Any = Everybody()
         self._online = Online(self.board, (mark_seen,))

@@ -104,6 +104,7 @@ class AuditContract(SynchronousTestCase):
             "POST /svc/api/DashboardDelete": {"Account": "Cid_1"},
             "POST /svc/api/DashboardAnnouncement": {"Text": "Hunt night"},
             "POST /svc/api/DashboardDrain": {"On": True},
+            "POST /svc/api/DashboardSetting": {"Name": "GUILD_MAX_MEMBERS", "Value": "7"},
             "POST /svc/api/DashboardAlertTest": {"Name": "phone"},
             "POST /svc/api/DashboardAlertChannel": CHANNEL,
             "DELETE /svc/api/DashboardAlertChannel/<name>": None,
@@ -194,6 +195,7 @@ class AuditContract(SynchronousTestCase):
             "phone": "channel",
             "backup.tar.gz": "file",
             "city": "game server",
+            "GUILD_MAX_MEMBERS": "setting",
         }
         invite = "invite" if "invite" in row["action"] else "unknown"
         return "account" if row["target"] in people else others.get(row["target"], invite)

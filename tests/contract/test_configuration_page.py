@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 from attrs import NOTHING, fields
 from twisted.trial.unittest import SynchronousTestCase
 
-from docs.variables import OWNERS_PAGE, SERVICES, described
+from docs.variables import OWNERS_PAGE, SERVICES, catalogue, described
 from tests.support.proves import proves
 
+SETTINGS = Path(__file__).parents[2] / "svcserver/metagame/owner/settings/data/settings.json"
+NAMED_SECRET = re.compile(r"_SECRET$|PRIVKEY|PASSPHRASE|API_KEY")
 NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 
 
@@ -56,6 +60,22 @@ class ConfigurationPageTests(SynchronousTestCase):
             if not effect
         ]
         self.assertEqual(silent, [])
+
+    @proves("GET DashboardSettings")
+    def test_the_settings_page_has_the_texts_of_this_page(self) -> None:
+        made = catalogue(OWNERS_PAGE.read_text("utf-8"))
+        again = f"run: .venv/bin/python -m docs.variables > {SETTINGS.relative_to(Path.cwd())}"
+        self.assertEqual(SETTINGS.read_text("utf-8"), made, again)
+
+    @proves("GET DashboardSettings")
+    def test_every_secret_is_known_as_one_to_the_settings_page(self) -> None:
+        shown = [
+            setting["name"]
+            for section in json.loads(SETTINGS.read_text("utf-8"))["sections"]
+            for setting in section["settings"]
+            if not setting["secret"] and NAMED_SECRET.search(setting["name"])
+        ]
+        self.assertEqual(shown, [])
 
 
 def fits(field: Any, cell: str) -> bool:

@@ -205,3 +205,23 @@ async def test_of_two_switches_of_maintenance_mode_each_leaves_its_row(both: Bot
         )
         assert statuses(replies) == [200, 200]
     assert len(await audited(both, "drain on")) == 2 * ROUNDS
+
+
+@isolates("owner/settings: change")
+@on_two_metagames
+async def test_of_two_changes_of_a_setting_both_processes_use_one(both: Both) -> None:
+    sent = {"Name": "GUILD_MAX_MEMBERS"}
+    for number in range(ROUNDS):
+        replies = await at_once(
+            *(
+                both.call(
+                    "POST",
+                    f"{API}/DashboardSetting",
+                    body={**sent, "Value": str(2 * number + at + 1)},
+                    at=at,
+                )
+                for at in range(2)
+            )
+        )
+        assert statuses(replies) == [200, 200]
+    assert len(await audited(both, "setting")) == 2 * ROUNDS

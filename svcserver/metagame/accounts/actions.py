@@ -17,6 +17,7 @@ class TargetKind(StrEnum):
     ACCOUNT = "account"  # identified by name, or by id if the account does not exist
     INVITE = "invite"  # the first group of the code
     GUILD = "guild"
+    SETTING = "setting"  # identified by its variable
     CHANNEL = "channel"  # an alert channel, identified by name
     GAME_SERVER = "game server"  # identified by id, or by kind if it is to be started
     HOST = "host"  # another host, identified by its key
@@ -117,6 +118,9 @@ ACTIONS: Mapping[str, Action] = {
         after=_DRAIN,
     ),
     "drain off": Action("new hunts allowed again", target=TargetKind.NOTHING, before=_DRAIN),
+    "setting": Action(
+        "a setting changed at run time", target=TargetKind.SETTING, before="value", after="value"
+    ),
     "test alerts": Action("a test message sent to an alert channel", target=TargetKind.CHANNEL),
     "add alerts": Action("an alert channel added", target=TargetKind.CHANNEL, after="form"),
     "change alerts": Action(

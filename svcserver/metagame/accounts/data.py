@@ -26,21 +26,21 @@ MINUTES_A_DAY = 1440
 class Allowance:
     """A daily byte quota per account (a token bucket); 0: no limit. ``wall_clock``: epoch seconds.
 
-    The quota is kept in memory, so a restart refills it. No player can cause a restart.
+    The quota is kept in memory, so a restart or another limit refills it. No player can cause that.
     """
 
-    bytes_a_day: int
+    bytes_a_day: Callable[[], int]
     wall_clock: Callable[[], float]
+    _limit: int = field(default=0, init=False)
     _buckets: TokenBuckets = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        most = max(self.bytes_a_day, 1)
-        self._buckets = TokenBuckets(Rate(most, most / MINUTES_A_DAY))
 
     def spend(self, account_id: AccountId, size: int) -> None:
         """Count a write of ``size`` bytes; raises TooMany if it exceeds the remaining quota."""
-        if not self.bytes_a_day:
+        limit = self.bytes_a_day()
+        if not limit:
             return
+        if limit != self._limit:
+            self._limit, self._buckets = limit, TokenBuckets(Rate(limit, limit / MINUTES_A_DAY))
         wait = self._buckets.take(account_id, self.wall_clock(), max(size, LEAST))
         if wait:
             raise TooMany("this account has stored enough for now", retry_after_s=math.ceil(wait))

@@ -7,6 +7,8 @@ the board's engine can do no more than reset the mode to the host's own setting.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attrs import frozen
 from sqlalchemy import Column, Connection, String, Table
 
@@ -35,7 +37,7 @@ class Registration:
 
     ledger: Ledger
     board: Board
-    setting: str | None
+    setting: Callable[[], str | None]
 
     def __attrs_post_init__(self) -> None:
         self.board.forget_at_start((MARK, ONLY))
@@ -46,7 +48,7 @@ class Registration:
             lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
         )
         stored = None if mark is None else await self.ledger.read(_KEPT.get)
-        return self.setting if stored is None or stored.mark != mark else stored.mode
+        return self.setting() if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:
         """Store another mode. It takes effect when ``begin`` is called with the returned mark."""
@@ -57,3 +59,7 @@ class Registration:
     async def begin(self, mark: str) -> None:
         """Make the stored mode take effect until the metagame (all its workers) stops."""
         await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))
+
+    async def end(self) -> None:
+        """Return to REGISTRATION_MODE."""
+        await self.board.transact(lambda transaction: transaction.drop(MARK, ONLY))

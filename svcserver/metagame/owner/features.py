@@ -65,6 +65,9 @@ from svcserver.metagame.owner.moderation.acts import ModerationActs
 from svcserver.metagame.owner.moderation.routes import ModerationRoutes
 from svcserver.metagame.owner.people.acts import HandlingActs, LastSeen, PeopleActs, seen_watch
 from svcserver.metagame.owner.people.routes import HandlingRoutes, PeopleRoutes
+from svcserver.metagame.owner.settings.acts import LiveSettings, settings_watch
+from svcserver.metagame.owner.settings.catalogue import SettingsCatalogue
+from svcserver.metagame.owner.settings.routes import SettingsRoutes
 from svcserver.metagame.owner.signin import SignInActs, SignInRoutes
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
@@ -91,6 +94,7 @@ class Desk:
     backups: BackupActs = field(init=False)
     people: PeopleActs = field(init=False)
     figures: Figures = field(init=False)
+    settings: SettingsCatalogue = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         parts, online, clock = self.parts, self.players.online, self.parts.wall_clock
@@ -101,6 +105,9 @@ class Desk:
         self.backups = BackupActs(record, self._config, has_stack, clock(), clock)
         self.people = PeopleActs(parts.ledger, online, parts.settings.city_map, clock)
         self.figures = Figures(parts.ledger, clock)
+        self.settings = SettingsCatalogue(
+            LiveSettings(parts.settings, parts.audit, parts.registration)
+        )
 
     def _config(self) -> Path | None:
         return self.dashboard.folder
@@ -132,6 +139,7 @@ class Desk:
         yield BackupRoutes(self.backups, ways)
         yield SignInRoutes(self.staff, ways, limit, self.parts.settings.server_name)
         yield AnnouncementRoutes(self.announcements)
+        yield SettingsRoutes(self.settings)
         yield ChecklistRoutes(self.checklist(), limit)
 
     def checklist(self) -> Checklist:
@@ -252,5 +260,6 @@ class Desk:
         """
         yield announcement_watch(self.announcements, reactor)
         yield tries_watch(self.parts.tries, reactor)
+        yield settings_watch(self.settings.live, reactor)
         if self.parts.settings.backend_health:
             yield figures_watch(self.figures, reactor)

@@ -54,7 +54,7 @@ class SocialTests(SynchronousTestCase):
 class AllowanceTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
-        self.allowance = Allowance(86_400_000, self.clock.seconds)
+        self.allowance = Allowance(lambda: 86_400_000, self.clock.seconds)
 
     def test_a_day_is_spent_and_comes_back_evenly(self) -> None:
         self.allowance.spend("a", 86_400_000)
@@ -71,7 +71,7 @@ class AllowanceTests(SynchronousTestCase):
         self.allowance.spend("b", 86_400_000)
 
     def test_a_short_write_counts_what_its_rows_take(self) -> None:
-        allowance = Allowance(3 * LEAST, self.clock.seconds)
+        allowance = Allowance(lambda: 3 * LEAST, self.clock.seconds)
         for _ in range(3):
             allowance.spend("a", 1)
         self.assertRaises(TooMany, allowance.spend, "a", 1)
@@ -81,6 +81,6 @@ class AllowanceTests(SynchronousTestCase):
         self.assertRaises(TooMany, self.allowance.spend, "a", 1)
 
     def test_0_is_no_limit(self) -> None:
-        allowance = Allowance(0, self.clock.seconds)
+        allowance = Allowance(lambda: 0, self.clock.seconds)
         for _ in range(3):
             allowance.spend("a", 10**12)

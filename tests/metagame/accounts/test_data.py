@@ -26,7 +26,7 @@ class Noting:
 class DataTests(SynchronousTestCase):
     def test_writes_of_one_account_take_turns_in_the_database(self) -> None:
         ledger: Any = Noting()
-        data = AccountData(ledger, Allowance(0, lambda: 0.0))
+        data = AccountData(ledger, Allowance(lambda: 0, lambda: 0.0))
 
         async def write(size: int) -> None:
             await data.write("UID-ann", size, lambda tx: None)

@@ -25,7 +25,7 @@ MAX_ODDITIES = 5  # logged oddities (see ``rules.Done``) per transaction
 class InventoryActs:
     """Reads and changes characters' inventories; ``size`` is the bytes of the request body."""
 
-    policy: Policy
+    policy: Callable[[], Policy]
     data: AccountData
     wall_clock: Callable[[], float]
 
@@ -48,10 +48,11 @@ class InventoryActs:
         size: int,
     ) -> bytes:
         """Run one inventory transaction; return the JSON of the reply."""
+        policy = self.policy()
 
         def work(tx: Connection) -> rules.Done:
-            inventory, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
-            return inventory.transact(owner, character_id, deal, by, self.policy, now)
+            inventory, now = SqlInventory(tx, policy.log_bytes), self.wall_clock()
+            return inventory.transact(owner, character_id, deal, by, policy, now)
 
         done = await self.data.write(owner, size, work)
         for oddity in done.oddities[:MAX_ODDITIES]:
@@ -73,9 +74,10 @@ class InventoryActs:
         Raises Forbidden; Missing if the character holds no item with this instance id and
         catalogue id; Conflict if the version is not greater, or the inventory would be too large.
         """
+        policy = self.policy()
 
         def work(tx: Connection) -> bytes:
-            inventory, now = SqlInventory(tx, self.policy.log_bytes), self.wall_clock()
+            inventory, now = SqlInventory(tx, policy.log_bytes), self.wall_clock()
             holder = rules.check_owner(inventory.holder(character_id, None), owner)
             owned, instance_id = holder.character_id, item.instance_id
             held = inventory.instances(owned, [instance_id]).get(instance_id)
@@ -83,7 +85,7 @@ class InventoryActs:
                 raise Missing("this character holds no such item")
             if not rules.is_newer(held, item):
                 return held.body
-            inventory.grow(owned, holder.size, item.size - held.size, self.policy)
+            inventory.grow(owned, holder.size, item.size - held.size, policy)
             inventory.put_instances(owned, [item])
             changes = {"saved": [instance_id]}
             inventory.note(rules.Note(owned, None, int(now * 1000), by, "", changes))

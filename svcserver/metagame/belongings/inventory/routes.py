@@ -86,5 +86,5 @@ def _by(call: Call) -> By:
 
 def inventory(parts: Parts) -> Iterator[Feature]:
     """Yield the routes of inventories."""
-    acts = InventoryActs(policy_of(parts.settings), parts.data, parts.wall_clock)
+    acts = InventoryActs(lambda: policy_of(parts.settings), parts.data, parts.wall_clock)
     yield InventoryRoutes(acts, parts.acting)

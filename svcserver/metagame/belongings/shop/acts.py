@@ -53,7 +53,7 @@ class ShopActs:
     """
 
     catalogue: Catalogue
-    policy: Policy
+    policy: Callable[[], Policy]
     entitlements: Callable[[Connection], Entitlements]
     data: AccountData
     wall_clock: Callable[[], float]
@@ -153,9 +153,10 @@ class ShopActs:
             added=stacked,
             add=made,
         )
-        inventory = SqlInventory(tx, self.policy.log_bytes)
+        policy = self.policy()
+        inventory = SqlInventory(tx, policy.log_bytes)
         owner = purchase.account_id, purchase.character_id
         try:
-            inventory.transact(*owner, deal, By.STORE, self.policy, now)
+            inventory.transact(*owner, deal, By.STORE, policy, now)
         except Malformed as error:
             raise Conflict(error.message) from error

@@ -101,6 +101,13 @@ class ShopRoutes:
 def shop(parts: Parts, entitlements: Callable[[Connection], Entitlements]) -> Iterator[Feature]:
     """Yield the store's routes; ``entitlements`` stores purchased entitlements. Raises BadData."""
     offers = load(repeatable=parts.settings.store_repeatable_tokens)
-    policy = policy_of(parts.settings)
     yield ClosedShopRoutes()
-    yield ShopRoutes(ShopActs(offers, policy, entitlements, parts.data, parts.wall_clock))
+    yield ShopRoutes(
+        ShopActs(
+            offers,
+            lambda: policy_of(parts.settings),
+            entitlements,
+            parts.data,
+            parts.wall_clock,
+        )
+    )

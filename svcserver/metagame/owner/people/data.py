@@ -38,6 +38,7 @@ OF_NOBODY = (
     "maintenance",
     "passport_hosts",
     "registration_mode",
+    "setting_changes",
     "signing_keys",
 )
 SECRET = (

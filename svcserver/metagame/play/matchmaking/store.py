@@ -199,12 +199,12 @@ class BoardMatches:
 class LiveMatches:
     """Access to the matches, in an open board transaction or in a new one.
 
-    For ``cooldown_s`` see ``Launches``. If a worker has not renewed its launch request for
-    ``asked_s`` seconds, the request counts as abandoned.
+    ``cooldown_s`` returns the current limit, see ``Launches``. If a worker has not renewed its
+    launch request for ``asked_s`` seconds, the request counts as abandoned.
     """
 
     board: Board
-    cooldown_s: float = 0.0
+    cooldown_s: Callable[[], float] = lambda: 0.0
     asked_s: float = ASKED_S
 
     @contextmanager
@@ -215,7 +215,7 @@ class LiveMatches:
         party.
         """
         stored = BoardMatches(transaction)
-        yield Matchmaker(stored, Launches(stored, self.cooldown_s), self.asked_s)
+        yield Matchmaker(stored, Launches(stored, self.cooldown_s()), self.asked_s)
         stored.save()
 
     def transact(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:

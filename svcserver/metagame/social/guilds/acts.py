@@ -224,15 +224,32 @@ class GuildActs:
     board: Board
     wall_clock: Callable[[], float]
     changed: Signal[GuildChanged] = field(factory=Signal)
-    words: Words = field(init=False)
-    limits: GuildLimits = field(init=False)
+    _words: tuple[object, Words] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._words = self._read_words()  # reports a bad data file at the start
+
+    @property
+    def words(self) -> Words:
+        """The words that names may not contain, by the current settings."""
+        if self._words[0] != self._word_settings():
+            self._words = self._read_words()
+        return self._words[1]
+
+    @property
+    def limits(self) -> GuildLimits:
+        """The limits by the current settings."""
         settings = self.settings
-        self.words = Words.of(settings.guild_name_denylist, reserved=settings.guild_reserved_names)
-        self.limits = GuildLimits(
+        return GuildLimits(
             settings.guild_max_members, round(settings.guild_invite_ttl_days * DAY_MS)
         )
+
+    def _read_words(self) -> tuple[object, Words]:
+        extra, reserved = current = self._word_settings()
+        return current, Words.of(extra, reserved=reserved)
+
+    def _word_settings(self) -> tuple[tuple[str, ...], bool]:
+        return self.settings.guild_name_denylist, self.settings.guild_reserved_names
 
     async def mine(self, me: AccountId) -> tuple[Guild, Sequence[Member]] | None:
         """Return the account's guild and its members, or None."""

@@ -46,7 +46,9 @@ class Seen:
 
     def __init__(self, cooldown_s: float = 0.0, live: Callable[[], Any] = TestBoard) -> None:
         self.live = live()
-        self.matches = LiveMatches(self.live.board, cooldown_s, asked_s=1e9)  # the asker lives
+        self.matches = LiveMatches(
+            self.live.board, lambda: cooldown_s, asked_s=1e9
+        )  # the asker lives
         self._known: dict[str, Any] = {}
 
     def do(self, work: Callable[[Matchmaker], T], now: float | None = None) -> T:

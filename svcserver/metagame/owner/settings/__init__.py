@@ -1,0 +1,1 @@
+"""The settings page: all settings of the host, and changes of some at run time."""

@@ -1,0 +1,171 @@
+"""Every setting of the host: its meaning from the documentation, its value from the env files.
+
+``data/settings.json`` is generated from docs/owners/configuration.md by ``python -m
+docs.variables``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from svcserver.kernel import datafiles
+from svcserver.kernel.redaction import redact
+from svcserver.kernel.settings import parse_env_file
+from svcserver.metagame.owner.settings import rules
+from svcserver.metagame.owner.settings.acts import LiveSettings
+
+MAX_FILE = 64 * 1024  # bytes
+METAGAME = "metagame"
+_IN_URL = re.compile(r"(?<=://).*@")
+
+
+@frozen
+class SettingDescription:
+    """The documentation of a setting."""
+
+    name: str
+    default: str
+    allowed: str
+    meaning: str
+    secret: bool
+
+
+@frozen
+class SettingSection:
+    """A group of settings of one component."""
+
+    title: str
+    component: str
+    settings: tuple[SettingDescription, ...]
+
+
+@frozen
+class SettingRow:
+    """A setting on the page.
+
+    ``source`` is default, file, environment, page or command. ``restart`` means that the file has
+    another value, which needs a restart to take effect.
+    """
+
+    about: SettingDescription
+    value: str | None
+    source: str
+    live: bool = False
+    options: tuple[str, ...] = ()
+    restart: bool = False
+
+
+def described() -> tuple[SettingSection, ...]:
+    """Return all sections; raises BadData."""
+    return datafiles.load(
+        "svcserver.metagame.owner.settings",
+        "settings.json",
+        lambda data: tuple(
+            SettingSection(
+                section["title"],
+                section["component"],
+                tuple(SettingDescription(**setting) for setting in section["settings"]),
+            )
+            for section in data["sections"]
+        ),
+    )
+
+
+@define(eq=False)
+class SettingsCatalogue:
+    """The source of the settings page; ``folder`` has the env files, if the host has any."""
+
+    live: LiveSettings
+    sections: tuple[SettingSection, ...] = field(factory=described)
+    folder: Path | None = None
+    _environ: Mapping[str, str] = field(factory=dict, init=False, repr=False)
+    _in_file: Mapping[str, str] = field(factory=dict, init=False, repr=False)
+
+    def attach(self, env_file: str | None, environ: Mapping[str, str]) -> None:
+        """Store what the metagame started with: its env file, and the file with the environment."""
+        self._environ = environ
+        if env_file is not None:
+            self.folder = Path(env_file).parent
+            at_start = _read(Path(env_file)) or {}
+            self._in_file = {
+                name: value for name, value in at_start.items() if environ.get(name) == value
+            }
+
+    async def rows(self) -> Iterator[tuple[SettingSection, str, list[SettingRow] | None]]:
+        """Return each section with its file and rows; None for a file that cannot be read.
+
+        Components without a file are left out.
+        """
+        mode = await self.live.registration.mode()
+        return self._rows(mode)
+
+    def _rows(
+        self, mode: str | None
+    ) -> Iterator[tuple[SettingSection, str, list[SettingRow] | None]]:
+        files: dict[str, Mapping[str, str] | None] = {}
+        for section in self.sections:
+            name = section.component
+            path = Path(f"{name}.env") if self.folder is None else self.folder / f"{name}.env"
+            if self.folder is not None and name not in files and path.is_file():
+                files[name] = _read(path)
+            if name == METAGAME:
+                now = files.get(name)
+                rows = [self._metagame_row(about, now, mode) for about in section.settings]
+                yield section, str(path), rows
+            elif name in files:
+                values = files[name]
+                yield (
+                    section,
+                    str(path),
+                    None
+                    if values is None
+                    else [_row(about, values.get(about.name)) for about in section.settings],
+                )
+
+    def _metagame_row(
+        self, about: SettingDescription, now: Mapping[str, str] | None, mode: str | None
+    ) -> SettingRow:
+        name = about.name
+        started = self._in_file.get(name)
+        source = "file" if started is not None else "environment"
+        if name not in self._environ:
+            source = "default"
+        edited = now is not None and source != "environment" and now.get(name) != started
+        if name not in rules.LIVE:
+            return _row(about, self._environ.get(name), source, restart=edited)
+        value = self.live.value(name)
+        if self.live.is_changed(name):
+            source, edited = "page", False
+        if name == rules.REGISTRATION_MODE and mode is not None and mode != value:
+            value, source = mode, "command"
+        return SettingRow(about, value, source, True, rules.options(name), edited)
+
+
+def _row(
+    about: SettingDescription, value: str | None, source: str = "file", *, restart: bool = False
+) -> SettingRow:
+    if value is None:
+        return SettingRow(about, None, "default", restart=restart)
+    shown = None if about.secret else without_credentials(value)
+    return SettingRow(about, shown, source, restart=restart)
+
+
+def without_credentials(value: str) -> str:
+    """Return a value without the password of a URL and without text that looks like a secret."""
+    hidden = _IN_URL.sub("…@", value)
+    if hidden != value or "://" in value:
+        hidden = hidden.partition("?")[0]  # a query may hold a password, too
+    return redact(hidden)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            return dict(parse_env_file(file.read(MAX_FILE).decode("utf-8-sig")))
+    except (OSError, UnicodeDecodeError):
+        return None

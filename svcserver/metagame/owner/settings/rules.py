@@ -1,0 +1,63 @@
+"""Decisions about settings: which may change at run time, and to which values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import Attribute, fields
+
+from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.metagame.accounts.rules import MODES
+from svcserver.metagame.settings import Settings
+
+REGISTRATION_MODE = "REGISTRATION_MODE"
+SWITCH = ("1", "0")  # on, off
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    REGISTRATION_MODE: MODES,
+    "LOG_LEVEL": ("fatal", "error", "warn", "info", "debug", "trace", "silent"),
+}
+
+LIVE: Mapping[str, Attribute[Any]] = {
+    attribute.metadata["name"]: attribute
+    for attribute in fields(Settings)
+    if attribute.metadata["live"]
+}
+"""The fields of the settings that may change at run time, by variable."""
+
+
+def options(name: str) -> tuple[str, ...]:
+    """Return the values that a live setting may have; empty if it is a number or a text."""
+    return SWITCH if isinstance(LIVE[name].default, bool) else _WORDS.get(name, ())
+
+
+def check_is_live(name: str) -> None:
+    """Raise Missing if the setting cannot be changed at run time."""
+    if name not in LIVE:
+        why = "no setting with this name can be changed while the server runs"
+        raise Missing(why, code="not_found")
+
+
+def parsed(name: str, text: str) -> Any:
+    """Return the value that ``text`` gives a live setting; raises Malformed or Missing."""
+    check_is_live(name)
+    words, metadata = options(name), LIVE[name].metadata
+    try:
+        if words and text not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        if not text.strip() and LIVE[name].default != ():
+            raise ValueError("must have a value")
+        return metadata["read"](text)
+    except ValueError as error:
+        raise Malformed(f"{name} {error}", code="bad_request") from None
+
+
+def shown(value: Any) -> str:
+    """Return a live setting's value as its variable would spell it."""
+    if isinstance(value, bool):
+        return SWITCH[not value]
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return "" if value is None else str(value)

@@ -1,0 +1,43 @@
+"""The table of settings that an owner changed at run time; it takes precedence over env files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import frozen
+from sqlalchemy import BigInteger, Column, Connection, String, Table, bindparam, delete, select
+
+from svcserver.db.tables import METADATA
+from svcserver.db.upsert import Upsert
+
+SETTING_CHANGES = Table(
+    "setting_changes",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("value", String(1024), nullable=False),
+    Column("made_by", String(96), nullable=False),
+    Column("made_at", BigInteger, nullable=False),  # epoch milliseconds
+)
+_ALL = select(SETTING_CHANGES.c.name, SETTING_CHANGES.c.value)
+_PUT = Upsert(SETTING_CHANGES)
+_DROP = delete(SETTING_CHANGES).where(SETTING_CHANGES.c.name == bindparam("wanted"))
+
+
+@frozen
+class SqlSettings:
+    """The table of changed settings, within one open transaction."""
+
+    tx: Connection
+
+    def all(self) -> Mapping[str, str]:
+        """Return the changed values by variable."""
+        return {row.name: row.value for row in self.tx.execute(_ALL)}
+
+    def put(self, name: str, value: str, by: str, at: float) -> None:
+        """Store a value; ``at`` is in epoch seconds."""
+        row = {"name": name, "value": value, "made_by": by, "made_at": round(at * 1000)}
+        _PUT.put(self.tx, [row])
+
+    def drop(self, name: str) -> None:
+        """Delete the stored value, if there is one."""
+        self.tx.execute(_DROP, {"wanted": name})

@@ -1,0 +1,95 @@
+"""Request and reply shapes of the settings page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, TypedDict
+
+from attrs import frozen
+
+from svcserver.kernel.shapes import pascal_case, plain_text, spelled
+from svcserver.metagame.accounts.wire import Reason
+from svcserver.metagame.owner.settings.catalogue import SettingRow, SettingSection
+
+
+@spelled(pascal_case)
+@frozen
+class SettingWish:
+    """A setting and its new value; without a value, the one in the env file applies again."""
+
+    name: Annotated[str, plain_text(1, 64)]
+    value: Annotated[str, plain_text(0, 1024)] | None = None
+    reason: Reason = ""
+
+
+class SettingEntry(TypedDict):
+    """A setting; ``value`` is null for a secret, and if the default applies.
+
+    ``source`` is default, file, environment, page (changed at run time), or command (``svcctl
+    registration``). ``live`` settings may be changed at run time, to one of ``options`` if there
+    are any. With ``restart``, the file has another value, which needs a restart.
+    """
+
+    name: str
+    value: str | None
+    default: str
+    allowed: str
+    meaning: str
+    source: str
+    isSecret: bool
+    live: bool
+    options: list[str]
+    restart: bool
+
+
+class SettingSectionEntry(TypedDict):
+    """A group of settings from one file; ``settings`` is null if the file cannot be read."""
+
+    title: str
+    component: str
+    file: str
+    settings: list[SettingEntry] | None
+
+
+class SettingsReply(TypedDict):
+    """Every setting of the host."""
+
+    sections: list[SettingSectionEntry]
+
+
+class SettingReply(TypedDict):
+    """The current value of the changed setting."""
+
+    name: str
+    value: str
+
+
+def show(rows: Iterable[tuple[SettingSection, str, list[SettingRow] | None]]) -> SettingsReply:
+    """Return the reply with every setting."""
+    return {
+        "sections": [
+            {
+                "title": section.title,
+                "component": section.component,
+                "file": file,
+                "settings": None if settings is None else [_entry(row) for row in settings],
+            }
+            for section, file, settings in rows
+        ]
+    }
+
+
+def _entry(row: SettingRow) -> SettingEntry:
+    about = row.about
+    return {
+        "name": about.name,
+        "value": row.value,
+        "default": about.default,
+        "allowed": about.allowed,
+        "meaning": about.meaning,
+        "source": row.source,
+        "isSecret": about.secret,
+        "live": row.live,
+        "options": [*row.options],
+        "restart": row.restart,
+    }

@@ -1,0 +1,222 @@
+"""The settings page: what it shows, and settings that change at run time."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.metagame.owner.settings.acts import LiveSettings
+from svcserver.metagame.owner.settings.catalogue import without_credentials
+from svcserver.metagame.owner.settings.rules import LIVE, options, parsed, shown
+from svcserver.metagame.owner.settings.store import SqlSettings
+from tests.support.browser import Page
+from tests.support.game import Game, settings
+from tests.support.proves import proves
+
+PATH = "/svc/api/DashboardSetting"
+
+
+class SettingsTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.start()
+
+    def start(self, ledger: Any = None, **environ: str) -> None:
+        self.game = Game(self, ledger=ledger, **environ)
+        self.live = self.game.parts.desk.settings.live
+        if ledger is None:
+            self.olga = self.game.player("Olga", admin=True)
+
+    def change(self, name: str, value: str | None, key: str = "") -> Page:
+        sent = {"Name": name, "Reason": "why"} | ({} if value is None else {"Value": value})
+        return self.game.browse("POST", PATH, json=sent, key=key or self.olga.key)
+
+    def rows(self) -> dict[str, Any]:
+        """Return each setting's row by component and name."""
+        page = self.game.browse("GET", "/svc/api/DashboardSettings", key=self.olga.key)
+        return {
+            f"{section['component']} {row['name']}": row
+            for section in page.json["sections"]
+            for row in section["settings"] or ()
+        }
+
+    def row(self, name: str) -> dict[str, Any]:
+        row: dict[str, Any] = self.rows()[f"metagame {name}"]
+        return row
+
+    @proves("POST DashboardSetting", "GET DashboardSettings")
+    def test_a_change_takes_effect_and_is_in_the_audit_log(self) -> None:
+        self.assertEqual(self.row("GUILD_MAX_MEMBERS")["source"], "default")
+        page = self.change("GUILD_MAX_MEMBERS", " 7 ")
+        self.assertEqual(page.json, {"name": "GUILD_MAX_MEMBERS", "value": "7"})
+        self.assertEqual(self.game.parts.guilds.limits.max_members, 7)
+        row = self.row("GUILD_MAX_MEMBERS")
+        self.assertEqual((row["value"], row["source"], row["live"]), ("7", "page", True))
+        audit = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key)
+        entry = audit.json["rows"][0]
+        self.assertEqual(
+            [entry[name] for name in ("actor", "action", "target", "reason", "before", "after")],
+            ["Olga", "setting", "GUILD_MAX_MEMBERS", "why", {"value": "100"}, {"value": "7"}],
+        )
+
+    @proves("POST DashboardSetting")
+    def test_a_change_survives_a_restart(self) -> None:
+        self.change("GUILD_MAX_MEMBERS", "7")
+        before = self.game.ledger
+        self.start(before, GUILD_MAX_MEMBERS="50")
+        self.assertEqual(self.game.settings.guild_max_members, 50)
+        self.game.ledger.run(self.live.load)
+        self.assertEqual(self.game.settings.guild_max_members, 7)
+
+    @proves("POST DashboardSetting")
+    def test_without_a_value_the_env_file_applies_again(self) -> None:
+        self.start(GUILD_MAX_MEMBERS="50")
+        self.change("GUILD_MAX_MEMBERS", "7")
+        self.assertEqual(self.change("GUILD_MAX_MEMBERS", None).json["value"], "50")
+        self.assertEqual(self.game.settings.guild_max_members, 50)
+
+    @proves("POST DashboardSetting")
+    def test_other_metagames_apply_a_change_within_a_second(self) -> None:
+        parts = self.game.parts
+        second = LiveSettings(settings(), parts.audit, parts.registration)
+        self.change("GUILD_MAX_MEMBERS", "7")
+        self.successResultOf(second.refresh())
+        self.assertEqual(second.settings.guild_max_members, 7)
+        self.change("GUILD_MAX_MEMBERS", None)
+        self.successResultOf(second.refresh())
+        self.assertEqual(second.settings.guild_max_members, 100)
+
+    @proves("POST DashboardSetting")
+    def test_a_bad_value_or_name_is_refused_with_the_cure(self) -> None:
+        cases = {
+            ("GUILD_MAX_MEMBERS", "many"): (400, "must be a whole number from 1 to 10000"),
+            ("GUILD_MAX_MEMBERS", ""): (400, "must have a value"),
+            ("ACCOUNT_MAPPING", "yes"): (400, "must be one of 1, 0"),
+            ("REGISTRATION_MODE", "open"): (400, "must be one of NONE, INVITECODE, OPEN"),
+            ("DATABASE_URL", "sqlite:///x"): (404, "no setting with this name"),
+            ("NOTHING", "1"): (404, "no setting with this name"),
+        }
+        for (name, value), (status, words) in cases.items():
+            page = self.change(name, value)
+            self.assertEqual(page.status, status, name)
+            self.assertIn(words, page.json["message"])
+        self.assertEqual(self.change("GUILD_NAME_DENYLIST", "a\nb").status, 400)
+
+    @proves("POST DashboardSetting", "GET DashboardSettings")
+    def test_moderators_neither_see_nor_change_settings(self) -> None:
+        mona = self.game.player("Mona")
+        self.game.browse(
+            "POST",
+            "/svc/api/DashboardRole",
+            json={"Username": "Mona", "Role": "moderator"},
+            key=self.olga.key,
+        )
+        self.assertEqual(self.change("GUILD_MAX_MEMBERS", "7", mona.key).status, 403)
+        page = self.game.browse("GET", "/svc/api/DashboardSettings", key=mona.key)
+        self.assertEqual(page.status, 403)
+
+    @proves("POST DashboardSetting")
+    def test_the_registration_mode_replaces_what_svcctl_set(self) -> None:
+        self.game.browse(
+            "POST",
+            "/svc/api/RegistrationStatus",
+            json={"RegistrationStatus": "NONE"},
+            key=self.olga.key,
+        )
+        row = self.row("REGISTRATION_MODE")
+        self.assertEqual((row["value"], row["source"]), ("NONE", "command"))
+        self.change("REGISTRATION_MODE", "INVITECODE")
+        status = self.game.browse("GET", "/svc/api/RegistrationStatus").json
+        self.assertEqual(status["RegistrationMode"], "INVITECODE")
+        self.assertEqual(self.row("REGISTRATION_MODE")["source"], "page")
+
+    @proves("POST DashboardSetting")
+    def test_limits_that_players_meet_change_at_once(self) -> None:
+        parts, ann = self.game.parts, self.game.player("Ann_1")
+        self.change("ACCOUNT_BYTES_A_DAY", "600")
+        self.change("GUILD_NAME_DENYLIST", "zork, plugh")
+        self.change("MATCHMAKING_LAUNCH_COOLDOWN_S", "2.5")
+        self.assertEqual(parts.matches.cooldown_s(), 2.5)
+        self.assertTrue(parts.guilds.words.is_offensive("zork"))
+        sent = {"name": "Zed"}
+        codes = [
+            self.game.browse("PUT", "/character", json=sent, token=ann.token).status
+            for _ in range(2)
+        ]
+        self.assertEqual(codes[1], 429)
+
+    @proves("GET DashboardSettings")
+    def test_each_value_names_its_source_and_no_secret_leaves(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        url = "postgresql://svc:p@ss/w?rd@db:5432/svc?sslmode=require&password=two"
+        lines = f"DATABASE_URL={url}\nSTORE=free\nGATEWAY_SECRET={'s' * 32}\nCITY_TITLE=Old\n"
+        (folder / "metagame.env").write_text(lines)
+        (folder / "deploy.env").write_text("METAGAME_API_KEY=verysecret\nCITY_MAP=/Game/x\n")
+        (folder / "stack.env").write_bytes(b"\xff\xfe")
+        environ = {
+            "DATABASE_URL": url,
+            "STORE": "free",
+            "GATEWAY_SECRET": "s" * 32,
+            "CITY_TITLE": "Old",
+            "PORT": "61100",
+        }
+        page = self.game.parts.desk.settings
+        page.attach(str(folder / "metagame.env"), environ)
+        (folder / "metagame.env").write_text(lines.replace("Old", "New"))
+        rows = self.rows()
+        got = {
+            name: (rows[name]["value"], rows[name]["source"], rows[name]["restart"])
+            for name in (
+                "metagame DATABASE_URL",
+                "metagame STORE",
+                "metagame PORT",
+                "metagame CITY_TITLE",
+                "metagame GATEWAY_SECRET",
+                "metagame CHAT",
+                "deploy METAGAME_API_KEY",
+                "deploy CITY_MAP",
+            )
+        }
+        self.assertEqual(
+            got,
+            {
+                "metagame DATABASE_URL": ("postgresql://…@db:5432/svc", "file", False),
+                "metagame STORE": ("free", "file", False),
+                "metagame PORT": ("61100", "environment", False),
+                "metagame CITY_TITLE": ("Old", "file", True),
+                "metagame GATEWAY_SECRET": (None, "file", False),
+                "metagame CHAT": (None, "default", False),
+                "deploy METAGAME_API_KEY": (None, "file", False),
+                "deploy CITY_MAP": ("/Game/x", "file", False),
+            },
+        )
+        reply = self.game.browse("GET", "/svc/api/DashboardSettings", key=self.olga.key)
+        self.assertNotIn(b"verysecret", reply.body)
+        sections = {section["component"]: section for section in reply.json["sections"]}
+        self.assertEqual(sections.keys(), {"metagame", "deploy", "stack"})
+        self.assertIsNone(sections["stack"]["settings"])
+        self.assertEqual(sections["deploy"]["file"], str(folder / "deploy.env"))
+
+    def test_values_of_urls_show_no_credentials(self) -> None:
+        for value, text in (
+            ("valkeys://svc:a@b:c@live:6380?ca=/x", "valkeys://…@live:6380"),
+            ("http://127.0.0.1:61005", "http://127.0.0.1:61005"),
+            ("8,1", "8,1"),
+            ("-key=UUK_0123456789abcdef0123", "-key=<key>"),
+        ):
+            self.assertEqual(without_credentials(value), text)
+
+    def test_a_stored_value_that_no_longer_fits_is_ignored(self) -> None:
+        self.game.ledger.run(lambda tx: SqlSettings(tx).put("GUILD_MAX_MEMBERS", "x", "a", 0.0))
+        self.game.ledger.run(lambda tx: SqlSettings(tx).put("GONE", "x", "a", 0.0))
+        self.game.ledger.run(self.live.load)
+        self.assertEqual(self.game.settings.guild_max_members, 100)
+
+    def test_each_live_setting_reads_its_own_spelling(self) -> None:
+        for name, field in LIVE.items():
+            text = shown(getattr(self.game.settings, field.name))
+            self.assertEqual(parsed(name, text), getattr(self.game.settings, field.name), name)
+            for value in options(name):
+                self.assertEqual(shown(parsed(name, value)), value)
