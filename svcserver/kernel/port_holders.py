@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Container
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import Path, PureWindowsPath
 
 from attrs import frozen
 
@@ -32,8 +32,8 @@ class PortHolder:
 
     @property
     def program(self) -> str:
-        """The name of the program, or of our service that the program runs."""
-        names = [PurePath(word).name for word in self.words]
+        """The name of the program, or of our service that it runs; Wine has Windows' paths."""
+        names = [PureWindowsPath(word).name for word in self.words]
         service = next((name for name in names if name.startswith("svc-")), "")
         return service or names[0]
 

@@ -7,12 +7,14 @@ import struct
 import sys
 from pathlib import PureWindowsPath
 
+from svcserver.kernel.foreign_text import plain
 from svcserver.kernel.port_holders import PortHolder, port_holder
 
 _OURS = ("svc-metagame", "svc-relay", "svc-launcher")
 _ROW = struct.Struct("=I4sHxxIII")  # MIB_TCPROW_OWNER_PID: state, address, port, remote, process
 _IPV4, _LISTENERS = 2, 3  # AF_INET, TCP_TABLE_OWNER_PID_LISTENER
 _LIMITED_INFORMATION = 0x1000  # PROCESS_QUERY_LIMITED_INFORMATION
+_LONGEST_NAME = 64  # characters; another user may have chosen the name
 _LONGEST_PATH = 32_768  # characters
 
 
@@ -27,7 +29,7 @@ def program_on(host: str, port: int) -> str:
     else:
         holder = port_holder(host, port, _is_ours)
         process, name = (holder.pid, holder.program) if holder is not None else (0, "")
-    return f"{name} (process {process})" if name else "another program"
+    return f"{plain(name[:_LONGEST_NAME])} (process {process})" if name else "another program"
 
 
 def _is_ours(candidate: PortHolder) -> bool:

@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
+from twisted.logger import Logger
 
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.foreign_text import visible
+from svcserver.launcher import words
 from svcserver.launcher.choices import Choices, choose
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.stages import BUSY, Stage
 from svcserver.launcher.view import show
+
+log = Logger()
 
 # All of the host's text is printed ``quoted``.
 MARK = "  | "  # begins every line of the host's text, and no other line
@@ -143,9 +147,17 @@ def completions(line: str, hosts: int) -> list[str]:
     return [f"{name} {choice}" for choice in choices if choice.startswith(rest)]
 
 
+def _path(text: str) -> Path:
+    """Return a typed path; ``~`` stands for the player's home folder."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # there is no such user
+        return Path(text)
+
+
 def _files(start: str) -> list[str]:
     """Return the paths that begin with ``start``, folders with a slash at the end."""
-    typed = Path(start).expanduser()
+    typed = _path(start)
     folder = typed if start.endswith(("/", os.sep)) or not start else typed.parent
     shown = start[: len(start) - len(typed.name)] if folder != typed else start
     try:
@@ -192,7 +204,14 @@ class Terminal:
         self.say(head, *(line for text in texts for line in quoted(text, width)))
 
     def line(self, text: str) -> None:
-        """Carry out a line that the player typed."""
+        """Carry out a line that the player typed; a defect is logged and reported."""
+        try:
+            self._line(text)
+        except Exception:
+            log.failure("a command failed")
+            self.say(words.DEFECT)
+
+    def _line(self, text: str) -> None:
         word, _, rest = text.strip().partition(" ")
         rest = rest.strip()
         if word.lower().startswith("svc:"):
@@ -247,7 +266,7 @@ class Terminal:
             member = (
                 self.launcher.join(rest)
                 if word == "join"
-                else self.launcher.bring_file(Path(rest).expanduser(), replace=word == "replace")
+                else self.launcher.bring_file(_path(rest), replace=word == "replace")
             )
         except OtherKey as error:
             self.say(f"{error} Type replace and the file's name.")

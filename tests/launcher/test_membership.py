@@ -440,6 +440,8 @@ class PlayingTests(LauncherCase):
         for holder, program in (
             (PortHolder(7, ("python3", "/x/twistd", "svc-metagame")), "svc-metagame (process 7)"),
             (PortHolder(8, ("/opt/Hunt.exe", "-x")), "Hunt.exe (process 8)"),
+            (PortHolder(9, ("C:\\Games\\Hunt.exe",)), "Hunt.exe (process 9)"),
+            (PortHolder(9, (99 * "\n",)), f"{64 * ' '} (process 9)"),
             (None, "another program"),
         ):
             self.patch(port_in_use, "port_holder", lambda *_, holder=holder: holder)

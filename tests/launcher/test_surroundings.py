@@ -137,6 +137,18 @@ class TerminalTests(LauncherCase):
         self.assertEqual([line.split()[0] for line in self.printed], [*COMMANDS])
         self.assertLess(max(map(len, self.printed)), 80)
 
+    def test_defect_in_a_command_is_reported(self) -> None:
+        def fail() -> None:
+            raise ZeroDivisionError
+
+        self.patch(self.terminal, "quit", fail)
+        self.terminal.line("quit")
+        self.assertEqual(self.printed, [words.DEFECT])
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+        self.terminal.line("import ~no-such-user/key")
+        self.assertIn("no-such-user", self.printed[-1])
+        self.assertEqual(self.terminal.completions("import ~no-such-user/k"), [])
+
     def test_every_command_of_the_help_is_carried_out(self) -> None:
         self.registered({"game.exe": b"MZ"})
         for command, (arguments, _) in COMMANDS.items():
