@@ -301,7 +301,9 @@ class Channel(Connection):
     def readConnectionLost(self) -> None:
         """Give a half-closed client its answer within ``HALF_CLOSED_S``."""
         super().readConnectionLost()
-        if self._request is not None and self._stream is None:
+        if self._stream is not None:
+            self._stream.half_closed()
+        elif self._request is not None:
             self.await_answer()
 
     def await_answer(self) -> None:

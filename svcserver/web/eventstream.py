@@ -73,6 +73,10 @@ class EventStream(Stream):
         self._write(BEAT)
         self._rounds.startService()
 
+    def half_closed(self) -> None:
+        """Disconnect: a browser that left the page closes its half, and counts no longer."""
+        self._out.transport.abortConnection()
+
     def over(self) -> None:
         self._out = None
         self._rounds.stopService()

@@ -24,6 +24,9 @@ class Stream:
         ``out.transport`` accepts a producer.
         """
 
+    def half_closed(self) -> None:
+        """React to a client that sends no more; it may still read, as after a half-close."""
+
     def over(self) -> None:
         """Release resources; called once, after the last write or the loss of the connection."""
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.ctl.command import new_host
-from tests.live.dashboard_page import SIZES, Host, visit
+from tests.live.dashboard_page import PAGES, SIZES, Host, visit
 from tests.live.real_browser import browser
 from tests.support.processes import Service, free_port
 from tests.support.proves import proves
@@ -65,3 +65,16 @@ def test_an_empty_host_lists_what_is_still_to_do(
         tab.page.reload()
         expect(tab.page.get_by_role("region", name="Status")).to_be_visible()
         expect(card).to_have_count(0)
+
+
+def test_quick_changes_of_the_page_are_never_refused(browser: Browser, empty: Host) -> None:
+    with visit(browser, empty) as tab:
+        tab.sign_in(empty.key)
+        refused: list[str] = []
+        tab.page.on(
+            "response", lambda reply: refused.append(reply.url) if reply.status == 503 else None
+        )
+        for name in PAGES * 3:
+            tab.go(name.capitalize())
+            tab.drawn()
+        assert refused == []

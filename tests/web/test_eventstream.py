@@ -145,6 +145,11 @@ class EventStreamTests(SynchronousTestCase):
         for _ in range(SHARE):
             self.streams.answer(self.look, self.reader("ann"))
 
+    def test_a_reader_that_half_closes_is_disconnected(self) -> None:
+        self.stream.begin(self.out)
+        self.stream.half_closed()
+        self.assertTrue(self.out.aborted)
+
     def test_a_reader_without_its_right_gets_no_more_lines(self) -> None:
         self.stream.begin(self.out)
         self.sent()

@@ -1,7 +1,7 @@
 """The checklist of the first evening: what a new host lacks, and how to add it.
 
-The host checks each item itself: in the settings files beside ``metagame.env``, in the database,
-and by a connection to its own public address.
+The host checks each item itself: in its settings files, in the database, and by a connection to
+its own public address.
 """
 
 from __future__ import annotations
@@ -193,10 +193,8 @@ class Checklist:
             item(
                 "alerts",
                 "Alert channel",
-                "You are told when something breaks."
-                if has_alerts
-                else "Nobody is told of faults.",
-                "Add one on the page Alerts.",
+                "There is a channel." if has_alerts else "There is no channel yet.",
+                "Add one on the page Alerts, to be notified of faults.",
                 done=has_alerts,
             ),
             item(

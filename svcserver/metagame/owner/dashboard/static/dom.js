@@ -125,7 +125,7 @@ export function nothing(text) {
 export function table(caption, columns, rows, keys = []) {
   const heads = columns.map(([name, kind]) => el("th", { scope: "col", class: kind }, name || el("span", { class: "unseen" }, "More")));
   const lines = rows.map((row, number) =>
-    el("tr", { "data-key": keys[number] }, row.map((cell, at) => el("td", { class: columns[at][1] }, cell ?? ""))));
+    el("tr", { "data-key": keys[number] }, row.map((cell, at) => el("td", { class: columns[at][1], "data-label": columns[at][0] || null }, cell ?? ""))));
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     el("table", { "aria-label": caption, class: columns[columns.length - 1][0] ? null : "acts" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines)));
 }
