@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from twisted.internet.defer import maybeDeferred
@@ -48,7 +49,7 @@ class MachineTests(SynchronousTestCase):
             route = row.path.rpartition("/")[2]
             if row.access is not Access.ADMIN_KEY or (row.method, route) in OF_A_PAGE:
                 continue
-            path = row.path.replace("<code>", "x").replace("<user_id>", "x")
+            path = re.sub(r"<\w+>", "x", row.path)
             page = self.ask(self.ticket(row.method, path), row.method, path, json={})
             self.assertNotEqual(page.status, 401, row.name)
             if page.status == 403:
